@@ -1,0 +1,1 @@
+"""What lies outside: databases, models, other programs. Only wiring names these."""

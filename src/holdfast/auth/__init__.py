@@ -1,0 +1,1 @@
+"""Who is calling: one value, made once at the door."""

@@ -1,0 +1,45 @@
+"""Pure: who is calling, by which kind of channel, and which folders come with the connection."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+LOCAL_TENANT = "local"
+
+
+class Kind(StrEnum):
+    """The audiences of the tool table: each tool is for exactly one of them."""
+
+    AGENT = "agent"
+    PERSON = "person"
+    PANEL = "panel"
+
+
+@dataclass(frozen=True, slots=True)
+class AuthContext:
+    """The authenticated tenant. `user_identity` is for display and never authorises."""
+
+    apikey_hash: str
+    user_identity: str
+
+    @property
+    def is_local(self) -> bool:
+        """Return whether this is the one user of this machine, who alone has folder tools."""
+        return self.apikey_hash == LOCAL_TENANT
+
+
+LOCAL_USER = AuthContext(apikey_hash=LOCAL_TENANT, user_identity="local user")
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """One caller for the length of a connection or an HTTP request.
+
+    `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
+    `cwd` is what a relative root is taken from.
+    """
+
+    auth: AuthContext
+    kind: Kind = Kind.AGENT
+    roots: tuple[str, ...] = ()
+    cwd: str = "/"
+    client: str = field(default="", compare=False)

@@ -1,0 +1,1 @@
+"""Every mutation of a local file: recorded, applied once, reversible."""

@@ -1,0 +1,1 @@
+"""Settings: the only rooms that read the environment and the settings file."""

@@ -1,0 +1,188 @@
+"""Every error a caller may see, with its code, whether a retry can help, and the exit status of a command.
+
+HoldfastError
+├── AccessDenied          outside the allowed directories
+├── AlreadyExists
+├── Cancelled             the caller gave up
+├── Conflict              the file is not what the caller believed
+├── Internal              a fault of ours; the detail stays in the log
+├── InvalidArgument       wrong type, unknown argument, unknown tool
+│   └── EditRejected      an edit that cannot be applied, with what to do about it
+├── InvalidOffset
+├── InvalidPath
+├── InvalidQuery
+├── IsDirectory
+├── NotDirectory
+├── NotEmpty
+├── NotFound
+├── PayloadTooLarge
+├── PermissionDenied
+├── QuotaExceeded
+├── RateLimited           retryable
+├── ResourceBusy          retryable
+├── SearchBackendError    retryable
+└── TimedOut              retryable
+"""
+
+from typing import Any, ClassVar
+
+
+class HoldfastError(Exception):
+    """Base of every error that may be shown to a caller; the message holds no file content."""
+
+    code: ClassVar[str] = "INTERNAL"
+    retryable: ClassVar[bool] = False
+    exit_status: ClassVar[int] = 1
+
+    def __init__(self, message: str, **details: Any) -> None:
+        super().__init__(message)
+        self.message = message
+        self.details = details
+
+    def payload(self) -> dict[str, Any]:
+        """Return the error as tools answer it: code, message, retryable and what else the error carries."""
+        return {"code": self.code, "message": self.message, "retryable": self.retryable, **self.details}
+
+
+class AccessDenied(HoldfastError):
+    """A path outside the allowed directories; the text never says whether the target exists."""
+
+    code = "ACCESS_DENIED"
+    exit_status = 13
+
+    @classmethod
+    def outside(cls, path: str) -> "AccessDenied":
+        """Return the one denial that every path outside the roots gets."""
+        return cls(f"Access denied: {path} is outside allowed directories")
+
+
+class AlreadyExists(HoldfastError):
+    """The target is already there and would have been replaced."""
+
+    code = "ALREADY_EXISTS"
+
+
+class Cancelled(HoldfastError):
+    """The caller cancelled the call; what was not yet done is not done."""
+
+    code = "CANCELLED"
+
+
+class Conflict(HoldfastError):
+    """The file is not the one the caller described."""
+
+    code = "CONFLICT"
+
+
+class Internal(HoldfastError):
+    """A fault of the server."""
+
+    exit_status = 70
+
+
+class InvalidArgument(HoldfastError):
+    """An argument of the wrong type or value, or a name nobody knows."""
+
+    code = "INVALID_ARGUMENT"
+    exit_status = 2
+
+
+class EditRejected(InvalidArgument):
+    """An edit that was not applied: error_type, a hint, and the file's text where that helps."""
+
+    def __init__(self, error_type: str, message: str, hint: str, **details: Any) -> None:
+        super().__init__(message, error=True, error_type=error_type, hint=hint, **details)
+
+
+class InvalidOffset(HoldfastError):
+    """An offset, length, depth or mode out of range."""
+
+    code = "INVALID_OFFSET"
+    exit_status = 2
+
+
+class InvalidPath(HoldfastError):
+    """A path that cannot name a file: NUL, too long, a wrong shape."""
+
+    code = "INVALID_PATH"
+    exit_status = 2
+
+
+class InvalidQuery(HoldfastError):
+    """A pattern, expression, query or encoding that cannot be used."""
+
+    code = "INVALID_QUERY"
+    exit_status = 2
+
+
+class IsDirectory(HoldfastError):
+    """A directory where a file was expected."""
+
+    code = "IS_DIRECTORY"
+
+
+class NotDirectory(HoldfastError):
+    """A file where a directory was expected."""
+
+    code = "NOT_DIRECTORY"
+
+
+class NotEmpty(HoldfastError):
+    """A directory that still holds something."""
+
+    code = "NOT_EMPTY"
+
+
+class NotFound(HoldfastError):
+    """Nothing is there, or nothing that this caller may see."""
+
+    code = "NOT_FOUND"
+
+
+class PayloadTooLarge(HoldfastError):
+    """More bytes than the limit allows."""
+
+    code = "PAYLOAD_TOO_LARGE"
+
+
+class PermissionDenied(HoldfastError):
+    """The caller may not do this."""
+
+    code = "PERMISSION_DENIED"
+    exit_status = 13
+
+
+class QuotaExceeded(HoldfastError):
+    """The store is full for this caller."""
+
+    code = "QUOTA_EXCEEDED"
+
+
+class RateLimited(HoldfastError):
+    """Too many calls in too short a time."""
+
+    code = "RATE_LIMITED"
+    retryable = True
+
+
+class ResourceBusy(HoldfastError):
+    """Someone else holds what the call needs; the same call may succeed later."""
+
+    code = "RESOURCE_BUSY"
+    retryable = True
+    exit_status = 75
+
+
+class SearchBackendError(HoldfastError):
+    """The index or a model behind search did not answer."""
+
+    code = "SEARCH_BACKEND_ERROR"
+    retryable = True
+
+
+class TimedOut(HoldfastError):
+    """The time limit ran out before the work was done."""
+
+    code = "TIMEOUT"
+    retryable = True
+    exit_status = 75

@@ -1,0 +1,1 @@
+"""Local folders: the jail, and everything that reads through it."""

@@ -1,0 +1,204 @@
+"""Programs that read files run here: as children that can open nothing but what they were given, and that end with the call.
+
+Landlock confines a thread and whatever that thread starts, so each child is started from a thread that has
+locked itself in. The child sees the given directories for reading and nothing else: no other file, no network.
+"""
+
+import os
+import select
+import subprocess
+import sys
+import sysconfig
+import threading
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.call import Call
+from holdfast.errors import PayloadTooLarge
+from holdfast.folders.syscalls import (
+    LANDLOCK_EXECUTE,
+    LANDLOCK_READ_DIR,
+    LANDLOCK_READ_FILE,
+    landlock_abi,
+    landlock_restrict_thread,
+)
+
+_READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR
+_RUN = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR | LANDLOCK_EXECUTE
+_POLL_SECONDS = 0.05
+_CHUNK_BYTES = 1 << 16
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A program to run. `directory_fd` becomes its working directory, `pass_fds` keep their numbers in it."""
+
+    argv: Sequence[str]
+    readable_fds: Sequence[int] = ()
+    runnable_paths: Sequence[str] = ()
+    directory_fd: int | None = None
+    pass_fds: Sequence[int] = ()
+    stdin: bytes = b""
+    max_output_bytes: int = 64_000_000
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended. `stopped` says that `enough` ended it early."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    stopped: bool = False
+
+
+def can_confine() -> bool:
+    """Return whether this kernel can lock a child in; without it no program may open by path."""
+    return landlock_abi() > 0
+
+
+def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = ()) -> Child:
+    """Describe a child that runs a module of ours under this interpreter, and reads only Python itself and what is passed."""
+    return Child(
+        [sys.executable, "-I", *arguments],
+        runnable_paths=_python_paths(),
+        pass_fds=pass_fds,
+        stdin=stdin,
+        environment={"LC_ALL": "C.UTF-8"},
+    )
+
+
+def run(call: Call, child: Child, *, enough: Callable[[bytes], bool] | None = None) -> Outcome:
+    """Run a child to its end and return what it wrote.
+
+    The child is killed when the call is cancelled or its deadline passes (then Cancelled or TimedOut is raised),
+    when it writes more than `max_output_bytes` (PayloadTooLarge), or when `enough`, given each piece of output
+    as it comes, says so.
+    """
+    call.check()
+    process = _start(child)
+    try:
+        return _Pump(call, child, process, enough).run()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+
+def _start(child: Child) -> "subprocess.Popen[bytes]":
+    started: list[subprocess.Popen[bytes]] = []
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            if can_confine():
+                _lock_in(child)
+            started.append(_popen(child))
+        except BaseException as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=work, name="holdfast-confine", daemon=True)
+    thread.start()
+    thread.join()
+    if failed:
+        raise failed[0]
+    return started[0]
+
+
+def _lock_in(child: Child) -> None:
+    opened: list[int] = []
+    rules = [(fd, _READ) for fd in child.readable_fds]
+    try:
+        for path in child.runnable_paths:
+            with suppress(FileNotFoundError):
+                opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+        rules += [(fd, _RUN if os.path.isdir(f"/proc/self/fd/{fd}") else _RUN & ~LANDLOCK_READ_DIR) for fd in opened]
+        landlock_restrict_thread(rules)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _popen(child: Child) -> "subprocess.Popen[bytes]":
+    directory = f"/proc/self/fd/{child.directory_fd}" if sys.platform == "linux" else f"/dev/fd/{child.directory_fd}"
+    return subprocess.Popen(
+        child.argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=directory if child.directory_fd is not None else "/",
+        env=child.environment,
+        pass_fds=child.pass_fds,
+        bufsize=0,
+    )
+
+
+class _Pump:
+    """Feeds a child and drains it, watching the call meanwhile."""
+
+    def __init__(
+        self, call: Call, child: Child, process: "subprocess.Popen[bytes]", enough: Callable[[bytes], bool] | None
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.call, self.child, self.process, self.enough = call, child, process, enough
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+        self.to_write = memoryview(child.stdin)
+        self.out, self.err = bytearray(), bytearray()
+
+    def run(self) -> Outcome:
+        reading = {self.stdout.fileno(): self.out, self.stderr.fileno(): self.err}
+        writing = [self.stdin.fileno()]
+        os.set_blocking(self.stdin.fileno(), False)
+        if not self.to_write:
+            self.stdin.close()
+            writing = []
+        while reading:
+            self.call.check()
+            readable, writable, _ = select.select(list(reading), writing, [], _POLL_SECONDS)
+            if writable and not self._feed():
+                writing = []
+            for fd in readable:
+                piece = os.read(fd, _CHUNK_BYTES)
+                if not piece:
+                    del reading[fd]
+                elif self._keep(reading[fd], piece):
+                    return Outcome(0, bytes(self.out), bytes(self.err), stopped=True)
+        return Outcome(self._wait(), bytes(self.out), bytes(self.err))
+
+    def _feed(self) -> bool:
+        try:
+            written = os.write(self.stdin.fileno(), self.to_write[:_CHUNK_BYTES])
+        except BrokenPipeError:
+            written = len(self.to_write)
+        self.to_write = self.to_write[written:]
+        if not self.to_write:
+            self.stdin.close()
+        return bool(self.to_write)
+
+    def _keep(self, into: bytearray, piece: bytes) -> bool:
+        into += piece
+        if len(self.out) + len(self.err) > self.child.max_output_bytes:
+            raise PayloadTooLarge(f"The program wrote more than {self.child.max_output_bytes} bytes; narrow the question.")
+        return into is self.out and self.enough is not None and self.enough(piece)
+
+    def _wait(self) -> int:
+        while True:
+            try:
+                return self.process.wait(timeout=_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.call.check()
+
+
+def _python_paths() -> list[str]:
+    """Return what an interpreter must read to start: itself, its libraries, the installed packages."""
+    places = {sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"], str(Path(__file__).parents[2])}
+    return sorted(places | {"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo"})

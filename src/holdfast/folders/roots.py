@@ -1,0 +1,111 @@
+"""The allowed directories of one connection, opened once and held as descriptors."""
+
+import logging
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from holdfast.errors import InvalidArgument
+
+_log = logging.getLogger(__name__)
+
+Identity = tuple[int, int]
+
+
+def identity_of(status: os.stat_result) -> Identity:
+    """Return what tells one file from every other on this machine, whatever it is called."""
+    return (status.st_dev, status.st_ino)
+
+
+@dataclass(frozen=True, slots=True)
+class Root:
+    """One allowed directory: its real path, the name it was given by, its descriptor.
+
+    `walk_only` says that the state folder lies beneath it, so that every component must be looked at.
+    """
+
+    path: str
+    given: str
+    fd: int
+    identity: Identity
+    walk_only: bool
+
+
+def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
+    """Open the directories that a caller may use, in the order given and each once.
+
+    A directory that is missing, not a directory, or inside the state folder is skipped with a warning.
+    Raises InvalidArgument when directories were given and none can be used, or when none was given
+    and the working directory is `/` or the home folder.
+    """
+    if not given:
+        given = [_working_directory(cwd)]
+    roots: list[Root] = []
+    refused: list[str] = []
+    for name in given:
+        try:
+            root = _open_root(name, cwd, state_dir)
+        except OSError as error:
+            refused.append(f"{name!r}: {error.strerror}")
+            _log.warning("allowed directory skipped: %s", refused[-1])
+            continue
+        if all(root.identity != other.identity for other in roots):
+            roots.append(root)
+        else:
+            os.close(root.fd)
+    if not roots:
+        raise InvalidArgument(f"None of the given directories can be used: {'; '.join(refused)}.")
+    return roots
+
+
+def close_roots(roots: Iterable[Root]) -> None:
+    """Give the descriptors back."""
+    for root in roots:
+        os.close(root.fd)
+
+
+def _working_directory(cwd: str) -> str:
+    real = os.path.realpath(cwd)
+    if real in {"/", os.path.realpath(Path.home())}:
+        raise InvalidArgument(
+            f"No directory was given, and the working directory {cwd!r} is too wide to allow by itself. "
+            "Name the directories to serve: holdfast stdio DIR…"
+        )
+    return cwd
+
+
+def _open_root(given: str, cwd: str, state_dir: str) -> Root:
+    absolute = os.path.normpath(Path(cwd) / Path(given).expanduser())
+    real = os.path.realpath(absolute)
+    flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+    fd = os.open(real, flags)
+    try:
+        identity = identity_of(os.fstat(fd))
+        if _is_state_folder_or_inside(real, state_dir):
+            raise PermissionError(1, "it lies inside the state folder of Holdfast")
+        return Root(real, absolute, fd, identity, walk_only=identity in set(_ancestors(state_dir)))
+    except BaseException:
+        os.close(fd)
+        raise
+
+
+def _is_state_folder_or_inside(path: str, state_dir: str) -> bool:
+    try:
+        state = identity_of(os.stat(state_dir))
+    except FileNotFoundError:
+        return False
+    return state in set(_ancestors(path))
+
+
+def _ancestors(path: str) -> Iterator[Identity]:
+    current = os.path.realpath(path)
+    while True:
+        try:
+            yield identity_of(os.stat(current))
+        except FileNotFoundError:
+            pass
+        parent = os.path.dirname(current)
+        if parent == current:
+            return
+        current = parent

@@ -1,0 +1,137 @@
+"""The Linux calls that Python does not wrap: openat2, renameat2 and Landlock, each with a plain answer to "is it there?"."""
+
+import ctypes
+import errno
+import functools
+import os
+import platform
+import struct
+import sys
+from collections.abc import Iterable
+
+_NR_RENAMEAT2 = {"x86_64": 316, "aarch64": 276}.get(platform.machine())
+_NR_OPENAT2 = 437
+_NR_LANDLOCK_CREATE_RULESET = 444
+_NR_LANDLOCK_ADD_RULE = 445
+_NR_LANDLOCK_RESTRICT_SELF = 446
+
+_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_BENEATH = 0x08
+
+_RENAME_NOREPLACE = 1
+_RENAME_EXCHANGE = 2
+
+_PR_SET_NO_NEW_PRIVS = 38
+_LANDLOCK_CREATE_RULESET_VERSION = 1
+_LANDLOCK_RULE_PATH_BENEATH = 1
+LANDLOCK_EXECUTE = 1 << 0
+LANDLOCK_READ_FILE = 1 << 2
+LANDLOCK_READ_DIR = 1 << 3
+_LANDLOCK_FS_RIGHTS_BY_ABI = {1: (1 << 13) - 1, 2: (1 << 14) - 1, 3: (1 << 15) - 1, 4: (1 << 15) - 1}
+_LANDLOCK_FS_RIGHTS_NEWEST = (1 << 16) - 1
+_LANDLOCK_NET_RIGHTS = 0b11
+_LANDLOCK_SCOPES = 0b11
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _raise(path: str | bytes) -> None:
+    number = ctypes.get_errno()
+    raise OSError(number, os.strerror(number), os.fsdecode(path))
+
+
+def openat2_beneath(dir_fd: int, path: str, flags: int) -> int:
+    """Open a path that may not leave `dir_fd` at any component, symlinks included, as one act of the kernel.
+
+    Raises OSError with EXDEV where the path would leave, and ENOSYS where the kernel has no openat2.
+    """
+    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    encoded = os.fsencode(path)
+    for _ in range(128):
+        fd: int = _libc.syscall(_NR_OPENAT2, dir_fd, encoded, how, len(how))
+        if fd >= 0:
+            return fd
+        if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
+            break
+    _raise(path)
+    raise AssertionError("unreachable")
+
+
+@functools.cache
+def has_openat2() -> bool:
+    """Return whether the kernel resolves beneath a directory by itself."""
+    if sys.platform != "linux":
+        return False
+    here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.close(openat2_beneath(here, ".", os.O_PATH))
+    except OSError:
+        return False
+    finally:
+        os.close(here)
+    return True
+
+
+def _renameat2(old_dir: int, old: str, new_dir: int, new: str, flags: int) -> None:
+    if _NR_RENAMEAT2 is None or sys.platform != "linux":
+        raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), new)
+    if _libc.syscall(_NR_RENAMEAT2, old_dir, os.fsencode(old), new_dir, os.fsencode(new), flags) != 0:
+        _raise(new)
+
+
+def rename_noreplace(old_dir: int, old: str, new_dir: int, new: str) -> None:
+    """Rename without ever replacing: FileExistsError when the target is there, decided by the kernel.
+
+    Where the file system lacks the flag a file is linked and then unlinked, which refuses in the same way;
+    a directory then raises the kernel's own error, since nothing safe is left to try.
+    """
+    try:
+        _renameat2(old_dir, old, new_dir, new, _RENAME_NOREPLACE)
+    except OSError as error:
+        if error.errno not in (errno.EINVAL, errno.ENOSYS):
+            raise
+        os.link(old, new, src_dir_fd=old_dir, dst_dir_fd=new_dir, follow_symlinks=False)
+        os.unlink(old, dir_fd=old_dir)
+
+
+def rename_exchange(dir_a: int, name_a: str, dir_b: int, name_b: str) -> None:
+    """Swap two names in one act. OSError with EINVAL or ENOSYS where the file system cannot."""
+    _renameat2(dir_a, name_a, dir_b, name_b, _RENAME_EXCHANGE)
+
+
+@functools.cache
+def landlock_abi() -> int:
+    """Return the kernel's Landlock version, 0 when it has none."""
+    if sys.platform != "linux":
+        return 0
+    version: int = _libc.syscall(_NR_LANDLOCK_CREATE_RULESET, None, 0, _LANDLOCK_CREATE_RULESET_VERSION)
+    return max(0, version)
+
+
+def landlock_restrict_thread(rules: Iterable[tuple[int, int]]) -> None:
+    """Confine the calling thread, and every program it starts, to the given (descriptor, rights) pairs, for good.
+
+    Only the calling thread is confined, so the caller runs in a thread of its own. Network use is denied as well
+    where the kernel can. Raises OSError when the kernel refuses; then nothing was confined.
+    """
+    abi = landlock_abi()
+    handled = _LANDLOCK_FS_RIGHTS_BY_ABI.get(abi, _LANDLOCK_FS_RIGHTS_NEWEST)
+    attr = struct.pack("=Q", handled)
+    if abi >= 4:
+        attr += struct.pack("=Q", _LANDLOCK_NET_RIGHTS)
+    if abi >= 6:
+        attr += struct.pack("=Q", _LANDLOCK_SCOPES)
+    ruleset: int = _libc.syscall(_NR_LANDLOCK_CREATE_RULESET, attr, len(attr), 0)
+    if ruleset < 0:
+        _raise("landlock")
+    try:
+        for fd, rights in rules:
+            rule = struct.pack("=Qi", rights & handled, fd)
+            if _libc.syscall(_NR_LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0) != 0:
+                _raise("landlock rule")
+        if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
+            _raise("no_new_privs")
+        if _libc.syscall(_NR_LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0:
+            _raise("landlock")
+    finally:
+        os.close(ruleset)

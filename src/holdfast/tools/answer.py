@@ -1,0 +1,39 @@
+"""Pure: what a tool answers, before any door gives it a wire form."""
+
+from dataclasses import dataclass
+from typing import Literal
+
+from pydantic import BaseModel
+
+
+@dataclass(frozen=True, slots=True)
+class Text:
+    """A piece of text: a file's content, a diff, a note to the agent."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Media:
+    """Bytes that a model looks at or listens to; `blob` is anything else, sent as an embedded resource."""
+
+    kind: Literal["image", "audio", "blob"]
+    data: bytes
+    mime_type: str
+    uri: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """Content blocks in order, and typed data where the tool declares it.
+
+    Text such as a file body or a diff comes as content alone; data is complete in itself.
+    """
+
+    blocks: tuple[Text | Media, ...]
+    data: BaseModel | None = None
+
+    @classmethod
+    def of(cls, *texts: str, data: BaseModel | None = None) -> "Answer":
+        """Return an answer of plain text blocks, empty ones left out."""
+        return cls(tuple(Text(text) for text in texts if text), data)

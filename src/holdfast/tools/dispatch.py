@@ -1,0 +1,108 @@
+"""The one path of every call: find, permit, validate, run in a thread, and turn every fault into an error with a code."""
+
+import logging
+import secrets
+from difflib import get_close_matches
+from functools import partial
+from typing import Any
+
+import anyio
+import anyio.to_thread
+from pydantic import ValidationError
+
+from holdfast.app import App
+from holdfast.auth.context import Caller
+from holdfast.call import Call, ProgressSink
+from holdfast.config.settings import Settings
+from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound, PermissionDenied
+from holdfast.tools.answer import Answer
+from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
+
+_log = logging.getLogger(__name__)
+
+
+class Dispatcher:
+    """What every door holds. It knows no transport; a door knows nothing below it."""
+
+    def __init__(self, app: App, registry: Registry, settings: Settings) -> None:
+        self._app = app
+        self._registry = registry
+        self._settings = settings
+        self._threads = anyio.CapacityLimiter(settings.server.max_parallel_calls)
+
+    def listed(self, caller: Caller) -> list[Tool]:
+        """Return the tools that this caller is shown."""
+        compat = self._settings.folders.compat
+        return [entry for entry in self._registry if self._permits(caller, entry) and (entry.listed or compat)]
+
+    def find(self, caller: Caller, name: str) -> Tool:
+        """Return the tool that this caller may call by that name; NotFound names the nearest one."""
+        entry = self._registry.get(name)
+        if entry is None or not self._permits(caller, entry):
+            raise NotFound(f"There is no tool {name!r}.{self._nearest(caller, name)}")
+        return entry
+
+    async def call(
+        self, caller: Caller, name: str, arguments: dict[str, Any], progress: ProgressSink | None = None
+    ) -> Answer:
+        """Run one tool for one caller. Raises HoldfastError and nothing else; cancelling stops the work below."""
+        entry = self.find(caller, name)
+        if entry.mutates and self._settings.folders.read_only and entry.group in LOCAL_GROUPS:
+            raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
+        parsed = _parse(entry, arguments)
+        call = Call(caller, entry.timeout_seconds)
+        if progress is not None:
+            call.progress = progress
+        try:
+            return await anyio.to_thread.run_sync(
+                partial(entry.run, self._app, call, parsed), abandon_on_cancel=True, limiter=self._threads
+            )
+        except HoldfastError:
+            raise
+        except Exception as error:
+            raise _internal(name, error) from error
+        finally:
+            call.cancel()
+
+    def _permits(self, caller: Caller, entry: Tool) -> bool:
+        if entry.audience is not caller.kind:
+            return False
+        if entry.group in LOCAL_GROUPS and not (caller.auth.is_local and caller.roots):
+            return False
+        return self._settings.mcp.permits(entry.name, entry.group)
+
+    def _nearest(self, caller: Caller, name: str) -> str:
+        near = get_close_matches(name, [entry.name for entry in self.listed(caller)], n=1)
+        return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _parse(entry: Tool, arguments: dict[str, Any]) -> Any:
+    try:
+        return entry.arguments.model_validate(arguments)
+    except ValidationError as error:
+        problems = [_problem(entry, detail) for detail in error.errors(include_input=False, include_url=False)]
+        raise InvalidArgument(f"{entry.name}: {'; '.join(problems[:5])}") from None
+
+
+def _problem(entry: Tool, detail: Any) -> str:
+    where = ".".join(str(step) for step in detail["loc"]) or "arguments"
+    if detail["type"] == "extra_forbidden":
+        near = get_close_matches(where, list(entry.input_schema.get("properties", {})), n=1)
+        return f"unknown argument {where!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
+    if detail["type"] == "missing":
+        return f"argument {where!r} is missing"
+    return f"argument {where!r}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+
+
+def _internal(name: str, error: Exception) -> Internal:
+    """Log a fault by its kind and place, never by its message, which may hold file content."""
+    number = secrets.token_hex(4)
+    frames = []
+    trace = error.__traceback__
+    while trace is not None:
+        frames.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 2)[-1]}:{trace.tb_lineno}")
+        trace = trace.tb_next
+    _log.error("fault %s in %s: %s at %s", number, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
+    return Internal(f"{name} failed by a fault of the server (reference {number}); the server's log has the place.")
+
+

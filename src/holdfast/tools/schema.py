@@ -1,0 +1,44 @@
+"""Pure: a tool's JSON Schema in the flat form that every client can read.
+
+No `$ref`, no `oneOf`, no `null` alternatives, no titles: an optional parameter is one that is not required.
+"""
+
+from typing import Any
+
+from pydantic import BaseModel
+
+
+def flat_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the model's schema with every reference inlined and every decoration removed."""
+    raw = model.model_json_schema(by_alias=True)
+    definitions = raw.pop("$defs", {})
+    flat = _flatten(raw, definitions)
+    flat.pop("description", None)
+    return flat
+
+
+def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_flatten(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = dict(definitions[node["$ref"].rsplit("/", 1)[-1]])
+        target.pop("description", None)
+        return _flatten({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
+    if "anyOf" in node:
+        node = _without_null(node)
+    kept = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
+    if kept.get("default", ...) is None:
+        del kept["default"]
+    return {
+        key: {name: _flatten(sub, definitions) for name, sub in value.items()} if key == "properties" else _flatten(value, definitions)
+        for key, value in kept.items()
+    }
+
+
+def _without_null(node: dict[str, Any]) -> dict[str, Any]:
+    choices = [choice for choice in node["anyOf"] if choice.get("type") != "null"]
+    if len(choices) == 1:
+        return {**choices[0], **{key: value for key, value in node.items() if key != "anyOf"}}
+    return {**node, "anyOf": choices}

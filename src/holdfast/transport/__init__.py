@@ -1,0 +1,1 @@
+"""The doors: stdio relay, Unix socket, HTTP, WebSocket."""
