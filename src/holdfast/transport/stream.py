@@ -1,0 +1,220 @@
+"""A connection of JSON-RPC messages, one after the other: what the Unix socket, stdio and WebSocket doors share.
+
+`tools/call`, which is nearly all traffic, goes straight to the dispatcher; the handshake and every other method
+go to the SDK. Its per-message cost is several times that of the call itself, so the short way is worth its lines.
+The first request always goes to the SDK, which fixes the protocol era of the connection.
+"""
+
+import json
+import logging
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from typing import Any
+
+import anyio
+import anyio.abc
+import mcp_types as types
+from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
+from mcp.shared.message import SessionMessage
+from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from pydantic_core import from_json, to_json
+
+from holdfast.auth.context import Caller
+from holdfast.call import ProgressSink
+from holdfast.errors import ResourceBusy
+from holdfast.tools.dispatch import Dispatcher
+from holdfast.transport import wire
+from holdfast.transport.progress import threadsafe_sink
+from holdfast.transport.protocol import build_server, run_tool
+
+Receive = Callable[[], Awaitable[bytes | None]]
+Send = Callable[[bytes], Awaitable[None]]
+RequestId = str | int
+Fault = tuple[int, str]
+
+_log = logging.getLogger(__name__)
+
+_MODERN = MODERN_PROTOCOL_VERSIONS[-1]
+_PLAIN_CALL = frozenset({"name", "arguments", "_meta"})
+_MAX_IN_FLIGHT = 1024
+_DRAIN_SECONDS = 5.0
+_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
+
+
+async def serve_stream(dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send) -> None:
+    """Serve one connection until `receive` gives None; calls then under way have a few seconds to end."""
+    await _Connection(dispatcher, caller, receive, send).run()
+
+
+class _Connection:
+    def __init__(self, dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send) -> None:
+        self._dispatcher = dispatcher
+        self._caller = caller
+        self._receive = receive
+        self._send = send
+        self._server = build_server(dispatcher, lambda _ctx: caller)
+        self._to_sdk, self._sdk_reads = anyio.create_memory_object_stream[SessionMessage | Exception]()
+        self._sdk_writes, self._from_sdk = anyio.create_memory_object_stream[SessionMessage]()
+        self._writing = anyio.Lock()
+        self._calls: dict[RequestId, anyio.CancelScope] = {}
+        self._initialize_id: RequestId | None = None
+        self._version: str | None = None
+        self._opened = False
+        self._asked: set[RequestId] = set()
+
+    async def run(self) -> None:
+        with self._to_sdk, self._sdk_reads, self._sdk_writes, self._from_sdk:
+            async with anyio.create_task_group() as tasks:
+                self._tasks = tasks
+                tasks.start_soon(self._run_sdk)
+                tasks.start_soon(self._forward_from_sdk)
+                while (raw := await self._receive()) is not None:
+                    if raw.strip():
+                        await self._take(raw)
+                await self._drain()
+                tasks.cancel_scope.cancel()
+
+    async def _run_sdk(self) -> None:
+        await self._server.run(self._sdk_reads, self._sdk_writes, self._server.create_initialization_options())
+
+    async def _forward_from_sdk(self) -> None:
+        async for outgoing in self._from_sdk:
+            message = outgoing.message
+            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
+                self._asked.discard(message.id)
+            if isinstance(message, types.JSONRPCResponse) and message.id == self._initialize_id:
+                self._version = message.result.get("protocolVersion")
+            await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+
+    async def _drain(self) -> None:
+        with anyio.move_on_after(_DRAIN_SECONDS):
+            while self._calls or self._asked:
+                await anyio.sleep(0.01)
+
+    async def _write(self, message: bytes) -> None:
+        with suppress(*_GONE):
+            async with self._writing:
+                await self._send(message)
+
+    async def _take(self, raw: bytes) -> None:
+        message, fault = _parse(raw)
+        if fault is not None:
+            await self._refuse(message, fault)
+        elif not (self._opened and await self._take_short_way(message)):
+            await self._take_long_way(message)
+
+    async def _take_short_way(self, message: dict[str, Any]) -> bool:
+        """Handle a message here if it is a call or the cancelling of one; False leaves it to the SDK."""
+        params = message.get("params")
+        if not isinstance(params, dict):
+            return False
+        if message.get("method") == "notifications/cancelled":
+            scope = self._calls.get(params.get("requestId", ""))
+            if scope is None:
+                self._asked.discard(params.get("requestId", ""))
+                return False
+            scope.cancel()
+            return True
+        number = _id_of(message)
+        version = self._version_of(params)
+        if message.get("method") != "tools/call" or version is None or number is None or not _is_call(params):
+            return False
+        if len(self._calls) >= _MAX_IN_FLIGHT:
+            busy = ResourceBusy(f"More than {_MAX_IN_FLIGHT} calls are waiting on this connection; wait for answers.")
+            await self._respond(number, version, wire.refused(busy))
+            return True
+        self._tasks.start_soon(self._call, number, version, params)
+        return True
+
+    def _version_of(self, params: dict[str, Any]) -> str | None:
+        if self._version is not None:
+            modern = types.PROTOCOL_VERSION_META_KEY in (params.get("_meta") or {})
+            return None if modern else self._version
+        rejected = isinstance(classify_inbound_request({"params": params}), InboundLadderRejection)
+        return None if rejected else _MODERN
+
+    async def _call(self, number: RequestId, version: str, params: dict[str, Any]) -> None:
+        with anyio.CancelScope() as scope:
+            self._calls[number] = scope
+            try:
+                result = await run_tool(
+                    self._dispatcher, self._caller, params["name"], params.get("arguments") or {}, self._progress(params)
+                )
+            finally:
+                if self._calls.get(number) is scope:
+                    del self._calls[number]
+            await self._respond(number, version, result)
+
+    async def _respond(self, number: RequestId, version: str, result: dict[str, Any]) -> None:
+        if version == _MODERN:
+            result["resultType"] = "complete"
+            result["_meta"] = {types.SERVER_INFO_META_KEY: self._server.server_info_stamp}
+        await self._write(to_json({"jsonrpc": "2.0", "id": number, "result": result}))
+
+    def _progress(self, params: dict[str, Any]) -> ProgressSink | None:
+        token = (params.get("_meta") or {}).get("progressToken")
+        if token is None:
+            return None
+
+        def deliver(done: float, total: float | None, message: str) -> None:
+            notice = {"progressToken": token, "progress": done, "total": total, "message": message}
+            body = {"jsonrpc": "2.0", "method": "notifications/progress", "params": notice}
+            self._tasks.start_soon(self._write, to_json(body, exclude_none=True))
+
+        return threadsafe_sink(deliver)
+
+    async def _take_long_way(self, body: dict[str, Any]) -> None:
+        try:
+            message = types.jsonrpc_message_adapter.validate_python(body, by_name=False)
+        except ValueError:
+            await self._refuse(body, (types.INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message"))
+            return
+        if isinstance(message, types.JSONRPCRequest):
+            self._opened = True
+            self._asked.add(message.id)
+            if message.method == "initialize":
+                self._initialize_id = message.id
+        with suppress(*_GONE):
+            await self._to_sdk.send(SessionMessage(message))
+
+    async def _refuse(self, message: dict[str, Any], fault: Fault) -> None:
+        """Answer what is no JSON-RPC message, under its own id where one can be read."""
+        number = _id_of(message)
+        code, text = fault
+        await self._write(to_json({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}}))
+
+
+def _parse(raw: bytes) -> tuple[dict[str, Any], Fault | None]:
+    """Return the message, and the fault that keeps it from being one; what can be read of it comes either way."""
+    try:
+        return _as_object(from_json(raw, allow_inf_nan=False))
+    except ValueError:
+        pass
+    try:
+        message, fault = _as_object(json.loads(raw))
+    except (ValueError, RecursionError):
+        return {}, (types.PARSE_ERROR, "Parse error: not valid JSON")
+    return message, fault or (types.INVALID_PARAMS, "Invalid params: text must be valid Unicode and numbers finite")
+
+
+def _as_object(value: object) -> tuple[dict[str, Any], Fault | None]:
+    if isinstance(value, dict):
+        return value, None
+    return {}, (types.INVALID_REQUEST, "Invalid request: expected one JSON object")
+
+
+def _id_of(message: dict[str, Any]) -> RequestId | None:
+    number = message.get("id")
+    return number if isinstance(number, str | int) and not isinstance(number, bool) else None
+
+
+def _is_call(params: dict[str, Any]) -> bool:
+    """Return whether these are the parameters of a plain call; anything beyond (tasks, input) is the SDK's."""
+    arguments = params.get("arguments")
+    meta = params.get("_meta")
+    return (
+        params.keys() <= _PLAIN_CALL
+        and isinstance(params.get("name"), str)
+        and (arguments is None or isinstance(arguments, dict))
+        and (meta is None or isinstance(meta, dict))
+    )

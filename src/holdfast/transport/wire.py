@@ -1,0 +1,63 @@
+"""Pure: answers, errors and the tool list in the words of the protocol."""
+
+import base64
+from collections.abc import Iterable
+from typing import Any
+
+from pydantic_core import to_json
+
+from holdfast.errors import HoldfastError
+from holdfast.tools.answer import Answer, Media, Text
+from holdfast.tools.registry import Effect, Tool
+
+
+def tool_entry(entry: Tool) -> dict[str, Any]:
+    """Return one entry of `tools/list`."""
+    listed: dict[str, Any] = {
+        "name": entry.name,
+        "title": entry.title,
+        "description": entry.description,
+        "inputSchema": entry.input_schema,
+        "annotations": _hints(entry),
+    }
+    if entry.output_schema is not None:
+        listed["outputSchema"] = entry.output_schema
+    return listed
+
+
+def tool_list(entries: Iterable[Tool]) -> dict[str, Any]:
+    """Return the result of `tools/list`."""
+    return {"tools": [tool_entry(entry) for entry in entries]}
+
+
+def answered(answer: Answer) -> dict[str, Any]:
+    """Return the result of a `tools/call` that succeeded."""
+    result: dict[str, Any] = {"content": [_block(block) for block in answer.blocks], "isError": False}
+    if answer.data is not None:
+        result["structuredContent"] = answer.data.model_dump(mode="json", by_alias=True, exclude_none=True)
+    return result
+
+
+def refused(error: HoldfastError) -> dict[str, Any]:
+    """Return the result of a `tools/call` that failed: the error's payload as text and as data."""
+    payload = error.payload()
+    text = to_json(payload).decode()
+    return {"content": [{"type": "text", "text": text}], "structuredContent": payload, "isError": True}
+
+
+def _hints(entry: Tool) -> dict[str, bool]:
+    return {
+        "readOnlyHint": entry.effect is Effect.READ,
+        "destructiveHint": entry.effect is Effect.DESTROY,
+        "idempotentHint": entry.idempotent or entry.effect is Effect.READ,
+        "openWorldHint": False,
+    }
+
+
+def _block(block: Text | Media) -> dict[str, Any]:
+    if isinstance(block, Text):
+        return {"type": "text", "text": block.text}
+    data = base64.b64encode(block.data).decode("ascii")
+    if block.kind == "blob":
+        return {"type": "resource", "resource": {"uri": block.uri, "mimeType": block.mime_type, "blob": data}}
+    return {"type": block.kind, "data": data, "mimeType": block.mime_type}

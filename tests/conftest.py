@@ -1,0 +1,55 @@
+"""Fixtures for every test: a state folder with its server, and agents that connect to it."""
+
+import os
+import signal
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.agent import LEGACY, MODERN, Agent, command
+
+
+@pytest.fixture(scope="session")
+def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """Give one state folder to the whole session; its background server is ended with it."""
+    folder = tmp_path_factory.mktemp("state")
+    folder.chmod(0o700)
+    yield folder
+    subprocess.run(
+        command("stop"), env={**os.environ, "HOLDFAST_STATE_DIR": str(folder)}, check=False, capture_output=True, timeout=30
+    )
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """Give an empty allowed directory with a neighbour that is not allowed."""
+    folder = tmp_path / "project"
+    folder.mkdir()
+    return folder
+
+
+@pytest.fixture
+def agent(root: Path, state_dir: Path) -> Iterator[Agent]:
+    """Give a client of the newest protocol, connected by the relay, with `root` as its one root."""
+    with Agent([root], state_dir, mode=MODERN) as connected:
+        yield connected
+
+
+@pytest.fixture
+def legacy_agent(root: Path, state_dir: Path) -> Iterator[Agent]:
+    """Give a client of the handshake protocol, connected by the relay, with `root` as its one root."""
+    with Agent([root], state_dir, mode=LEGACY) as connected:
+        yield connected
+
+
+@pytest.fixture
+def ended_processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
+    """Take processes that a test starts, and end what is left of them."""
+    started: list[subprocess.Popen[bytes]] = []
+    yield started
+    for process in started:
+        if process.poll() is None:
+            process.send_signal(signal.SIGKILL)
+        process.wait(timeout=10)

@@ -1,0 +1,74 @@
+"""The allowed directories: which are opened, which are skipped, and when there is nothing to serve."""
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import InvalidArgument
+from holdfast.folders.roots import close_roots, open_roots
+from tests.helpers.trees import plant
+
+
+@pytest.fixture
+def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Give a home folder with a project, and a state folder inside it."""
+    plant(tmp_path, {"home": {"project": {"a.txt": "a"}, "state": {"sub": {}}, "file.txt": "x"}})
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    return tmp_path / "home"
+
+
+def opened(given: Sequence[str], cwd: str, home: Path) -> list[str]:
+    roots = open_roots(given, cwd, str(home / "state"))
+    close_roots(roots)
+    return [root.path for root in roots]
+
+
+def test_roots_come_in_the_order_given_and_each_once(home: Path) -> None:
+    assert opened([str(home / "project"), "/usr", str(home / "project" / ".")], "/", home) == [
+        str(home / "project"),
+        "/usr",
+    ]
+
+
+def test_a_tilde_and_a_relative_root_are_expanded(home: Path) -> None:
+    assert opened(["~/project"], "/", home) == [str(home / "project")]
+    assert opened(["project"], str(home), home) == [str(home / "project")]
+
+
+def test_a_root_given_by_a_link_is_its_real_directory(home: Path) -> None:
+    (home / "link").symlink_to("project")
+    assert opened([str(home / "link")], "/", home) == [str(home / "project")]
+
+
+@pytest.mark.parametrize("bad", ["missing", "file.txt", "state", "state/sub"])
+def test_an_invalid_root_is_skipped_with_a_warning(home: Path, bad: str, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.WARNING):
+        assert opened([str(home / bad), str(home / "project")], "/", home) == [str(home / "project")]
+    assert bad in caplog.text
+
+
+def test_roots_given_but_none_valid_is_an_error(home: Path) -> None:
+    with pytest.raises(InvalidArgument, match="None of the given directories"):
+        opened([str(home / "missing")], "/", home)
+
+
+def test_without_roots_the_working_directory_is_the_root(home: Path) -> None:
+    assert opened([], str(home / "project"), home) == [str(home / "project")]
+
+
+def test_slash_and_the_home_folder_are_never_roots_by_themselves(home: Path) -> None:
+    for cwd in ("/", str(home)):
+        with pytest.raises(InvalidArgument, match="too wide"):
+            opened([], cwd, home)
+
+
+def test_they_may_be_given_by_name(home: Path) -> None:
+    assert opened([str(home)], "/", home) == [str(home)]
+
+
+def test_a_root_over_the_state_folder_is_walked(home: Path) -> None:
+    roots = open_roots([str(home), str(home / "project")], "/", str(home / "state"))
+    assert [root.walk_only for root in roots] == [True, False]
+    close_roots(roots)
