@@ -11,15 +11,19 @@ import pytest
 from tests.helpers.agent import LEGACY, MODERN, Agent, command
 
 
+def stop_server(state: Path) -> None:
+    """End the background server of a state folder, if one is up."""
+    environment = {**os.environ, "HOLDFAST_STATE_DIR": str(state)}
+    subprocess.run(command("stop"), env=environment, check=False, capture_output=True, timeout=30)
+
+
 @pytest.fixture(scope="session")
 def state_dir(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     """Give one state folder to the whole session; its background server is ended with it."""
     folder = tmp_path_factory.mktemp("state")
     folder.chmod(0o700)
     yield folder
-    subprocess.run(
-        command("stop"), env={**os.environ, "HOLDFAST_STATE_DIR": str(folder)}, check=False, capture_output=True, timeout=30
-    )
+    stop_server(folder)
 
 
 @pytest.fixture
@@ -53,3 +57,12 @@ def ended_processes() -> Iterator[list["subprocess.Popen[bytes]"]]:
         if process.poll() is None:
             process.send_signal(signal.SIGKILL)
         process.wait(timeout=10)
+
+
+@pytest.fixture
+def ended_state(tmp_path: Path) -> Iterator[Path]:
+    """Give a state folder of the test's own, inside `tmp_path`; its server is ended with the test."""
+    folder = tmp_path / "state"
+    folder.mkdir(mode=0o700)
+    yield folder
+    stop_server(folder)

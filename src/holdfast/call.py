@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.auth.context import Caller
 from holdfast.errors import Cancelled, TimedOut
@@ -40,6 +40,15 @@ class Call:
     def remaining(self) -> float:
         """Return the seconds left before the deadline, never negative."""
         return max(0.0, self.started_at + self.timeout_seconds - time.monotonic())
+
+    def elapsed(self) -> float:
+        """Return the seconds since the call began, a measure of progress that only grows."""
+        return time.monotonic() - self.started_at
+
+    def within(self, seconds: float) -> "Call":
+        """Return the same call, cancelled together with this one, with a deadline at most that far away."""
+        allowed = min(self.remaining(), seconds)
+        return replace(self, timeout_seconds=self.elapsed() + allowed)
 
     def check(self) -> None:
         """Raise Cancelled or TimedOut when the call must stop."""

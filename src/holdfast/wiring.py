@@ -2,14 +2,18 @@
 
 import os
 import threading
+import weakref
+from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from holdfast.adapters.sqlite.inspect import inspect_database
+from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.app import App
 from holdfast.auth.context import Caller
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, Settings
 from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.folders.roots import close_roots, identity_of, is_gone, open_roots
 from holdfast.folders.service import Folders
 from holdfast.tools.changing import CHANGING
 from holdfast.tools.dispatch import Dispatcher
@@ -17,36 +21,45 @@ from holdfast.tools.finding import FINDING
 from holdfast.tools.reading import READING
 from holdfast.tools.registry import Registry
 
+KEPT_ROOT_SETS = 64
+
 TOOLS = Registry([*READING, *FINDING, *CHANGING])
 
 
 @dataclass
 class FolderBook:
-    """The open roots of every connection, each set of roots opened once and shared."""
+    """The open roots of the connections that were lately used; a set of roots is opened once and shared.
+
+    One that has fallen out is closed when its last call ends, and opened again when it is needed.
+    """
 
     settings: FolderSettings
     state_dir: str
-    _open: dict[tuple[str, tuple[str, ...]], Folders] = field(default_factory=dict)
+    _open: OrderedDict[tuple[str, tuple[str, ...]], Folders] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folders_of(self, caller: Caller) -> Folders:
         """Return the folders of a caller; InvalidArgument when none of its roots can be used."""
         key = (caller.cwd, caller.roots)
         with self._lock:
-            if key not in self._open:
-                self._open[key] = self._opened(caller)
-            return self._open[key]
+            found = self._open.get(key)
+            if found is None or any(is_gone(root) for root in found.jail.roots):
+                found = self._open[key] = self._opened(caller)
+            self._open.move_to_end(key)
+            if len(self._open) > KEPT_ROOT_SETS:
+                self._open.popitem(last=False)
+            return found
 
     def close(self) -> None:
-        """Give every descriptor back."""
+        """Let go of every set of roots."""
         with self._lock:
-            for folders in self._open.values():
-                close_roots(folders.jail.roots)
             self._open.clear()
 
     def _opened(self, caller: Caller) -> Folders:
         roots = open_roots(caller.roots, caller.cwd, self.state_dir)
-        return Folders(Jail(roots, hidden=[identity_of(os.stat(self.state_dir))]), self.settings)
+        jail = Jail(roots, hidden=[identity_of(os.stat(self.state_dir))])
+        weakref.finalize(jail, close_roots, roots)
+        return Folders(jail, self.settings)
 
 
 @dataclass(frozen=True)
@@ -65,12 +78,21 @@ class Wired:
         return self.folders.folders_of(caller).jail.allowed
 
     def close(self) -> None:
-        """Close what was opened."""
+        """Take no more calls and close what was opened."""
+        self.dispatcher.close()
         self.folders.close()
+        self.app.changes.close()
 
 
 def build(settings: Settings, state_dir: str) -> Wired:
     """Put the parts together for one process that holds the lock of this state folder."""
     folders = FolderBook(settings.folders, state_dir)
-    app = App(settings, folders.folders_of, Changes())
+    changes = Changes(open_journal(state_dir), state_dir, settings.journal)
+    changes.recover()
+    app = App(settings, folders.folders_of, changes)
     return Wired(Dispatcher(app, TOOLS, settings), folders, app)
+
+
+def database_fault(path: str) -> str | None:
+    """Return what is wrong with a state database, None when nothing is; the file is only looked at."""
+    return inspect_database(path)

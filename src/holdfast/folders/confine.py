@@ -6,6 +6,7 @@ locked itself in. The child sees the given directories for reading and nothing e
 
 import os
 import select
+import stat
 import subprocess
 import sys
 import sysconfig
@@ -71,17 +72,23 @@ def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = 
     )
 
 
-def run(call: Call, child: Child, *, enough: Callable[[bytes], bool] | None = None) -> Outcome:
+def run(
+    call: Call,
+    child: Child,
+    *,
+    enough: Callable[[bytes], bool] | None = None,
+    while_running: Callable[[], None] | None = None,
+) -> Outcome:
     """Run a child to its end and return what it wrote.
 
     The child is killed when the call is cancelled or its deadline passes (then Cancelled or TimedOut is raised),
     when it writes more than `max_output_bytes` (PayloadTooLarge), or when `enough`, given each piece of output
-    as it comes, says so.
+    as it comes, says so. `while_running` is called again and again until then, for telling progress.
     """
     call.check()
     process = _start(child)
     try:
-        return _Pump(call, child, process, enough).run()
+        return _Pump(call, child, process, enough, while_running or _nothing).run()
     finally:
         with suppress(ProcessLookupError):
             process.kill()
@@ -90,6 +97,10 @@ def run(call: Call, child: Child, *, enough: Callable[[bytes], bool] | None = No
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
+
+
+def _nothing() -> None:
+    return None
 
 
 def _start(child: Child) -> "subprocess.Popen[bytes]":
@@ -114,7 +125,7 @@ def _start(child: Child) -> "subprocess.Popen[bytes]":
 
 def _lock_in(child: Child) -> None:
     opened: list[int] = []
-    rules = [(fd, _READ) for fd in child.readable_fds]
+    rules = [(fd, _READ if _is_directory(fd) else LANDLOCK_READ_FILE) for fd in child.readable_fds]
     try:
         for path in child.runnable_paths:
             with suppress(FileNotFoundError):
@@ -124,6 +135,10 @@ def _lock_in(child: Child) -> None:
     finally:
         for fd in opened:
             os.close(fd)
+
+
+def _is_directory(fd: int) -> bool:
+    return stat.S_ISDIR(os.fstat(fd).st_mode)
 
 
 def _popen(child: Child) -> "subprocess.Popen[bytes]":
@@ -144,12 +159,18 @@ class _Pump:
     """Feeds a child and drains it, watching the call meanwhile."""
 
     def __init__(
-        self, call: Call, child: Child, process: "subprocess.Popen[bytes]", enough: Callable[[bytes], bool] | None
+        self,
+        call: Call,
+        child: Child,
+        process: "subprocess.Popen[bytes]",
+        enough: Callable[[bytes], bool] | None,
+        while_running: Callable[[], None],
     ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self.call, self.child, self.process, self.enough = call, child, process, enough
+        self.while_running = while_running
         self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
         self.to_write = memoryview(child.stdin)
         self.out, self.err = bytearray(), bytearray()
@@ -163,6 +184,7 @@ class _Pump:
             writing = []
         while reading:
             self.call.check()
+            self.while_running()
             readable, writable, _ = select.select(list(reading), writing, [], _POLL_SECONDS)
             if writable and not self._feed():
                 writing = []

@@ -31,6 +31,9 @@ MAX_LINKS = 40
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4096
 
+_CHANGED = frozenset({errno.EINVAL, errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
+"""What the kernel says of a name that was a link or a directory a moment ago and is not any more."""
+
 _O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 _DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
@@ -234,14 +237,18 @@ class _Walk:
                 self._up()
                 continue
             status = self._look(name)
-            if status is not None and stat.S_ISLNK(status.st_mode) and (self.pending or follow):
-                self._follow(name)
-                continue
-            if not self.pending:
+            is_link = status is not None and stat.S_ISLNK(status.st_mode)
+            if not self.pending and not (is_link and follow):
                 return self._place(name, status)
             if status is None:
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-            self._down(name)
+            try:
+                if is_link:
+                    self._follow(name)
+                else:
+                    self._down(name)
+            except OSError as error:
+                self._look_again(name, status, error)
         if not root_as_self:
             raise InvalidPath(f"{self.shown} is an allowed directory itself; name something in it.")
         if not self.stack:
@@ -284,10 +291,20 @@ class _Walk:
         for name in names:
             self._down(name)
 
-    def _follow(self, name: str) -> None:
+    def _look_again(self, name: str, before: os.stat_result, error: OSError) -> None:
+        """Put a name back when it became something else between the look and the step; else the error stands."""
+        if error.errno not in _CHANGED or not (stat.S_ISLNK(before.st_mode) or stat.S_ISDIR(before.st_mode)):
+            raise error
+        self._count_link()
+        self.pending.appendleft(name)
+
+    def _count_link(self) -> None:
         self.links += 1
         if self.links > MAX_LINKS:
             raise AccessDenied.outside(self.shown)
+
+    def _follow(self, name: str) -> None:
+        self._count_link()
         target = os.readlink(name, dir_fd=self.fd)
         if target.startswith("/"):
             try:

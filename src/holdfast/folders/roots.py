@@ -59,6 +59,11 @@ def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
     return roots
 
 
+def is_gone(root: Root) -> bool:
+    """Return whether the directory was removed since it was opened; one made anew in its place is another."""
+    return os.fstat(root.fd).st_nlink == 0
+
+
 def close_roots(roots: Iterable[Root]) -> None:
     """Give the descriptors back."""
     for root in roots:

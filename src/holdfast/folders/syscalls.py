@@ -10,6 +10,7 @@ import sys
 from collections.abc import Iterable
 
 _NR_RENAMEAT2 = {"x86_64": 316, "aarch64": 276}.get(platform.machine())
+_NR_STATX = {"x86_64": 332, "aarch64": 291}.get(platform.machine())
 _NR_OPENAT2 = 437
 _NR_LANDLOCK_CREATE_RULESET = 444
 _NR_LANDLOCK_ADD_RULE = 445
@@ -17,6 +18,11 @@ _NR_LANDLOCK_RESTRICT_SELF = 446
 
 _RESOLVE_NO_MAGICLINKS = 0x02
 _RESOLVE_BENEATH = 0x08
+
+_AT_EMPTY_PATH = 0x1000
+_STATX_BTIME = 0x800
+_STATX_BYTES = 256
+_STATX_BTIME_AT = 80
 
 _RENAME_NOREPLACE = 1
 _RENAME_EXCHANGE = 2
@@ -70,6 +76,20 @@ def has_openat2() -> bool:
     finally:
         os.close(here)
     return True
+
+
+def birth_time(fd: int) -> float | None:
+    """Return when an open file was created, None where the file system does not keep it."""
+    if sys.platform == "darwin":
+        return os.fstat(fd).st_birthtime
+    if _NR_STATX is None:
+        return None
+    buffer = ctypes.create_string_buffer(_STATX_BYTES)
+    if _libc.syscall(_NR_STATX, fd, b"", _AT_EMPTY_PATH, _STATX_BTIME, buffer) != 0:
+        return None
+    mask: int = struct.unpack_from("=I", buffer.raw)[0]
+    seconds, nanoseconds = struct.unpack_from("=qI", buffer.raw, _STATX_BTIME_AT)
+    return float(seconds + nanoseconds / 1e9) if mask & _STATX_BTIME else None
 
 
 def _renameat2(old_dir: int, old: str, new_dir: int, new: str, flags: int) -> None:

@@ -1,20 +1,26 @@
 """The one path of every call: find, permit, validate, run in a thread, and turn every fault into an error with a code."""
 
+import asyncio
 import logging
 import secrets
+from concurrent.futures import ThreadPoolExecutor
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
 
-import anyio
-import anyio.to_thread
 from pydantic import ValidationError
 
 from holdfast.app import App
 from holdfast.auth.context import Caller
 from holdfast.call import Call, ProgressSink
 from holdfast.config.settings import Settings
-from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound, PermissionDenied
+from holdfast.errors import (
+    HoldfastError,
+    Internal,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+)
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
 
@@ -28,7 +34,11 @@ class Dispatcher:
         self._app = app
         self._registry = registry
         self._settings = settings
-        self._threads = anyio.CapacityLimiter(settings.server.max_parallel_calls)
+        self._threads = ThreadPoolExecutor(settings.server.max_parallel_calls, thread_name_prefix="holdfast-call")
+
+    def close(self) -> None:
+        """Take no further call; those under way end by themselves."""
+        self._threads.shutdown(wait=False, cancel_futures=True)
 
     def listed(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
@@ -54,9 +64,8 @@ class Dispatcher:
         if progress is not None:
             call.progress = progress
         try:
-            return await anyio.to_thread.run_sync(
-                partial(entry.run, self._app, call, parsed), abandon_on_cancel=True, limiter=self._threads
-            )
+            work = partial(entry.run, self._app, call, parsed)
+            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
         except HoldfastError:
             raise
         except Exception as error:

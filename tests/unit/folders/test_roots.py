@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidArgument
-from holdfast.folders.roots import close_roots, open_roots
+from holdfast.folders.roots import close_roots, is_gone, open_roots
 from tests.helpers.trees import plant
 
 
@@ -71,4 +71,13 @@ def test_they_may_be_given_by_name(home: Path) -> None:
 def test_a_root_over_the_state_folder_is_walked(home: Path) -> None:
     roots = open_roots([str(home), str(home / "project")], "/", str(home / "state"))
     assert [root.walk_only for root in roots] == [True, False]
+    close_roots(roots)
+
+
+def test_a_root_that_was_removed_is_known_to_be_gone(home: Path) -> None:
+    (home / "brief").mkdir()
+    roots = open_roots([str(home / "brief"), str(home / "project")], "/", str(home / "state"))
+    (home / "brief").rmdir()
+    (home / "brief").mkdir()
+    assert [is_gone(root) for root in roots] == [True, False]
     close_roots(roots)

@@ -1,0 +1,44 @@
+"""The child's end of `ask`: takes the request, sets the bounds, opens the passed descriptor, writes the answer.
+
+Runs in a confined process of its own and imports as little as it can.
+"""
+
+import json
+import os
+import resource
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from typing import Any, BinaryIO
+
+Answer = tuple[dict[str, Any], bytes]
+
+
+class Refused(Exception):
+    """The file cannot be used; the message is for the caller."""
+
+
+def serve(work: Callable[[dict[str, Any], BinaryIO], Answer]) -> None:
+    """Answer the one question on standard input with what `work` makes of it."""
+    request = json.loads(sys.stdin.buffer.read())
+    _bound(request["memory_bytes"])
+    os.environ.clear()
+    try:
+        with os.fdopen(request["fd"], "rb") as file:
+            file.seek(0)
+            header, payload = work(request, file)
+    except Refused as refused:
+        header, payload = {"error": str(refused)}, b""
+    except MemoryError:
+        header, payload = {"error": f"it needs more than {request['memory_bytes'] >> 20} MiB of memory"}, b""
+    sys.stdout.buffer.write(json.dumps(header).encode() + b"\n")
+    sys.stdout.buffer.write(payload)
+    sys.stdout.buffer.flush()
+    os._exit(0)
+
+
+def _bound(memory_bytes: int) -> None:
+    limits = ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0))
+    for limit, value in limits:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value, value))

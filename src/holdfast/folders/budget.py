@@ -1,0 +1,82 @@
+"""Pure: how many tokens a text is likely to cost, where to cut it, and the cursor to go on from.
+
+The estimate is deliberately simple: four ASCII characters make a token, any other character is one.
+"""
+
+import base64
+import binascii
+import json
+from typing import Any
+
+from holdfast.errors import InvalidArgument
+
+MAX_CURSOR_CHARS = 4096
+_ASCII_PER_TOKEN = 4
+
+
+def estimate_tokens(text: str) -> int:
+    """Return the estimated tokens of a text, rounded up."""
+    ascii_chars = len(text) if text.isascii() else len(text.encode("ascii", "ignore"))
+    return -(-ascii_chars // _ASCII_PER_TOKEN) + len(text) - ascii_chars
+
+
+def fit(text: str, max_tokens: int) -> tuple[str, bool]:
+    """Return the start of a text that stays within the budget, and whether something is left over.
+
+    The cut falls after a line's end; only a first line that is too long by itself is cut inside.
+    """
+    if len(text) <= max_tokens or estimate_tokens(text) <= max_tokens:
+        return text, False
+    end = _longest_prefix(text, max_tokens)
+    line_end = text.rfind("\n", 0, end) + 1
+    return text[: line_end or end], True
+
+
+def fit_end(text: str, max_tokens: int) -> tuple[str, bool]:
+    """Return the end of a text that stays within the budget, and whether something before it is left over.
+
+    It begins at a line's start unless its last line is too long by itself.
+    """
+    if len(text) <= max_tokens or estimate_tokens(text) <= max_tokens:
+        return text, False
+    start = len(text) - _longest_prefix(text[::-1], max_tokens)
+    line_start = text.find("\n", start - 1, len(text) - 1) + 1
+    return text[line_start or start :], True
+
+
+def encode_cursor(state: dict[str, Any]) -> str:
+    """Return a position as the opaque text that an agent hands back."""
+    raw = json.dumps(state, separators=(",", ":"), sort_keys=True).encode()
+    return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+
+
+def decode_cursor(cursor: str) -> dict[str, Any]:
+    """Return what `encode_cursor` was given. InvalidArgument when the text is not a cursor of ours."""
+    try:
+        if len(cursor) > MAX_CURSOR_CHARS:
+            raise ValueError("too long")
+        raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
+        state = json.loads(raw)
+    except (ValueError, binascii.Error, RecursionError):
+        raise broken_cursor() from None
+    if not isinstance(state, dict):
+        raise broken_cursor()
+    return state
+
+
+def broken_cursor() -> InvalidArgument:
+    """Return the error for a cursor that no answer of this server gave."""
+    return InvalidArgument("The cursor is not one this server gave. Repeat the call without a cursor.")
+
+
+def _longest_prefix(text: str, max_tokens: int) -> int:
+    low, high = min(1, len(text)), min(len(text), max_tokens * _ASCII_PER_TOKEN)
+    if estimate_tokens(text[:high]) <= max_tokens:
+        return high
+    while low < high:
+        middle = (low + high + 1) // 2
+        if estimate_tokens(text[:middle]) <= max_tokens:
+            low = middle
+        else:
+            high = middle - 1
+    return low

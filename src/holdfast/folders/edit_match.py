@@ -1,0 +1,175 @@
+"""Pure: where a text is found in a file: literally, by typographic twins, or nearly."""
+
+import re
+from bisect import bisect_left
+from collections import Counter
+from operator import add
+from typing import TypedDict
+
+_TWINS = {
+    "'": "\u2018\u2019\u201a\u201b\u2032\u02bc",
+    '"': "\u201c\u201d\u201e\u201f\u2033",
+    "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
+    " ": "\u00a0\u1680\u2000\u2001\u2002\u2003\u2004\u2005\u2006\u2007\u2008\u2009\u200a\u202f\u205f\u3000",
+}
+_MAX_SUGGESTIONS = 3
+_MIN_SIMILARITY = 0.5
+_COMPARED_CHARS = 4_000
+_ANCHOR_LINES = 4
+_HITS_PER_ANCHOR = 12
+_SMALL_FILE_CHARS = 200_000
+_SWEPT_WINDOWS = 24
+_WORD = re.compile(r"\w+")
+
+
+class Suggestion(TypedDict):
+    """Lines that resemble the text to match; counted from 1, both ends included."""
+
+    start_line: int
+    end_line: int
+    similarity: float
+
+
+def lf(text: str) -> str:
+    """Return the text with every CRLF as a line feed."""
+    return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+class LfView:
+    """A text as its lines read, with a way back to the offsets of the raw text."""
+
+    def __init__(self, raw: str) -> None:
+        self.raw = raw
+        self.text = lf(raw)
+        self._crlf: list[int] = []
+        if len(self.text) != len(raw):
+            self._crlf = [match.start() - n for n, match in enumerate(re.finditer("\r\n", raw))]
+
+    def to_raw(self, offset: int) -> int:
+        """Return the raw offset of a character; that of a line end is where its CR stands."""
+        return offset + bisect_left(self._crlf, offset)
+
+
+def places(text: str, wanted: str, count: int) -> tuple[int, list[int]]:
+    """Return how often a text occurs, and where when that is `count` times.
+
+    A single match that overlaps another one is no single match: then the offsets are left out.
+    """
+    found = text.count(wanted)
+    if found != count:
+        return found, []
+    spots: list[int] = []
+    at = text.find(wanted)
+    while at >= 0:
+        spots.append(at)
+        at = text.find(wanted, at + (1 if count == 1 else len(wanted)))
+    return found, spots if len(spots) == count else []
+
+
+def typographic_place(text: str, wanted: str) -> int | None:
+    """Return the one place that matches when typographic quotes, dashes and spaces count as the plain ones.
+
+    None when there is no such place, or more than one.
+    """
+    if text.isascii() and wanted.isascii():
+        return None
+    plain, plain_wanted = _plain(text), _plain(wanted)
+    at = plain.find(plain_wanted)
+    if at < 0 or plain.find(plain_wanted, at + 1) >= 0:
+        return None
+    return at
+
+
+def _plain(text: str) -> str:
+    if text.isascii():
+        return text
+    for plain, twins in _TWINS.items():
+        for twin in twins:
+            text = text.replace(twin, plain)
+    return text
+
+
+def suggestions(text: str, wanted: str) -> list[Suggestion]:
+    """Return up to three places that resemble the wanted text, best first.
+
+    The work is bounded whatever the size of the text: candidates come from lines of the wanted text that are
+    found as they are, and in a small text also from windows that share its words.
+    """
+    wanted_lines = wanted.strip("\n").split("\n")
+    starts = _anchored_starts(text, wanted_lines)
+    lines: list[str] | None = None
+    if len(text) <= _SMALL_FILE_CHARS:
+        lines = text.split("\n")
+        starts |= _swept_starts(lines, wanted_lines)
+    grams = _grams(wanted_lines)
+    scored = [_scored(text, lines, start, len(wanted_lines), grams) for start in sorted(starts)]
+    best = sorted((one for one in scored if one["similarity"] >= _MIN_SIMILARITY), key=_rank)
+    chosen: list[Suggestion] = []
+    for one in best:
+        if all(one["end_line"] < other["start_line"] or one["start_line"] > other["end_line"] for other in chosen):
+            chosen.append(one)
+    return chosen[:_MAX_SUGGESTIONS]
+
+
+def _rank(one: Suggestion) -> tuple[float, int]:
+    return (-one["similarity"], one["start_line"])
+
+
+def _anchored_starts(text: str, wanted: list[str]) -> set[int]:
+    """Return start lines (from 0) of windows in which a long line of the wanted text stands at its place."""
+    anchors = sorted(((line.strip(), n) for n, line in enumerate(wanted)), key=lambda pair: -len(pair[0]))
+    starts: set[int] = set()
+    for anchor, offset in anchors[:_ANCHOR_LINES]:
+        if len(anchor) < 4:
+            continue
+        line, counted_to, at = 0, 0, text.find(anchor)
+        for _ in range(_HITS_PER_ANCHOR):
+            if at < 0:
+                break
+            line += text.count("\n", counted_to, at)
+            counted_to = at
+            starts.add(max(0, line - offset))
+            at = text.find(anchor, at + len(anchor))
+    return starts
+
+
+def _swept_starts(lines: list[str], wanted: list[str]) -> set[int]:
+    """Return the start lines of the windows that share most words with the wanted text."""
+    words = set(_WORD.findall("\n".join(wanted)[:_COMPARED_CHARS]))
+    if not words:
+        return set()
+    shared = [len(words.intersection(_WORD.findall(line[:_COMPARED_CHARS]))) for line in lines]
+    width = min(len(wanted), len(lines))
+    score = sum(shared[:width])
+    windows = [(score, 0)]
+    for start in range(1, len(lines) - width + 1):
+        score += shared[start + width - 1] - shared[start - 1]
+        windows.append((score, start))
+    windows.sort(key=lambda pair: (-pair[0], pair[1]))
+    return {start for score, start in windows[:_SWEPT_WINDOWS] if score}
+
+
+def _scored(text: str, lines: list[str] | None, start: int, width: int, wanted: Counter[str]) -> Suggestion:
+    """Judge one window by the pairs of characters that it shares with the wanted text."""
+    window = lines[start : start + width] if lines is not None else _cut_lines(text, start, width)
+    ours = _grams(window)
+    ratio = 2 * (ours & wanted).total() / max(1, ours.total() + wanted.total())
+    return {"start_line": start + 1, "end_line": start + max(1, len(window)), "similarity": round(ratio, 2)}
+
+
+def _grams(lines: list[str]) -> Counter[str]:
+    text = "\n".join(lines)[:_COMPARED_CHARS]
+    return Counter(map(add, text, text[1:]))
+
+
+def _cut_lines(text: str, start: int, width: int) -> list[str]:
+    at = 0
+    for _ in range(start):
+        at = text.find("\n", at) + 1
+    end = at
+    for _ in range(width):
+        following = text.find("\n", end)
+        if following < 0:
+            return text[at:].split("\n")
+        end = following + 1
+    return text[at : end - 1].split("\n")

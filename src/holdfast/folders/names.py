@@ -1,0 +1,37 @@
+"""Pure: file names as they are shown, so that no name can forge a line, hide a character or turn the text around."""
+
+_INVISIBLE = frozenset(
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    + "".join(map(chr, range(0xFE00, 0xFE10)))
+    + "".join(map(chr, range(0xE0100, 0xE01F0)))
+)
+_SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+
+
+def is_plain(name: str) -> bool:
+    """Return whether a name can be shown as it is."""
+    if not name.isprintable() or name[:1] in ('"', " ", "") or name[-1] == " ":
+        return False
+    return name.isascii() or _INVISIBLE.isdisjoint(name)
+
+
+def shown(name: str) -> str:
+    r"""Return a name or path for showing: as it is, or quoted with its strange characters escaped as in JSON.
+
+    A byte that is no UTF-8 is shown as `\xNN`; such a name cannot be given back as an argument.
+    """
+    return name if is_plain(name) else f'"{"".join(map(_escaped, name))}"'
+
+
+def _escaped(char: str) -> str:
+    if char in _SHORT:
+        return _SHORT[char]
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        return f"\\x{code - 0xDC00:02x}"
+    if char == " " or (char.isprintable() and char not in _INVISIBLE):
+        return char
+    if code <= 0xFFFF:
+        return f"\\u{code:04x}"
+    high, low = divmod(code - 0x10000, 0x400)
+    return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"

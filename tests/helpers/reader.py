@@ -1,0 +1,53 @@
+"""The reading room over a temporary folder, in process: what the tools stand on, without the protocol."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
+from holdfast.config.settings import FolderSettings
+from holdfast.folders.jail import Jail
+from holdfast.folders.read import Piece, Position, Selection, read
+from holdfast.folders.roots import open_roots
+from holdfast.folders.source import Source, open_source
+
+
+class Reader:
+    """Reads files of one root; `tokens` is the budget of each piece."""
+
+    def __init__(self, root: Path, state: Path, tokens: int = 25_000) -> None:
+        self.root, self.tokens = root, tokens
+        self.settings = FolderSettings()
+        self.jail = Jail(open_roots([str(root)], str(root), str(state)))
+        self.call = Call(Caller(LOCAL_USER), timeout_seconds=60)
+
+    def write(self, name: str, content: str | bytes) -> Path:
+        """Write a file and return its path."""
+        path = self.root / name
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    @contextmanager
+    def source(self, name: str) -> Iterator[Source]:
+        """Open a file as text."""
+        with self.jail.open_file(name) as file:
+            yield open_source(self.call, file, self.settings)
+
+    def piece(self, name: str, selection: Selection | None = None, position: Position | None = None) -> Piece:
+        """Read one piece."""
+        with self.source(name) as source:
+            return read(self.call, source, selection or Selection(), self.tokens, position)
+
+    def text(self, name: str, selection: Selection | None = None) -> str:
+        """Read the first piece and return its text."""
+        return self.piece(name, selection).text
+
+    def pieces(self, name: str, selection: Selection | None = None) -> list[str]:
+        """Read piece after piece until there is no more."""
+        piece = self.piece(name, selection)
+        texts = [piece.text]
+        while piece.rest is not None:
+            piece = self.piece(name, selection, Position.of(piece.rest.state()))
+            texts.append(piece.text)
+        return texts

@@ -1,0 +1,135 @@
+"""Documents as text, in a child that a hostile file cannot leave."""
+
+import io
+import threading
+import time
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, TimedOut
+from holdfast.folders.extract import document_kind, extract
+from holdfast.folders.read import Selection
+from tests.helpers import documents
+from tests.helpers.reader import Reader
+
+
+@pytest.fixture
+def reader(tmp_path: Path) -> Reader:
+    (tmp_path / "root").mkdir()
+    (tmp_path / "state").mkdir()
+    return Reader(tmp_path / "root", tmp_path / "state")
+
+
+def test_a_pdf_reads_as_text(reader: Reader) -> None:
+    reader.write("a.pdf", documents.pdf())
+    assert reader.text("a.pdf") == "--- Page 1 ---\nHello from a PDF page\n"
+
+
+def test_a_docx_reads_as_text_with_its_headings_and_tables(reader: Reader) -> None:
+    reader.write("a.docx", documents.word())
+    assert reader.text("a.docx") == "# Minutes\nFirst paragraph.\nGröße und Maß.\nname\tage\nAda\t36\n"
+
+
+def test_an_xlsx_reads_as_rows_under_the_names_of_its_sheets(reader: Reader) -> None:
+    reader.write("a.xlsx", documents.sheet(2))
+    assert reader.text("a.xlsx") == "--- Sheet: People ---\nname\tage\nperson 0\t0\nperson 1\t1\n--- Sheet: Empty ---\n"
+
+
+def test_a_pptx_reads_as_slides_with_tables_and_notes(reader: Reader) -> None:
+    reader.write("a.pptx", documents.slides())
+    text = reader.text("a.pptx")
+    assert text == "--- Slide 1 ---\nOpening\n--- Slide 2 ---\nClosing\nleft\tright\nNotes: Say thanks.\n"
+
+
+def test_the_content_decides_and_not_the_suffix(reader: Reader) -> None:
+    reader.write("renamed.txt", documents.word())
+    reader.write("plain.docx", "only text\n")
+    assert reader.text("renamed.txt").startswith("# Minutes")
+    assert reader.text("plain.docx") == "only text\n"
+
+
+def test_text_that_speaks_of_pdf_is_text(reader: Reader) -> None:
+    reader.write("a.py", 'MARK = b"%PDF-"\n')
+    assert reader.text("a.py") == 'MARK = b"%PDF-"\n'
+
+
+def test_ranges_and_pages_work_on_a_document_as_on_text(reader: Reader) -> None:
+    reader.write("a.xlsx", documents.sheet(3000))
+    assert reader.text("a.xlsx", Selection(start_line=3, end_line=4)) == "person 0\t0\nperson 1\t1"
+    reader.tokens = 2000
+    pages = reader.pieces("a.xlsx")
+    assert len(pages) > 3
+    assert "".join(pages).count("person") == 3000
+
+
+def test_a_zip_bomb_is_refused_quickly(reader: Reader) -> None:
+    reader.write("bomb.docx", documents.zip_bomb())
+    started = time.monotonic()
+    with pytest.raises(InvalidArgument, match="it unpacks to"):
+        reader.text("bomb.docx")
+    assert time.monotonic() - started < 10
+
+
+def test_a_bomb_of_entities_is_not_expanded(reader: Reader) -> None:
+    entities = "".join(f'<!ENTITY e{n} "{f"&e{n - 1};" * 10 if n else "boom"}">' for n in range(12))
+    xml = f'<?xml version="1.0"?><!DOCTYPE x [{entities}]><w:document xmlns:w="urn:x">&e11;</w:document>'
+    out = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(documents.word())) as honest, zipfile.ZipFile(out, "w") as hostile:
+        for name in honest.namelist():
+            hostile.writestr(name, xml if name == "word/document.xml" else honest.read(name))
+    reader.write("a.docx", out.getvalue())
+    started = time.monotonic()
+    with pytest.raises(HoldfastError):
+        reader.text("a.docx")
+    assert time.monotonic() - started < 20
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("cut.docx", documents.word()[:2000]),
+        ("cut.pdf", documents.pdf()[:60]),
+        ("cut.xlsx", documents.sheet()[:-300]),
+        ("noise.pptx", b"PK\x03\x04" + b"\x00\x07" * 500),
+    ],
+)
+def test_a_broken_document_is_a_clear_error(reader: Reader, name: str, content: bytes) -> None:
+    reader.write(name, content)
+    with pytest.raises(InvalidArgument, match="cannot be read as a document"):
+        reader.text(name)
+
+
+def test_an_archive_is_binary_and_not_a_document(reader: Reader) -> None:
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w") as archive:
+        archive.writestr("a.txt", "hello")
+    assert document_kind(out.getvalue(), "a.zip") is None
+    reader.write("a.zip", out.getvalue())
+    with pytest.raises(InvalidArgument, match="Binary file"):
+        reader.text("a.zip")
+
+
+def test_a_document_over_the_limit_is_refused_unread(reader: Reader) -> None:
+    reader.write("a.pdf", documents.pdf())
+    with reader.jail.open_file("a.pdf") as file, pytest.raises(PayloadTooLarge):
+        extract(reader.call, file, max_bytes=10)
+
+
+def test_extraction_ends_with_the_call(reader: Reader) -> None:
+    reader.write("a.xlsx", documents.sheet(40_000))
+    reader.call.timeout_seconds = 0.3
+    reader.call.started_at = time.monotonic()
+    with pytest.raises(TimedOut):
+        reader.text("a.xlsx")
+    assert time.monotonic() - reader.call.started_at < 3
+
+
+def test_extraction_is_cancelled_with_the_call(reader: Reader) -> None:
+    reader.write("a.xlsx", documents.sheet(40_000))
+    threading.Timer(0.2, reader.call.cancel).start()
+    started = time.monotonic()
+    with pytest.raises(Cancelled):
+        reader.text("a.xlsx")
+    assert time.monotonic() - started < 3
