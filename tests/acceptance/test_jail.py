@@ -80,7 +80,7 @@ def ways_out(folder: Path, root: Path) -> list[str]:
     ]
 
 
-@pytest.mark.req("FS-02.a", "FS-02.b", "FS-03.b")
+@pytest.mark.req("FS-02.a", "FS-02.b", "FS-03.a", "FS-03.b")
 @pytest.mark.parametrize("verb", sorted(VERBS))
 def test_no_path_leads_out_of_the_roots(verb: str, agent: Agent, root: Path, outside: Path) -> None:
     before = harvest(outside)

@@ -49,6 +49,19 @@ def is_alive(pid: int) -> bool:
     return state != "Z"
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the processes that this one started."""
+    if sys.platform != "linux":
+        listed = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
+        return [int(child) for child in listed.split()]
+    found = []
+    for stat in Path("/proc").glob("[0-9]*/stat"):
+        with suppress(FileNotFoundError, ProcessLookupError):
+            if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == pid:
+                found.append(int(stat.parent.name))
+    return found
+
+
 class Pipes:
     """A process spoken to in lines of JSON on its stdin and stdout."""
 

@@ -1,5 +1,266 @@
 """The use cases that change local files; nothing else in Holdfast does."""
 
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from holdfast.call import Call
+from holdfast.changes.commit import Base, Commits, Committed, read_base
+from holdfast.changes.directories import Directories
+from holdfast.changes.disk import look, refusal
+from holdfast.changes.images import Images
+from holdfast.changes.locks import Locks
+from holdfast.changes.model import Change, Kind, Plan, PlanStatus, is_beneath
+from holdfast.changes.move import Moves
+from holdfast.changes.ports import Journal
+from holdfast.changes.record import Intent, Recorder
+from holdfast.changes.recover import Recovery
+from holdfast.changes.remove import Removals
+from holdfast.changes.undo import Undo
+from holdfast.changes.upkeep import Upkeep
+from holdfast.config.settings import JournalSettings
+from holdfast.errors import (
+    AlreadyExists,
+    Conflict,
+    EditRejected,
+    InvalidArgument,
+    NotEmpty,
+    NotFound,
+    ResourceBusy,
+)
+from holdfast.folders.edit import APPEND, Edit, Limits
+from holdfast.folders.edit_text import Edited, edit_bytes
+from holdfast.folders.jail import Jail, Place
+from holdfast.folders.service import Folders
+
+HASH_PREFIX = "sha256:"
+_SMALL_WRITE_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What a change of content left. `change_id` is None for a dry run."""
+
+    path: str
+    hash: str
+    change_id: str | None
+    created: bool
+    before: str = ""
+    after: str = ""
+
 
 class Changes:
-    """Writes, edits, moves and deletes through the journal, and takes them back."""
+    """Writes, edits, moves and deletes through the journal, and takes them back.
+
+    `state_dir` is where large before-images go; the journal is whatever adapter wiring chose. Call `recover()`
+    once before the first change and `close()` at the end.
+    """
+
+    def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
+        self._journal = journal
+        self._images = Images(journal, state_dir, settings)
+        self._upkeep = Upkeep(journal, self._images, settings)
+        self._recorder = Recorder(journal, self._images, self._upkeep.nudge)
+        self._locks = Locks()
+        self._commits = Commits(journal, self._images, self._recorder)
+        self._removals = Removals(self._images, self._recorder)
+        self._moves = Moves(self._recorder)
+        self._directories = Directories(self._recorder)
+        self._recovery = Recovery(self._commits, self._removals, self._moves, self._directories, state_dir)
+        self._undo = Undo(
+            journal, self._images, self._commits, self._removals, self._moves, self._directories, self._locks
+        )
+
+    def recover(self) -> int:
+        """Settle what a crash left unfinished, before anything new begins; returns how many changes that were."""
+        settled = self._recovery.run(self._journal, self._recorder)
+        self._images.sweep()
+        return settled
+
+    def close(self) -> None:
+        """Stop the upkeep and close the journal."""
+        self._upkeep.close()
+        self._journal.close()
+
+    def write(self, folders: Folders, call: Call, path: str, content: str) -> Written:
+        """Create a file or replace its whole content."""
+        data = _utf8(content)
+        with _told(path), self._held(folders.jail, call, path) as place:
+            if look(place.parent_fd, place.name) is None:
+                return _written(place, self._commits.put(place, None, data, Intent(Kind.WRITE)), created=True)
+            with read_base(place, with_data=True, max_bytes=_SMALL_WRITE_BYTES) as base:
+                done = self._commits.put(place, base, data, Intent(Kind.WRITE))
+                return _written(place, done, created=False)
+
+    def edit(
+        self,
+        folders: Folders,
+        call: Call,
+        path: str,
+        edits: Sequence[Edit],
+        *,
+        expected_hash: str | None = None,
+        dry_run: bool = False,
+        kind: Kind = Kind.EDIT,
+    ) -> Written:
+        """Apply edits to one file, all or none; EditRejected says why they do not fit.
+
+        Conflict when `expected_hash` is given and the file is another one.
+        """
+        with _told(path), self._held(folders.jail, call, path) as place:
+            if look(place.parent_fd, place.name) is None:
+                _check_hash(None, expected_hash, place.path)
+                edited = edit_bytes(None, edits, _limits(folders))
+                return self._commit_edit(place, None, edited, dry_run, kind)
+            with read_base(place, with_data=True, max_bytes=folders.settings.max_edit_bytes) as base:
+                if base.data is None:
+                    raise _too_large(base, place.path, folders.settings.max_edit_bytes)
+                _check_hash(base.hash, expected_hash, place.path)
+                edited = edit_bytes(base.data, edits, _limits(folders))
+                return self._commit_edit(place, base, edited, dry_run, kind)
+
+    def append(self, folders: Folders, call: Call, path: str, content: str) -> Written:
+        """Add text at the end of a file, in its encoding and with its line ends; a missing file is created."""
+        if not content:
+            raise EditRejected("validation_error", "There is nothing to append.", "Give the text to add.")
+        try:
+            return self.edit(folders, call, path, [Edit(APPEND, content)], kind=Kind.APPEND)
+        except EditRejected as error:
+            if error.details["error_type"] != "file_not_found":
+                raise
+        return self.edit(folders, call, path, [Edit("", content)], kind=Kind.APPEND)
+
+    def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
+        """Make a directory and those above it; returns the change (None when it was there) and the real path."""
+        with _told(path), self._locks.hold_all(call):
+            return self._directories.make(folders.jail, path, Intent(Kind.MKDIR))
+
+    def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
+        """Move or rename; AlreadyExists when the destination is there. Returns the id of the change."""
+        jail = folders.jail
+        with _told(source), jail.place(source, follow=False) as old, self._place(jail, destination, False) as new:
+            if old.status is None:
+                raise NotFound(f"No such file or directory: {source}")
+            is_tree = stat.S_ISDIR(old.status.st_mode)
+            held = self._locks.hold_all(call) if is_tree else self._locks.hold(call, [old.lock_key, new.lock_key])
+            with held:
+                return self._moves.move(jail, old, new, call, Intent(Kind.MOVE))
+
+    def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
+        """Take a file, a link or a directory away, every byte kept; returns the id of the change."""
+        jail = folders.jail
+        with _told(path), jail.place(path, follow=False) as place:
+            if place.status is None:
+                raise NotFound(f"No such file or directory: {path}")
+            is_tree = stat.S_ISDIR(place.status.st_mode)
+            with self._locks.hold_all(call) if is_tree else self._locks.hold(call, [place.lock_key]):
+                if is_tree and not recursive:
+                    _check_empty(place)
+                return self._removals.remove(jail, place, call, Intent(Kind.DELETE))
+
+    def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
+        """Return the caller's changes, newest first, those with a smaller `seq` than given."""
+        return self._journal.changes(folders.jail.allowed, limit, before_seq)
+
+    def undo(self, folders: Folders, call: Call, change_id: str) -> tuple[str, Plan]:
+        """Take a change back; returns the id of the change that did so, and the plan that was undone.
+
+        NotFound for a change that is not beneath the caller's roots, Conflict when a newer one is in the way.
+        """
+        plan = self._journal.find(change_id)
+        allowed = folders.jail.allowed
+        if plan is None or not all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root):
+            raise NotFound(f"There is no change {change_id!r}. list_changes shows those that can be undone.")
+        if plan.status is PlanStatus.APPROVED:
+            raise ResourceBusy(f"Change {change_id} is still under way.")
+        if plan.status is not PlanStatus.EXECUTED:
+            raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to take back.")
+        with _told(plan.first.src_path):
+            return self._undo.run(folders.jail, plan, call), plan
+
+    def _commit_edit(self, place: Place, base: Base | None, edited: Edited, dry_run: bool, kind: Kind) -> Written:
+        if dry_run:
+            shown = "" if base is None else base.hash
+            return Written(place.path, HASH_PREFIX + shown, None, base is None, edited.before, edited.after)
+        done = self._commits.put(place, base, edited.data, Intent(kind))
+        return _written(place, done, created=base is None, edited=edited)
+
+    @contextmanager
+    def _held(self, jail: Jail, call: Call, path: str) -> Iterator[Place]:
+        with self._place(jail, path, True) as place, self._locks.hold(call, [place.lock_key]):
+            call.check()
+            yield place
+
+    @contextmanager
+    def _place(self, jail: Jail, path: str, follow: bool) -> Iterator[Place]:
+        try:
+            found = jail.place(path, follow=follow)
+            place = found.__enter__()
+        except NotFound:
+            raise NotFound(f"The directory of {path} does not exist. Call create_directory first.") from None
+        try:
+            yield place
+        finally:
+            found.__exit__(None, None, None)
+
+
+@contextmanager
+def _told(path: str) -> Iterator[None]:
+    """Turn an error of the system into one that the caller understands."""
+    try:
+        yield
+    except FileExistsError:
+        raise AlreadyExists(f"{path} exists already.") from None
+    except OSError as error:
+        told = refusal(error, path)
+        if told is None:
+            raise
+        raise told from None
+
+
+def _utf8(content: str) -> bytes:
+    try:
+        return content.encode()
+    except UnicodeEncodeError as error:
+        raise InvalidArgument(f"content is not valid Unicode: a lone surrogate at character {error.start}") from None
+
+
+def _limits(folders: Folders) -> Limits:
+    return Limits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
+
+
+def _written(place: Place, done: Committed, *, created: bool, edited: Edited | None = None) -> Written:
+    before, after = ("", "") if edited is None else (edited.before, edited.after)
+    return Written(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
+
+
+def _check_hash(present: str | None, expected: str | None, path: str) -> None:
+    if expected is None or (present is not None and expected.lower().removeprefix(HASH_PREFIX) == present):
+        return
+    raise Conflict(
+        f"{path} has changed: it is not the file that expected_hash describes. Nothing was written.",
+        error=True,
+        error_type="conflict",
+        hint="Read the file again and repeat the edit with its new hash.",
+        **({} if present is None else {"present_hash": HASH_PREFIX + present}),
+    )
+
+
+def _check_empty(place: Place) -> None:
+    fd = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.parent_fd)
+    try:
+        entries = len(os.listdir(fd))
+    finally:
+        os.close(fd)
+    if entries:
+        raise NotEmpty(f"{place.path} holds {entries} entries. Set recursive to delete it with all of them.")
+
+
+def _too_large(base: Base, path: str, limit: int) -> EditRejected:
+    return EditRejected(
+        "validation_error",
+        f"{path} has {base.status.st_size} bytes; files up to {limit} bytes can be edited.",
+        "Use a smaller file, or raise folders.max_edit_bytes.",
+    )

@@ -2,10 +2,25 @@
 
 import os
 import sys
-from pathlib import Path
 
 STATE_DIR_VARIABLE = "HOLDFAST_STATE_DIR"
 SETTINGS_VARIABLE = "HOLDFAST_SETTINGS"
+
+VARIABLES = {
+    "HOLDFAST_STATE_DIR": "Folder of the state: journal, tokens, socket. Default: the platform's data folder.",
+    "HOLDFAST_SETTINGS": "The settings file. Default: settings.yml in the state folder, where there is one.",
+    "DATABASE_URL": "Database of the project store. Default: SQLite in the state folder.",
+    "REDIS_URL": "Redis for limits and sealed credentials when several servers share them.",
+    "ROOT_DIR": "Allowed directories when neither the command line nor the settings name any, separated by ':'.",
+    "OPENAI_API_KEY": "Key of the organiser's chat model.",
+    "LANGFUSE_PUBLIC_KEY": "Public key of Langfuse.",
+    "LANGFUSE_SECRET_KEY": "Secret key of Langfuse.",
+    "LANGFUSE_HOST": "Address of Langfuse.",
+}
+"""Every variable that is read, and what it says. They place a deployment; none of them is a setting."""
+
+SECRET_VARIABLES = frozenset({"DATABASE_URL", "REDIS_URL", "OPENAI_API_KEY", "LANGFUSE_SECRET_KEY"})
+"""Variables whose value is, or may hold, a password."""
 
 
 def state_dir() -> str:
@@ -14,11 +29,35 @@ def state_dir() -> str:
     if named:
         return os.path.abspath(named)
     if sys.platform == "darwin":
-        return str(Path.home() / "Library" / "Application Support" / "holdfast")
-    data_home = os.environ.get("XDG_DATA_HOME") or str(Path.home() / ".local" / "share")
-    return str(Path(data_home) / "holdfast")
+        return os.path.expanduser("~/Library/Application Support/holdfast")
+    data_home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
+    return os.path.join(data_home, "holdfast")
 
 
 def variable(name: str) -> str | None:
     """Return an environment variable, None when it is unset or empty."""
     return os.environ.get(name) or None
+
+
+_BASICS = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR")
+
+
+def background_environment(folder: str) -> dict[str, str]:
+    """Return the environment of a background server: what any program needs, and nothing of the client that starts it."""
+    basics = {name: value for name, value in os.environ.items() if name in _BASICS or name.startswith("LC_")}
+    return {**basics, STATE_DIR_VARIABLE: folder}
+
+
+def unknown_variables() -> list[str]:
+    """Return the names that look like ours and mean nothing, which a typing error leaves behind."""
+    return sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in VARIABLES)
+
+
+def state_database() -> str:
+    """Return the path of the state database, which lies in the state folder and nowhere else."""
+    return os.path.join(state_dir(), "state.db")
+
+
+def root_dirs() -> list[str]:
+    """Return the directories of ROOT_DIR, none when it is unset."""
+    return [name for name in (variable("ROOT_DIR") or "").split(os.pathsep) if name]

@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
 
 
 class Section(BaseModel):
@@ -28,12 +28,16 @@ class ServerSettings(Section):
 class AuthSettings(Section):
     """Who may call."""
 
-    mode: Literal["local", "listed", "open"] = Field("local", description="local, listed or open.")
+    mode: Literal["local", "listed", "open"] = Field(
+        "local",
+        description="local: the user of this machine; listed: keys that were minted; open: every long key is a tenant.",
+    )
 
 
 class FolderSettings(Section):
     """Local folders."""
 
+    roots: list[str] = Field([], description="Allowed directories when a command names none; `~` is the home folder.")
     read_only: bool = Field(False, description="Refuse every change to local files.")
     compat: bool = Field(False, description="List the older twins of two reference tools as well.")
     max_answer_tokens: int = Field(25_000, ge=500, description="Estimated tokens of one answer before it is cut.")
@@ -58,9 +62,81 @@ class Switch(Section):
     enabled: bool = Field(True, description="Whether it can be listed and called.")
 
 
-class McpSettings(Section):
-    """Tool flags."""
+class RerankSettings(Section):
+    """The reranker behind search."""
 
+    model: str = Field("rerank-v3.5", description="Model name sent to the reranker.")
+    endpoint: str = Field("", description="URL of a Cohere-compatible reranker; empty means none.")
+    timeout_ms: int = Field(6000, gt=0, description="Milliseconds to wait for the reranker.")
+
+
+class FallbackSettings(Section):
+    """How the two retrievers are weighed when nothing reranks."""
+
+    semantic_weight: float = Field(0.5, ge=0, le=1, description="Weight of meaning, 0 to 1.")
+    lexical_weight: float = Field(0.5, ge=0, le=1, description="Weight of words, 0 to 1.")
+
+
+class SearchSettings(Section):
+    """Search in the project store."""
+
+    enabled: bool = Field(True, description="Whether stored files are indexed and searched.")
+    limit_default: int = Field(5, gt=0, description="Hits when a search names no limit.")
+    limit_max: int = Field(20, gt=0, description="Most hits of one search.")
+    vector_candidates: int = Field(30, gt=0, description="Candidates taken by meaning.")
+    bm25_candidates: int = Field(30, gt=0, description="Candidates taken by words.")
+    rerank: RerankSettings = RerankSettings()
+    fallback: FallbackSettings = FallbackSettings()
+
+
+class IndexSettings(Section):
+    """The workers that index stored files."""
+
+    workers: int = Field(2, ge=0, description="Index workers in the server; 0 leaves it to a worker of its own.")
+    batch_size: int = Field(20, gt=0, description="Jobs that a worker claims at once.")
+    retry_max: int = Field(5, ge=0, description="Attempts before a job counts as failed.")
+    retry_backoff_ms: int = Field(1000, gt=0, description="Milliseconds before a retry, times the attempt.")
+    slo_p95_seconds: float = Field(30.0, gt=0, description="Seconds within which 95 % of writes become searchable.")
+
+
+class SecuritySettings(Section):
+    """Credentials that wait for a worker."""
+
+    encryption_keks: dict[str, SecretStr] = Field(
+        {}, description="Key encryption secrets by id, 16 characters or more; the longest id encrypts, all decrypt."
+    )
+    credential_cache_prefix: str = Field("holdfast:credential:", description="Prefix of the keys in Redis.")
+    credential_cache_ttl_seconds: int = Field(300, gt=0, description="Seconds that a sealed credential is kept.")
+
+    @field_validator("encryption_keks")
+    @classmethod
+    def _long_enough(cls, keks: dict[str, SecretStr]) -> dict[str, SecretStr]:
+        for name, secret in keks.items():
+            if len(secret.get_secret_value()) < 16:
+                raise ValueError(f"the secret of {name!r} is shorter than 16 characters")
+        return keks
+
+
+class FilesSettings(Section):
+    """The project store."""
+
+    allow_root_wipe: bool = Field(False, description="Allow deleting a whole project at once.")
+    max_payload_bytes: int = Field(2_000_000, gt=0, description="Largest content of one write, in bytes.")
+    max_file_bytes: int = Field(10_000_000, gt=0, description="Largest stored file, in bytes.")
+    max_project_bytes: int = Field(100_000_000, gt=0, description="Largest project in all, in bytes.")
+    list_limit_default: int = Field(256, gt=0, description="Entries when a listing names no limit.")
+    list_limit_max: int = Field(1024, gt=0, description="Most entries of one listing.")
+    lock_timeout_ms: int = Field(3000, gt=0, description="Milliseconds to wait for a project's lock.")
+    delete_retention_days: float = Field(30.0, ge=0, description="Days that a deleted file is kept.")
+    search: SearchSettings = SearchSettings()
+    index: IndexSettings = IndexSettings()
+    security: SecuritySettings = SecuritySettings()
+
+
+class McpSettings(Section):
+    """Tool flags, and the project store behind its tools."""
+
+    files: FilesSettings = FilesSettings()
     tools: dict[str, Switch] = Field({}, description="Single tools by name.")
     groups: dict[str, Switch] = Field({}, description="Tool groups by name.")
 

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import sysconfig
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -185,7 +185,7 @@ class _Pump:
         while reading:
             self.call.check()
             self.while_running()
-            readable, writable, _ = select.select(list(reading), writing, [], _POLL_SECONDS)
+            readable, writable = _ready(reading, writing)
             if writable and not self._feed():
                 writing = []
             for fd in readable:
@@ -209,7 +209,9 @@ class _Pump:
     def _keep(self, into: bytearray, piece: bytes) -> bool:
         into += piece
         if len(self.out) + len(self.err) > self.child.max_output_bytes:
-            raise PayloadTooLarge(f"The program wrote more than {self.child.max_output_bytes} bytes; narrow the question.")
+            raise PayloadTooLarge(
+                f"The program wrote more than {self.child.max_output_bytes} bytes; narrow the question."
+            )
         return into is self.out and self.enough is not None and self.enough(piece)
 
     def _wait(self) -> int:
@@ -218,6 +220,17 @@ class _Pump:
                 return self.process.wait(timeout=_POLL_SECONDS)
             except subprocess.TimeoutExpired:
                 self.call.check()
+
+
+def _ready(reading: Iterable[int], writing: Iterable[int]) -> tuple[list[int], list[int]]:
+    """Wait a moment for descriptors of any number, which `select` cannot take above 1023."""
+    poller = select.poll()
+    for fd in reading:
+        poller.register(fd, select.POLLIN)
+    for fd in writing:
+        poller.register(fd, select.POLLOUT)
+    ready = {fd for fd, _ in poller.poll(_POLL_SECONDS * 1000)}
+    return [fd for fd in reading if fd in ready], [fd for fd in writing if fd in ready]
 
 
 def _python_paths() -> list[str]:

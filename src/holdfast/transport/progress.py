@@ -1,30 +1,38 @@
-"""Progress from a worker thread to the event loop: never blocking, never more than a few notices a second."""
+"""Progress from a worker thread to the event loop: never blocking, a few notices a second, none after the call's end."""
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 from holdfast.call import ProgressSink
 
 _INTERVAL_SECONDS = 0.1
 
 
-def threadsafe_sink(deliver: ProgressSink) -> ProgressSink:
-    """Return a sink that any thread may call; `deliver` runs on the event loop that is running now.
+@contextmanager
+def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
+    """Give a sink that any thread may call; `deliver` runs on the event loop that is running now.
 
     Notices that follow one another within a tenth of a second are dropped, except the one that completes the total.
+    So are those that do not go beyond the last one, since the protocol wants each to be more, and whatever a thread
+    says after the block was left: a cancelled call may take a moment to notice.
     """
     loop = asyncio.get_running_loop()
-    last = [0.0]
+    last_at, last_done, is_over = 0.0, -1.0, False
 
     def sink(done: float, total: float | None, message: str) -> None:
+        nonlocal last_at, last_done
         now = time.monotonic()
-        if now - last[0] < _INTERVAL_SECONDS and done != total:
+        if done <= last_done or (now - last_at < _INTERVAL_SECONDS and done != total):
             return
-        last[0] = now
-        _post(loop, lambda: deliver(done, total, message))
+        last_at, last_done = now, done
+        _post(loop, lambda: None if is_over else deliver(done, total, message))
 
-    return sink
+    try:
+        yield sink
+    finally:
+        is_over = True
 
 
 def _post(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:

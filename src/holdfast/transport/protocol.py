@@ -1,6 +1,7 @@
 """The protocol layer: the official SDK's low-level server with our tool table behind it."""
 
 from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
 from typing import Any
 
 import anyio
@@ -16,7 +17,7 @@ from holdfast.call import ProgressSink
 from holdfast.errors import HoldfastError
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
-from holdfast.transport.progress import threadsafe_sink
+from holdfast.transport.progress import progress_to
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Caller]
@@ -37,9 +38,8 @@ def build_server(dispatcher: Dispatcher, caller_of: CallerOf) -> Server[Any]:
 
     async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
         async with anyio.create_task_group() as tasks:
-            result = await run_tool(
-                dispatcher, caller_of(ctx), params.name, params.arguments or {}, _progress(ctx, tasks)
-            )
+            with _progress(ctx, tasks) as progress:
+                result = await run_tool(dispatcher, caller_of(ctx), params.name, params.arguments or {}, progress)
         return types.CallToolResult.model_validate(result)
 
     return Server(
@@ -66,11 +66,11 @@ async def run_tool(
         return wire.refused(error)
 
 
-def _progress(ctx: Context, tasks: anyio.abc.TaskGroup) -> ProgressSink | None:
+def _progress(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:
     if not (ctx.meta and ctx.meta.get("progress_token") is not None):
-        return None
+        return nullcontext()
 
     def deliver(done: float, total: float | None, message: str) -> None:
         tasks.start_soon(ctx.session.report_progress, done, total, message)
 
-    return threadsafe_sink(deliver)
+    return progress_to(deliver)

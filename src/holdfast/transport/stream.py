@@ -167,7 +167,14 @@ class _Connection:
         if version == _MODERN:
             result["resultType"] = "complete"
             result["_meta"] = self._stamp
-        await self._write(to_json({"jsonrpc": "2.0", "id": number, "result": result}))
+        try:
+            answer = to_json({"jsonrpc": "2.0", "id": number, "result": result})
+        except ValueError as error:
+            _log.error("an answer could not be written as JSON: %s", type(error).__name__)
+            fault = types.INTERNAL_ERROR, "Internal error: the answer holds what cannot be written as JSON"
+            await self._refuse({"id": number}, fault)
+            return
+        await self._write(answer)
 
     def _progress(self, params: dict[str, Any]) -> AbstractContextManager[ProgressSink | None]:
         token = (params.get("_meta") or {}).get("progressToken")

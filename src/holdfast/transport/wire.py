@@ -41,7 +41,11 @@ def answered(answer: Answer) -> dict[str, Any]:
 def refused(error: HoldfastError) -> dict[str, Any]:
     """Return the result of a `tools/call` that failed: the error's payload as text and as data."""
     payload = error.payload()
-    text = to_json(payload).decode()
+    try:
+        text = to_json(payload).decode()
+    except ValueError:
+        payload = {"code": error.code, "message": _sendable(error.message), "retryable": error.retryable}
+        text = to_json(payload).decode()
     return {"content": [{"type": "text", "text": text}], "structuredContent": payload, "isError": True}
 
 
@@ -56,8 +60,19 @@ def _hints(entry: Tool) -> dict[str, bool]:
 
 def _block(block: Text | Media) -> dict[str, Any]:
     if isinstance(block, Text):
-        return {"type": "text", "text": block.text}
+        return {"type": "text", "text": _sendable(block.text)}
     data = base64.b64encode(block.data).decode("ascii")
     if block.kind == "blob":
         return {"type": "resource", "resource": {"uri": block.uri, "mimeType": block.mime_type, "blob": data}}
     return {"type": block.kind, "data": data, "mimeType": block.mime_type}
+
+
+def _sendable(text: str) -> str:
+    """Return the text with halves of characters replaced: JSON cannot hold them, and the caller waits for an answer."""
+    if text.isascii():
+        return text
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text

@@ -20,7 +20,15 @@ def walked(root: Path, path: str = ".") -> list[str]:
 
 
 def listed_by_ripgrep(root: Path, path: str = ".") -> list[str]:
-    options = ["--no-config", "--files", "--hidden", "--no-require-git", "--no-ignore-global", "--sort=path", "--glob=!.git"]
+    options = [
+        "--no-config",
+        "--files",
+        "--hidden",
+        "--no-require-git",
+        "--no-ignore-global",
+        "--sort=path",
+        "--glob=!.git",
+    ]
     done = subprocess.run([program(), *options, "."], cwd=root / path, capture_output=True, text=True, check=False)
     return [line.removeprefix("./") for line in done.stdout.splitlines()]
 

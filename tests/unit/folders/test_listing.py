@@ -32,7 +32,12 @@ def test_a_link_that_leads_out_does_not_say_where(tmp_path: Path) -> None:
     (root / "dangling").symlink_to("nowhere")
     (root / "loop").symlink_to("loop")
     text = list_directory(folders_over(root), new_call(), ".")
-    assert text.splitlines() == ["[LINK] absolute", f"[LINK] dangling -> {root}/nowhere", "[LINK] loop", "[LINK] relative"]
+    assert text.splitlines() == [
+        "[LINK] absolute",
+        f"[LINK] dangling -> {root}/nowhere",
+        "[LINK] loop",
+        "[LINK] relative",
+    ]
 
 
 def test_an_empty_directory_says_so(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from holdfast.folders.search import NOTHING, search
 from holdfast.folders.service import Folders
 from tests.helpers.finder import cancelled_after, cursor_in, folders_over, new_call, pages
 from tests.helpers.swapper import swapping
-from tests.helpers.trees import plant
+from tests.helpers.trees import Tree, plant
 
 
 def found(folders: Folders, pattern: str, path: str = ".", exclude: tuple[str, ...] = ()) -> list[str]:
@@ -23,7 +23,7 @@ def found(folders: Folders, pattern: str, path: str = ".", exclude: tuple[str, .
 
 @pytest.fixture
 def folders(tmp_path: Path) -> Folders:
-    tree = {
+    tree: Tree = {
         ".gitignore": "build/\n*.log\n",
         ".git": {"config": ""},
         "a.py": "",
@@ -117,7 +117,7 @@ def test_a_swapped_link_never_brings_an_outside_name_into_a_search(tmp_path: Pat
     (root / "link").symlink_to(tmp_path / "outside")
     folders = folders_over(root)
     seen: set[str] = set()
-    with swapping(root / "door", root / "link"):
+    with swapping(root / "door", root / "link", at_least=100):
         until = time.monotonic() + 2
         while time.monotonic() < until:
             seen.update(search(folders, new_call(), ".", "**/*").splitlines())

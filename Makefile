@@ -1,0 +1,57 @@
+# Two commands matter: `make run` serves this folder, `make test` checks everything. Both set the checkout up first.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+
+PYTHON := $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
+	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$name"; break; }; done)
+SETUP = $(if $(PYTHON),$(PYTHON),$(error Holdfast needs Python 3.11 or newer, and none was found)) scripts/setup.py
+BIN := .venv/bin
+WORKERS ?= 2
+TESTS ?= tests
+CHECKED := src tests benchmarks scripts
+
+# Some machines tell Python never to write bytecode, which doubles the start-up of every process here.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help run test lint format pytest bench docs lock setup clean
+
+help: ## Show this list.
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+run: ## Serve this folder; stop with Ctrl-C.
+	@$(SETUP) run
+	@exec $(BIN)/holdfast serve .
+
+test: lint pytest ## Check everything: style, types, contracts, all tests.
+
+setup: ## Install what checking needs.
+	@$(SETUP) dev
+
+lint: setup ## Check style, types and the import contracts.
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy $(CHECKED)
+	$(BIN)/lint-imports
+
+pytest: setup ## Run the tests: first those that need the machine to themselves, then the others in parallel.
+	$(BIN)/python -m pytest $(TESTS) -m alone || [ $$? -eq 5 ]
+	$(BIN)/python -m pytest $(TESTS) -m "not alone" -n $(WORKERS) --dist loadgroup
+
+bench: setup ## Run every benchmark.
+	@shopt -s nullglob; for file in benchmarks/*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
+
+format: setup ## Rewrite the files in the one format.
+	$(BIN)/ruff check --fix-only --quiet .
+	$(BIN)/ruff format .
+
+docs: setup ## Write the generated pages and the module table of ARCHITECTURE.md anew.
+	$(BIN)/python scripts/document.py
+
+lock: ## Resolve the newest packages and pin them.
+	@$(SETUP) lock
+
+clean: ## Remove everything that set-up and checks left.
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules
+	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,223 @@
+"""Writes what the code says about itself: the reference pages, the module table and the list of pure modules."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+
+from holdfast import errors
+from holdfast.cli.main import cli
+from holdfast.config.describe import rows
+from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
+from holdfast.tools.registry import Group, Tool
+from holdfast.wiring import TOOLS
+
+TOP = Path(__file__).resolve().parents[1]
+PACKAGE = TOP / "src" / "holdfast"
+START, END = "<!-- modules: written by `make docs` -->", "<!-- end of modules -->"
+NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
+
+
+def main() -> None:
+    """Write every page anew."""
+    for path, text in pages().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+
+
+def pages() -> dict[Path, str]:
+    """Return every written file with the text it must have."""
+    reference = TOP / "docs" / "reference"
+    architecture, project = TOP / "ARCHITECTURE.md", TOP / "pyproject.toml"
+    return {
+        reference / "tools.md": tools_page(),
+        reference / "settings.md": settings_page(),
+        reference / "errors.md": errors_page(),
+        reference / "commands.md": commands_page(),
+        architecture: with_module_table(architecture.read_text()),
+        project: with_pure_modules(project.read_text()),
+    }
+
+
+def tools_page() -> str:
+    """Return the page of every tool, as agents see it."""
+    intro = (
+        f"{sum(tool.listed for tool in TOOLS)} tools are listed to agents. The others can be called by name, and are "
+        "listed with `settings.folders.compat: true`. An error is a tool result with `code`, `message` and `retryable`: "
+        "see [errors](errors.md)."
+    )
+    parts = [NOTE, "# Tools", intro]
+    parts += [_tool(tool) for tool in TOOLS]
+    return "\n\n".join(parts) + "\n"
+
+
+def settings_page() -> str:
+    """Return the page of every setting and every environment variable."""
+    lines = [
+        NOTE,
+        "",
+        "# Settings",
+        "",
+        "One YAML file, whose one top key is `settings`. It is named by `--settings FILE`, else by `HOLDFAST_SETTINGS`, else it is",
+        "`settings.yml` in the state folder. Unknown keys and wrong types are refused before anything starts;",
+        "`holdfast config check` checks a file, `holdfast config show` prints every value with its source.",
+        "",
+        "```yaml",
+        "settings:",
+        "  server:",
+        "    port: 8200",
+        "  mcp:",
+        "    tools:",
+        "      delete_file:",
+        "        enabled: false",
+        "```",
+        "",
+        *_not_read_yet(),
+        "| setting | expects | default | meaning |",
+        "|---|---|---|---|",
+    ]
+    lines += [f"| `{row.name}` | {row.kind} | {_default(row.default)} | {_cell(row.meaning)} |" for row in rows()]
+    lines += ["", "## Environment", "", "Variables place a deployment; no setting can be given by one.", ""]
+    lines += ["| variable | meaning |", "|---|---|"]
+    lines += [
+        f"| `{name}` | {_cell(meaning)}{' Shown masked.' if name in SECRET_VARIABLES else ''} |"
+        for name, meaning in VARIABLES.items()
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _not_read_yet() -> list[str]:
+    if any(tool.group is Group.STORE for tool in TOOLS):
+        return []
+    return [
+        "`settings.mcp.files` is the project store's. It is checked, and nothing reads it before the store's tools are there;",
+        "the same holds for the variables of the store (`DATABASE_URL`, `REDIS_URL`) and of the organiser (`OPENAI_API_KEY`,",
+        "`LANGFUSE_HOST`, `LANGFUSE_PUBLIC_KEY`, `LANGFUSE_SECRET_KEY`).",
+        "",
+    ]
+
+
+def errors_page() -> str:
+    """Return the page of every error code."""
+    lines = [
+        NOTE,
+        "",
+        "# Errors",
+        "",
+        "A tool that fails answers `{code, message, retryable}` and nothing has changed, unless it says so.",
+    ]
+    lines += ["", "| code | retryable | exit status | meaning |", "|---|---|---|---|"]
+    seen = set()
+    for kind in sorted(_error_classes(), key=lambda kind: kind.code):
+        if kind.code not in seen:
+            seen.add(kind.code)
+            retry = "yes" if kind.retryable else "no"
+            lines.append(
+                f"| `{kind.code}` | {retry} | {kind.exit_status} | {_cell((kind.__doc__ or '').splitlines()[0])} |"
+            )
+    return "\n".join(lines) + "\n"
+
+
+def commands_page() -> str:
+    """Return the page of every command, as `--help` prints it."""
+    parts = [NOTE, "# Commands", "`holdfast` and `python -m holdfast` are the same program."]
+    parts += [
+        f"## {' '.join(path)}\n\n```text\n{command.get_help(context).strip()}\n```"
+        for path, command, context in commands(cli)
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def commands(
+    command: click.Command, parent: click.Context | None = None, path: tuple[str, ...] = ("holdfast",)
+) -> Iterator[tuple[tuple[str, ...], click.Command, click.Context]]:
+    """Return every command beneath one, with its full name."""
+    context = click.Context(command, parent=parent, info_name=path[-1], max_content_width=100, terminal_width=100)
+    yield path, command, context
+    if isinstance(command, click.Group):
+        for name in sorted(command.list_commands(context)):
+            found = command.get_command(context, name)
+            if found is not None and not found.hidden:
+                yield from commands(found, context, (*path, name))
+
+
+def with_module_table(document: str) -> str:
+    """Return ARCHITECTURE.md with the table of every module and the first line of its docstring."""
+    before, _, rest = document.partition(START)
+    _, _, after = rest.partition(END)
+    table = ["| module | what it is for |", "|---|---|"]
+    table += [
+        f"| `{path.relative_to(PACKAGE).as_posix()}` | {_cell(_first_line(path))} |"
+        for path in sorted(PACKAGE.rglob("*.py"))
+    ]
+    return f"{before}{START}\n\n" + "\n".join(table) + f"\n\n{END}{after}"
+
+
+def with_pure_modules(project: str) -> str:
+    """Return pyproject.toml with every module that says it is pure under the contract of that name."""
+    pure = [path for path in sorted(PACKAGE.rglob("*.py")) if _first_line(path).startswith("Pure:")]
+    names = ["holdfast." + path.relative_to(PACKAGE).with_suffix("").as_posix().replace("/", ".") for path in pure]
+    listed = "".join(f'    "{name}",\n' for name in names)
+    return re.sub(
+        r'(id = "pure"\n(?:.*\n){2}source_modules = \[\n)(?:    .*\n)*', lambda match: match[1] + listed, project
+    )
+
+
+def _tool(tool: Tool) -> str:
+    facts = f"Group `{tool.group}` · {tool.effect.value} · {'listed' if tool.listed else 'listed with `compat`'}"
+    facts += " · structured answer" if tool.output else " · text answer"
+    parts = [f"## {tool.name}", tool.description, facts]
+    properties: dict[str, Any] = tool.input_schema.get("properties", {})
+    if properties:
+        required = tool.input_schema.get("required", [])
+        table = ["| parameter | type | default | meaning |", "|---|---|---|---|"]
+        table += [
+            f"| `{name}` | {_type(schema)} | {'required' if name in required else _default(schema.get('default'))} "
+            f"| {_cell(schema.get('description', ''))} |"
+            for name, schema in properties.items()
+        ]
+        parts.append("\n".join(table))
+    return "\n\n".join(parts)
+
+
+def _type(schema: dict[str, Any]) -> str:
+    if "enum" in schema:
+        return " or ".join(f"`{choice}`" for choice in schema["enum"])
+    if schema.get("type") == "array":
+        return f"array of {_type(schema.get('items', {}))}"
+    if schema.get("type") == "object" and "properties" in schema:
+        return "object: " + ", ".join(f"`{name}`" for name in schema["properties"])
+    return str(schema.get("type", "any"))
+
+
+def _error_classes() -> Iterator[type[errors.HoldfastError]]:
+    found = [errors.HoldfastError]
+    while found:
+        kind = found.pop()
+        yield kind
+        found.extend(kind.__subclasses__())
+
+
+def _default(value: Any) -> str:
+    if value is None or value == "":
+        return "none"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    if isinstance(value, int):
+        return f"`{value:_}`" if value >= 10_000 else f"`{value}`"
+    return "none" if value == [] else f"`{value}`"
+
+
+def _cell(text: str) -> str:
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def _first_line(path: Path) -> str:
+    return (ast.get_docstring(ast.parse(path.read_text())) or "").partition("\n")[0]
+
+
+if __name__ == "__main__":
+    main()

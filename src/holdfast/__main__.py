@@ -1,0 +1,24 @@
+"""`holdfast` and `python -m holdfast`: the relay without any heavy import, every other command through the CLI."""
+
+import sys
+
+
+def main() -> None:
+    """Run the command that the arguments name; ends the process with its exit status."""
+    arguments = sys.argv[1:]
+    if arguments[:1] == ["stdio"] and not _needs_cli(arguments):
+        from holdfast.transport.relay import main as relay
+
+        sys.exit(relay(arguments[1:]))
+    from holdfast.cli.main import cli
+
+    cli(prog_name="holdfast")
+
+
+def _needs_cli(arguments: list[str]) -> bool:
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "-h" in options or any(option.startswith(("--in-process", "--help", "--settings")) for option in options)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,46 @@
+"""The one place that sees a raw key: turns it into the tenant it stands for, or into nobody."""
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.auth.context import LOCAL_USER, AuthContext
+from holdfast.secret import Secret
+
+MIN_OPEN_KEY_CHARS = 16
+
+KeyList = Callable[[str], AuthContext | None]
+"""Finds the tenant of a listed key by the key's SHA-256 in hexadecimal; None for an unknown or revoked one."""
+
+
+def nobody_listed(_apikey_hash: str) -> AuthContext | None:
+    """Stand for a list without keys."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Authenticator:
+    """Knows the local token, the mode, and where listed keys are looked up.
+
+    The local token is this machine's own user in every mode; other keys are tenants without local folders.
+    """
+
+    local_token: Secret
+    mode: Literal["local", "listed", "open"] = "local"
+    key_list: KeyList = nobody_listed
+
+    def identify(self, key: Secret) -> AuthContext | None:
+        """Return who holds this key, None when nobody known does."""
+        if self.local_token.matches(key.reveal()):
+            return LOCAL_USER
+        if self.mode == "listed":
+            return self.key_list(_hash(key))
+        if self.mode == "open" and len(key.reveal()) >= MIN_OPEN_KEY_CHARS:
+            apikey_hash = _hash(key)
+            return AuthContext(apikey_hash, f"key {apikey_hash[:8]}")
+        return None
+
+
+def _hash(key: Secret) -> str:
+    return hashlib.sha256(key.reveal().encode("utf-8", "surrogateescape")).hexdigest()

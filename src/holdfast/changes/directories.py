@@ -1,0 +1,98 @@
+"""Making directories one by one, and removing those that we made while they are empty."""
+
+import os
+import stat
+from collections.abc import Sequence
+
+from holdfast.changes.disk import look, sync_directory
+from holdfast.changes.model import Item, ItemStatus, Node, Op, Outcome, Plan, PlanStatus
+from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan
+from holdfast.errors import NotDirectory, NotEmpty, NotFound
+from holdfast.folders.jail import Jail
+
+_Exceptions = dict[int, tuple[ItemStatus, str | None]]
+
+
+class Directories:
+    """Every directory made or removed is an item of its own."""
+
+    def __init__(self, recorder: Recorder) -> None:
+        self._recorder = recorder
+
+    def make(self, jail: Jail, path: str, intent: Intent) -> tuple[str | None, str]:
+        """Make a directory and the missing ones above it; returns the change (None when it was there) and its path."""
+        missing, root, final = _missing(jail, path)
+        if not missing:
+            return None, final
+        items = [Item(Op.MKDIR, one, node=Node.DIRECTORY) for one in missing]
+        return self.run(jail, root, items, intent), final
+
+    def run(self, jail: Jail, root: str, items: Sequence[Item], intent: Intent) -> str:
+        """Carry out MKDIR or RMDIR items in order; what is not empty, or not there, is skipped and said."""
+        plan = new_plan(intent, root, items, None)
+        self._recorder.carry_out(plan, [], lambda: _run(jail, plan), lambda unfinished: self.settle(jail, unfinished))
+        return plan.id
+
+    def settle(self, jail: Jail, plan: Plan) -> Outcome:
+        """Say which of the directories are as the plan wanted them."""
+        exceptions: _Exceptions = {}
+        for position, item in enumerate(plan.items):
+            there = _is_there(jail, item.src_path)
+            if there is not (item.op is Op.MKDIR):
+                exceptions[position] = (ItemStatus.SKIPPED, "It was interrupted before this step.")
+        if len(exceptions) == len(plan.items):
+            return Outcome.failed("It was interrupted before it took effect.")
+        return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
+
+
+def _run(jail: Jail, plan: Plan) -> Outcome:
+    exceptions: _Exceptions = {}
+    for position, item in enumerate(plan.items):
+        with jail.place(item.src_path, follow=False) as place:
+            try:
+                if item.op is Op.MKDIR:
+                    os.mkdir(place.name, 0o777, dir_fd=place.parent_fd)
+                else:
+                    os.rmdir(place.name, dir_fd=place.parent_fd)
+            except OSError as error:
+                if item.op is Op.MKDIR and not isinstance(error, FileExistsError):
+                    raise
+                exceptions[position] = (ItemStatus.SKIPPED, error.strerror)
+                continue
+            sync_directory(place.parent_fd)
+    if len(exceptions) == len(plan.items) and plan.first.op is Op.RMDIR:
+        raise Abandoned(NotEmpty(f"{plan.first.src_path} is not empty or not there any more; it was left alone."))
+    return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
+
+
+def _missing(jail: Jail, path: str) -> tuple[list[str], str, str]:
+    """Return the directories to make, top first, the root they lie beneath, and the real path of the last one."""
+    jailed = jail.parse(path)
+    root, made = jailed.root.path, jailed.root.path
+    missing: list[str] = []
+    for depth, part in enumerate(jailed.parts, start=1):
+        if part == "..":
+            if missing:
+                raise NotFound(f"{path}: '..' cannot be taken from a directory that does not exist.")
+            continue
+        if missing:
+            made = f"{made}/{part}"
+            missing.append(made)
+            continue
+        prefix = "/".join(jailed.parts[:depth])
+        absolute = f"{jailed.root.path.rstrip('/')}/{prefix}"
+        with jail.place(absolute, follow=True) as place:
+            made, root = place.path, place.root.path
+            if place.status is None:
+                missing.append(made)
+            elif not stat.S_ISDIR(place.status.st_mode):
+                raise NotDirectory(f"{place.path} is a file, not a directory.")
+    return missing, root, made
+
+
+def _is_there(jail: Jail, path: str) -> bool:
+    try:
+        with jail.place(path, follow=False) as place:
+            return look(place.parent_fd, place.name) is not None
+    except NotFound:
+        return False

@@ -1,0 +1,210 @@
+"""Pure: what a change is: a plan of items, the statuses they pass through, and the bytes kept to take them back."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+
+class Kind(StrEnum):
+    """What a caller asked for."""
+
+    WRITE = "write"
+    EDIT = "edit"
+    APPEND = "append"
+    MOVE = "move"
+    DELETE = "delete"
+    MKDIR = "mkdir"
+    UNDO = "undo"
+
+
+class PlanStatus(StrEnum):
+    """CREATED → APPROVED → EXECUTED | FAILED; also CANCELLED and UNDONE. A plan under way is APPROVED."""
+
+    CREATED = "CREATED"
+    APPROVED = "APPROVED"
+    EXECUTED = "EXECUTED"
+    FAILED = "FAILED"
+    CANCELLED = "CANCELLED"
+    UNDONE = "UNDONE"
+
+
+class ItemStatus(StrEnum):
+    """PENDING → DONE | SKIPPED | ERROR; also UNDONE."""
+
+    PENDING = "PENDING"
+    DONE = "DONE"
+    SKIPPED = "SKIPPED"
+    ERROR = "ERROR"
+    UNDONE = "UNDONE"
+
+
+class Op(StrEnum):
+    """What one item does to one path; each has its reverse in the same list, so an undo is a change like any other.
+
+    REPLACE turns one content into another; REMOVE and RESTORE take away and bring back a file, link or directory
+    of a tree whose topmost entry is the first item; KEPT records bytes of somebody else that were saved.
+    """
+
+    REPLACE = "replace"
+    REMOVE = "remove"
+    RESTORE = "restore"
+    MOVE = "move"
+    MKDIR = "mkdir"
+    RMDIR = "rmdir"
+    KEPT = "kept"
+
+
+class Node(StrEnum):
+    """What an entry is."""
+
+    FILE = "file"
+    DIRECTORY = "dir"
+    LINK = "link"
+
+
+@dataclass(frozen=True, slots=True)
+class Image:
+    """Bytes kept under their SHA-256: inside the journal (`data`) or as a file of the image store (`file`)."""
+
+    hash: str
+    size_bytes: int
+    data: bytes | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Item:
+    """One step of a plan. `before_hash` is what must be there, `after_hash` what is left; None means nothing."""
+
+    op: Op
+    src_path: str
+    dest_path: str | None = None
+    node: Node = Node.FILE
+    before_hash: str | None = None
+    after_hash: str | None = None
+    size_bytes: int = 0
+    mode: int = 0
+    uid: int = -1
+    gid: int = -1
+    mtime_ns: int = 0
+    identity: str | None = None
+    status: ItemStatus = ItemStatus.PENDING
+    error_msg: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """A change: `seq` orders changes, times only show when. `temp_name` is the one helper name it may leave behind.
+
+    `other_root` is set when a move crosses from one allowed directory to another.
+    """
+
+    id: str
+    kind: Kind
+    root_dir: str
+    items: tuple[Item, ...]
+    created_at: str
+    other_root: str | None = None
+    temp_name: str | None = None
+    undoes: str | None = None
+    status: PlanStatus = PlanStatus.APPROVED
+    executed_at: str | None = None
+    seq: int = 0
+
+    @property
+    def first(self) -> Item:
+        """Return the item that names the change: the file, or the top of the tree."""
+        return self.items[0]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a plan ended. `errors` names single items by position; every other one takes `item_status`."""
+
+    status: PlanStatus
+    item_status: ItemStatus
+    message: str | None = None
+    exceptions: dict[int, tuple[ItemStatus, str | None]] = field(default_factory=dict)
+    identity: str | None = None
+    kept: Item | None = None
+
+    @classmethod
+    def done(cls, identity: str | None = None) -> "Outcome":
+        """Everything was carried out."""
+        return cls(PlanStatus.EXECUTED, ItemStatus.DONE, identity=identity)
+
+    @classmethod
+    def failed(cls, message: str, kept: Item | None = None) -> "Outcome":
+        """Nothing was carried out; `kept` are foreign bytes that were saved on the way."""
+        return cls(PlanStatus.FAILED, ItemStatus.ERROR, message, kept=kept)
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One line of the list of changes."""
+
+    seq: int
+    id: str
+    kind: Kind
+    status: PlanStatus
+    path: str
+    dest_path: str | None
+    items: int
+    created_at: str
+    undoes: str | None
+    images_missing: int
+
+    @property
+    def undoable(self) -> bool:
+        """Return whether it took effect and everything needed to take it back is still kept."""
+        return self.status is PlanStatus.EXECUTED and self.images_missing == 0
+
+
+def is_beneath(path: str, roots: Sequence[str]) -> bool:
+    """Return whether a path is one of the roots or lies inside one."""
+    return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
+
+
+def reverse(items: Sequence[Item]) -> tuple[Item, ...]:
+    """Return the items that take these back, in the order to carry them out.
+
+    A tree keeps its order, top first: whoever carries it out knows which end to start from.
+    """
+    done = [item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.KEPT]
+    if done and done[0].op in (Op.MKDIR, Op.RMDIR):
+        done.reverse()
+    return tuple(_reversed_item(item) for item in done)
+
+
+def _reversed_item(item: Item) -> Item:
+    if item.op is Op.REPLACE and item.before_hash is None:
+        return _copy(item, Op.REMOVE, before=item.after_hash, after=None)
+    if item.op is Op.REPLACE:
+        return _copy(item, Op.REPLACE, before=item.after_hash, after=item.before_hash)
+    if item.op is Op.REMOVE:
+        return _copy(item, Op.RESTORE, before=None, after=item.before_hash)
+    if item.op is Op.RESTORE:
+        return _copy(item, Op.REMOVE, before=item.after_hash, after=None)
+    if item.op is Op.MOVE:
+        back = item.dest_path or item.src_path
+        return _copy(item, Op.MOVE, item.before_hash, item.after_hash, src=back, dest=item.src_path)
+    return _copy(item, Op.RMDIR if item.op is Op.MKDIR else Op.MKDIR, None, None)
+
+
+def _copy(
+    item: Item, op: Op, before: str | None, after: str | None, *, src: str | None = None, dest: str | None = None
+) -> Item:
+    return Item(
+        op=op,
+        src_path=src or item.src_path,
+        dest_path=dest,
+        node=item.node,
+        before_hash=before,
+        after_hash=after,
+        size_bytes=item.size_bytes,
+        mode=item.mode,
+        uid=item.uid,
+        gid=item.gid,
+        mtime_ns=item.mtime_ns,
+        identity=item.identity,
+    )

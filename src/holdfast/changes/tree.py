@@ -1,0 +1,190 @@
+"""Trees by descriptor: take stock of one, build it again, compare two, take one away; links are never followed."""
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from hashlib import sha256
+
+from holdfast.call import Call
+from holdfast.changes.disk import hash_bytes, hash_file, is_being_written, opened, sync_directory, write_new
+from holdfast.changes.model import Item, Node, Op
+from holdfast.errors import Conflict, PermissionDenied
+from holdfast.folders.roots import Identity, identity_of
+
+DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+
+Contents = Callable[[Item], Iterable[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Stocktaking:
+    """How to look at a tree: which entries are not ours to touch, and what is done with each file and link.
+
+    `of_file` and `of_link` return the hash under which the bytes are known.
+    """
+
+    call: Call
+    is_hidden: Callable[[Identity], bool]
+    of_file: Callable[[int], str] = hash_file
+    of_link: Callable[[bytes], str] = hash_bytes
+    refuse_writers: bool = False
+
+
+def take_stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> list[Item]:
+    """Return an entry and all beneath it, top first, as items that would remove it.
+
+    Raises PermissionDenied for anything that is neither file, link nor directory, or that is hidden.
+    """
+    return list(_stock(dir_fd, name, path, how))
+
+
+def _stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> Iterator[Item]:
+    how.call.check()
+    status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    if how.is_hidden(identity_of(status)):
+        raise PermissionDenied(f"{path} belongs to Holdfast itself and stays where it is.")
+    if stat.S_ISDIR(status.st_mode):
+        yield _item(path, Node.DIRECTORY, status, None)
+        with entered(dir_fd, name) as below:
+            for entry in sorted(os.listdir(below)):
+                yield from _stock(below, entry, f"{path}/{entry}", how)
+    elif stat.S_ISLNK(status.st_mode):
+        yield _item(path, Node.LINK, status, how.of_link(os.fsencode(os.readlink(name, dir_fd=dir_fd))))
+    else:
+        with opened(dir_fd, name, path) as fd:
+            if how.refuse_writers and is_being_written(fd, dir_fd):
+                raise Conflict(f"Another program is writing {path}.")
+            status = os.fstat(fd)
+            yield _item(path, Node.FILE, status, how.of_file(fd))
+
+
+@contextmanager
+def entered(dir_fd: int, name: str) -> Iterator[int]:
+    """Open a directory beneath another one."""
+    fd = os.open(name, DIRECTORY, dir_fd=dir_fd)
+    try:
+        yield fd
+    finally:
+        os.close(fd)
+
+
+def same_tree(one: Sequence[Item], other: Sequence[Item]) -> bool:
+    """Return whether two trees hold the same entries with the same bytes, wherever each of them stands."""
+    return digest(one) == digest(other)
+
+
+def digest(items: Sequence[Item]) -> str:
+    """Return one hash for a tree: that of the bytes for a single file or link, of all entries for a directory."""
+    top = items[0]
+    if top.node is not Node.DIRECTORY:
+        return known_hash(top) or ""
+    whole = sha256()
+    for line in sorted(f"{i.src_path[len(top.src_path) :]}\0{i.node}\0{known_hash(i)}" for i in items):
+        whole.update(os.fsencode(line) + b"\0\0")
+    return whole.hexdigest()
+
+
+def known_hash(item: Item) -> str | None:
+    """Return the hash of what an item removes or restores."""
+    return item.before_hash or item.after_hash
+
+
+def moved_to(items: Sequence[Item], path: str) -> list[Item]:
+    """Return the items of a tree as they are called when its top stands at another path."""
+    top = items[0].src_path
+    return [replace(item, src_path=path + item.src_path[len(top) :]) for item in items]
+
+
+def build(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
+    """Make a tree under a name that is free, durably, with modes, times and (where allowed) owners.
+
+    `contents` gives the bytes of a file or the target of a link. The caller takes the tree away if this fails.
+    """
+    children: dict[str, list[Item]] = {}
+    for item in items[1:]:
+        children.setdefault(os.path.dirname(item.src_path), []).append(item)
+    _build(dir_fd, name, items[0], children, contents, call)
+
+
+def _build(
+    dir_fd: int, name: str, item: Item, children: dict[str, list[Item]], contents: Contents, call: Call
+) -> None:
+    call.check()
+    if item.node is Node.LINK:
+        os.symlink(b"".join(contents(item)), os.fsencode(name), dir_fd=dir_fd)
+        _dress(dir_fd, name, item)
+        return
+    if item.node is Node.FILE:
+        write_new(dir_fd, name, contents(item), mode=0o600)
+    else:
+        os.mkdir(name, 0o700, dir_fd=dir_fd)
+        with entered(dir_fd, name) as below:
+            for child in children.get(item.src_path, ()):
+                _build(below, os.path.basename(child.src_path), child, children, contents, call)
+            os.fsync(below)
+    _dress(dir_fd, name, item)
+
+
+def _dress(dir_fd: int, name: str, item: Item) -> None:
+    with suppress(PermissionError):
+        os.chown(name, item.uid, item.gid, dir_fd=dir_fd, follow_symlinks=False)
+    if item.node is not Node.LINK:
+        os.chmod(name, item.mode, dir_fd=dir_fd)
+    os.utime(name, ns=(item.mtime_ns, item.mtime_ns), dir_fd=dir_fd, follow_symlinks=False)
+
+
+def erase(dir_fd: int, name: str, known: Sequence[Item]) -> bool:
+    """Take away the known entries of a tree under a helper name, deepest first; False when others remain.
+
+    The caller has compared the tree with `known`; whatever came after that is not touched.
+    """
+    top = known[0]
+    if top.node is not Node.DIRECTORY:
+        os.unlink(name, dir_fd=dir_fd)
+        return True
+    prefix = len(top.src_path) + 1
+    return _erase(dir_fd, name, "", {item.src_path[prefix:]: item.node for item in known[1:]})
+
+
+def _erase(dir_fd: int, name: str, inside: str, known: dict[str, Node]) -> bool:
+    with entered(dir_fd, name) as below:
+        for entry in os.listdir(below):
+            node = known.get(f"{inside}{entry}")
+            if node is Node.DIRECTORY:
+                _erase(below, entry, f"{inside}{entry}/", known)
+            elif node is not None:
+                os.unlink(entry, dir_fd=below)
+    try:
+        os.rmdir(name, dir_fd=dir_fd)
+    except OSError:
+        return False
+    return True
+
+
+def erase_ours(dir_fd: int, name: str) -> None:
+    """Take away a tree that only we can have made, complete or not."""
+    status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
+    if not stat.S_ISDIR(status.st_mode):
+        os.unlink(name, dir_fd=dir_fd)
+        return
+    with entered(dir_fd, name) as below:
+        for entry in os.listdir(below):
+            erase_ours(below, entry)
+    os.rmdir(name, dir_fd=dir_fd)
+    sync_directory(dir_fd)
+
+
+def _item(path: str, node: Node, status: os.stat_result, hash_: str | None) -> Item:
+    return Item(
+        Op.REMOVE,
+        path,
+        node=node,
+        before_hash=hash_,
+        size_bytes=status.st_size if node is Node.FILE else 0,
+        mode=stat.S_IMODE(status.st_mode),
+        uid=status.st_uid,
+        gid=status.st_gid,
+        mtime_ns=status.st_mtime_ns,
+    )

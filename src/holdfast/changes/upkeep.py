@@ -1,0 +1,63 @@
+"""Tidying the journal in the background: images over the cap or past their days, and the database's log."""
+
+import logging
+import threading
+
+from holdfast.changes.images import Images
+from holdfast.changes.ports import Journal
+from holdfast.clock import utc_days_ago
+from holdfast.config.settings import JournalSettings
+
+_log = logging.getLogger(__name__)
+_EVERY_SECONDS = 1.0
+
+
+class Upkeep:
+    """A thread that works after changes, at most once a second, and sleeps while nothing changes."""
+
+    def __init__(self, journal: Journal, images: Images, settings: JournalSettings) -> None:
+        self._journal = journal
+        self._images = images
+        self._settings = settings
+        self._due = threading.Event()
+        self._closing = threading.Event()
+        self._started = threading.Event()
+        self._starting = threading.Lock()
+        self._thread = threading.Thread(target=self._loop, name="journal-upkeep", daemon=True)
+
+    def nudge(self) -> None:
+        """Say that something changed; never waits."""
+        if not self._started.is_set():
+            self._start()
+        self._due.set()
+
+    def run(self) -> None:
+        """Do the work now."""
+        self._images.drop(self._journal.expire(self._settings.max_bytes, utc_days_ago(self._settings.keep_days)))
+        self._journal.checkpoint()
+
+    def close(self) -> None:
+        """Stop the thread and wait for it."""
+        self._closing.set()
+        self._due.set()
+        with self._starting:
+            if self._started.is_set():
+                self._thread.join()
+            self._started.set()
+
+    def _start(self) -> None:
+        with self._starting:
+            if not self._started.is_set():
+                self._thread.start()
+                self._started.set()
+
+    def _loop(self) -> None:
+        while not self._closing.wait(_EVERY_SECONDS):
+            self._due.wait()
+            if self._closing.is_set():
+                return
+            self._due.clear()
+            try:
+                self.run()
+            except Exception as error:  # noqa: BLE001 -- the thread outlives any failure of one round
+                _log.warning("upkeep of the journal failed: %s", type(error).__name__)

@@ -1,0 +1,68 @@
+"""The commands of `holdfast`, what each one is for, and how every failure becomes one line and an exit status."""
+
+import sys
+from importlib import import_module
+from typing import Any
+
+import click
+
+from holdfast import __version__
+from holdfast.errors import HoldfastError
+from holdfast.transport.state import StateFault
+
+_EXAMPLES = """\b
+Examples:
+  holdfast stdio ~/project          what an MCP client starts
+  holdfast serve ~/project          HTTP, WebSocket and socket in this terminal
+  holdfast status --json            is a server running, and where
+  holdfast open                     open its console in the browser
+  holdfast config show              every setting and where its value came from"""
+
+_COMMANDS = {
+    "serve": "holdfast.cli.serve:serve_command",
+    "stdio": "holdfast.cli.stdio:stdio_command",
+    "status": "holdfast.cli.running:status_command",
+    "open": "holdfast.cli.running:open_command",
+    "stop": "holdfast.cli.running:stop_command",
+    "config": "holdfast.cli.config:config_group",
+    "doctor": "holdfast.cli.doctor:doctor_command",
+}
+
+
+class Commands(click.Group):
+    """Imports a command when it is asked for, and shows what went wrong in one line on stderr, never a trace."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
+        """Return the names in the order of use."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
+        """Return the command of that name; a small one does not wait for the imports of a large one."""
+        place = _COMMANDS.get(cmd_name)
+        if place is None:
+            return None
+        module, _, name = place.partition(":")
+        command = getattr(import_module(module), name)
+        return command if isinstance(command, click.Command) else None
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run the command; an error of ours ends the process with its own exit status."""
+        try:
+            return super().invoke(ctx)
+        except HoldfastError as error:
+            click.echo(f"holdfast: {error.message}", err=True)
+            sys.exit(error.exit_status)
+        except StateFault as fault:
+            click.echo(f"holdfast: {fault}", err=True)
+            sys.exit(fault.exit_status)
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+    help="The file server that AI agents can be trusted with.",
+    epilog=_EXAMPLES,
+)
+@click.version_option(__version__, prog_name="holdfast")
+def cli() -> None:
+    """Hold the commands."""

@@ -1,0 +1,100 @@
+"""`holdfast status`, `open` and `stop`: the server that is running, whoever started it."""
+
+import json
+import sys
+import time
+import webbrowser
+
+import click
+
+from holdfast.config.environment import state_dir
+from holdfast.errors import HoldfastError, Internal, ResourceBusy
+from holdfast.transport.dial import Client, Line, NoServer, Refused, ask
+from holdfast.transport.launch import CannotStart, reach
+from holdfast.transport.state import StateFolder
+
+NOT_RUNNING_STATUS = 3
+_STOP_SECONDS = 10.0
+
+
+@click.command("status", epilog="Example: holdfast status --json")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def status_command(*, as_json: bool) -> None:
+    """Say whether a server is running, where, and since when; the exit code is 3 when none is."""
+    folder = _folder()
+    try:
+        found: Line = {"running": True, **_asked(folder, "status")}
+        found.pop("ok", None)
+    except NoServer:
+        found = {"running": False, "silent_pid": folder.server_lock.holder().get("pid")}
+    if as_json:
+        click.echo(json.dumps(found))
+    else:
+        click.echo(_described(found))
+    if not found["running"]:
+        sys.exit(NOT_RUNNING_STATUS)
+
+
+@click.command("open", epilog="Example: holdfast open --print")
+@click.option("--print", "print_only", is_flag=True, help="Print the link instead of opening the browser.")
+def open_command(*, print_only: bool) -> None:
+    """Open the console in the browser by a link that works once, for 60 seconds. Starts the server if none is running."""
+    folder = _folder()
+    try:
+        answer = _asked(folder, "link")
+    except NoServer:
+        _start(folder)
+        answer = _asked(folder, "link")
+    url = str(answer["url"])
+    if print_only or not webbrowser.open(url):
+        click.echo(url)
+
+
+@click.command("stop", epilog="Example: holdfast stop")
+def stop_command() -> None:
+    """End the server after its running calls, within seconds; the exit code is 3 when none is running."""
+    folder = _folder()
+    try:
+        pid = _asked(folder, "status").get("pid")
+        _asked(folder, "stop")
+    except NoServer:
+        click.echo("No server is running.")
+        sys.exit(NOT_RUNNING_STATUS)
+    deadline = time.monotonic() + _STOP_SECONDS
+    while folder.server_lock.holder().get("pid") == pid:
+        if time.monotonic() > deadline:
+            raise ResourceBusy(f"The server (pid {pid}) was asked to stop and has not ended yet.")
+        time.sleep(0.02)
+    click.echo(f"The server (pid {pid}) has ended.")
+
+
+def _folder() -> StateFolder:
+    folder = StateFolder(state_dir())
+    folder.prepare()
+    return folder
+
+
+def _asked(folder: StateFolder, action: str) -> Line:
+    try:
+        return ask(folder, action)
+    except Refused as refusal:
+        raise HoldfastError(str(refusal)) from None
+
+
+def _start(folder: StateFolder) -> None:
+    try:
+        line, _welcome = reach(folder, Client("control", [], [], "/"), own_version=True)
+        line.close()
+    except CannotStart as fault:
+        raise Internal(str(fault)) from None
+
+
+def _described(found: Line) -> str:
+    if not found["running"]:
+        silent = found.get("silent_pid")
+        return f"A server (pid {silent}) is there but does not answer." if silent else "No server is running."
+    where = f" at {found['url']}" if found.get("url") else ""
+    return (
+        f"A {found['kind']} server {found['version']} is running (pid {found['pid']}){where}, "
+        f"for {found['uptime_seconds']} s, with {found['connections']} connections."
+    )

@@ -1,0 +1,111 @@
+"""Finds and validates the settings file, and names the line, the setting and the nearest match of everything wrong."""
+
+import os
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any
+
+from pydantic import SecretStr, ValidationError
+
+from holdfast.config.describe import ROOT, annotation_at, kind_of, rows
+from holdfast.config.document import at_line, read_document, read_text
+from holdfast.config.environment import SETTINGS_VARIABLE, state_dir, variable
+from holdfast.config.settings import Settings
+from holdfast.errors import InvalidArgument
+
+DEFAULT = "default"
+FILE_NAME = "settings.yml"
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """The settings in force, the file they came from, and the line of every value that stands in it."""
+
+    settings: Settings
+    path: str | None = None
+    lines: Mapping[str, int] = field(default_factory=dict)
+
+    def source_of(self, name: str) -> str:
+        """Return where the value of a dotted name came from: `default`, or the file and its line."""
+        line = self.lines.get(name)
+        return DEFAULT if line is None else f"{self.path}:{line}"
+
+
+def load(path: str | None = None) -> Loaded:
+    """Read the settings file named here, else by HOLDFAST_SETTINGS, else settings.yml in the state folder.
+
+    A file that was named must exist; without any file every value is its default.
+    Raises InvalidArgument, naming every problem, before anything has started.
+    """
+    named = path or variable(SETTINGS_VARIABLE)
+    found = named or os.path.join(state_dir(), FILE_NAME)
+    if named is None and not os.path.exists(found):
+        return Loaded(Settings())
+    return parse(read_text(found), found)
+
+
+def parse(text: str, path: str) -> Loaded:
+    """Turn the text of a settings file into settings; `path` is what messages call it."""
+    tree, lines = read_document(text, path, ROOT)
+    try:
+        settings = Settings.model_validate(tree, strict=True)
+    except ValidationError as error:
+        problems = [_problem(detail, path, lines) for detail in error.errors(include_url=False)]
+        raise InvalidArgument("\n".join(problems), problems=problems) from None
+    return Loaded(settings, path, lines)
+
+
+def check_names(loaded: Loaded, tools: Iterable[str], groups: Iterable[str]) -> None:
+    """Raise InvalidArgument when a tool or group is switched that nobody has, naming the nearest one that is there."""
+    known = {"tools": sorted(tools), "groups": sorted(groups)}
+    problems = [
+        f"{at_line(loaded.path, loaded.lines.get(f'{ROOT}.mcp.{section}.{name}'))}unknown setting {ROOT}.mcp.{section}.{name}"
+        f"{_did_you_mean(name, names, f'{ROOT}.mcp.{section}.')}"
+        for section, names in known.items()
+        for name in getattr(loaded.settings.mcp, section)
+        if name not in names
+    ]
+    if problems:
+        raise InvalidArgument("\n".join(problems), problems=problems)
+
+
+def _problem(detail: Any, path: str, lines: Mapping[str, int]) -> str:
+    location: tuple[int | str, ...] = detail["loc"]
+    name = ".".join([ROOT, *map(str, location)])
+    where = at_line(path, _line_of(name, lines))
+    if detail["type"] == "extra_forbidden":
+        return f"{where}unknown setting {name}{_nearest(name)}"
+    message = str(detail["msg"]).removeprefix("Value error, ")
+    if detail["type"].endswith(("_type", "literal_error")):
+        return f"{where}{name}: expected {kind_of(annotation_at(location))}{_got(location, detail['input'])}"
+    return f"{where}{name}: {message[0].lower()}{message[1:]}"
+
+
+def _got(location: tuple[int | str, ...], value: Any) -> str:
+    """Say what stands there, unless a secret belongs there."""
+    if annotation_at(location) is SecretStr or isinstance(value, dict | list):
+        return ""
+    return f", got {value!r:.60}"
+
+
+def _nearest(name: str) -> str:
+    section, _, key = name.rpartition(".")
+    known = {row.name for row in rows()}
+    known |= {row.rsplit(".", depth)[0] for row in known for depth in range(1, row.count(".") + 1)}
+    siblings = sorted(other.rpartition(".")[2] for other in known if other.rpartition(".")[0] == section)
+    if beside := _did_you_mean(key, siblings, f"{section}."):
+        return beside
+    elsewhere = sorted(other for other in known if other.rpartition(".")[2] == key)
+    return f"; did you mean {elsewhere[0]}?" if elsewhere else _did_you_mean(name, sorted(known), "")
+
+
+def _did_you_mean(name: str, known: list[str], prefix: str) -> str:
+    near = get_close_matches(name, known, n=1, cutoff=0.5)
+    return f"; did you mean {prefix}{near[0]}?" if near else ""
+
+
+def _line_of(name: str, lines: Mapping[str, int]) -> int | None:
+    while name and name not in lines:
+        name = name.rpartition(".")[0]
+    return lines.get(name)

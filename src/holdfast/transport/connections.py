@@ -1,0 +1,80 @@
+"""Every open connection of all doors: how many there may be, and how they come to an end together."""
+
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from typing import TypeVar
+
+import anyio
+
+from holdfast.errors import ResourceBusy
+
+Value = TypeVar("Value")
+
+
+class Connections:
+    """Counts the connections of the socket and, by what it is given, those of HTTP; and drains the streams."""
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.http_count: Callable[[], int] = lambda: 0
+        self.draining = False
+        self.ending_for_good = False
+        self._at_socket = 0
+        self._streams = 0
+        self._no_stream = anyio.Event()
+        self._waits: set[anyio.CancelScope] = set()
+
+    @property
+    def count(self) -> int:
+        """Return how many connections there are now."""
+        return self._at_socket + self.http_count()
+
+    def has_room_for_http(self) -> bool:
+        """Return whether one more HTTP connection may come; a quarter of the room is kept for the socket.
+
+        Any process of this machine may connect to a port, so HTTP alone must not be able to shut the relays out.
+        """
+        return self.count < self.limit and self.http_count() < max(1, self.limit * 3 // 4)
+
+    @contextmanager
+    def at_socket(self) -> Iterator[None]:
+        """Count one connection of the Unix socket. Raises ResourceBusy when there are too many already."""
+        if self.count >= self.limit:
+            raise ResourceBusy(f"The server has {self.limit} connections already, its limit; try again later.")
+        self._at_socket += 1
+        try:
+            yield
+        finally:
+            self._at_socket -= 1
+
+    @contextmanager
+    def stream(self) -> Iterator[None]:
+        """Count one stream of messages, or one request, that a drain waits for."""
+        self._streams += 1
+        try:
+            yield
+        finally:
+            self._streams -= 1
+            if self.draining and not self._streams:
+                self._no_stream.set()
+
+    async def next_or_none(self, wait: Callable[[], Awaitable[Value]]) -> Value | None:
+        """Wait for the next thing from a client; None when a drain begins, before or meanwhile."""
+        if self.draining:
+            return None
+        with anyio.CancelScope() as scope:
+            self._waits.add(scope)
+            try:
+                return await wait()
+            finally:
+                self._waits.discard(scope)
+        return None
+
+    async def drain(self, seconds: float) -> None:
+        """Take nothing more from any stream and give calls under way so many seconds to be answered."""
+        self.draining = True
+        for scope in list(self._waits):
+            scope.cancel()
+        with anyio.move_on_after(seconds):
+            if self._streams:
+                await self._no_stream.wait()

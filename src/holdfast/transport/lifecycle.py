@@ -1,0 +1,76 @@
+"""One server per state folder: taking the server's lock, from a background server if need be, or saying who has it."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast import __version__
+from holdfast.errors import ResourceBusy
+from holdfast.transport.dial import NoServer, Refused, ask
+from holdfast.transport.launch import LOCK_HELD_STATUS
+from holdfast.transport.state import StateFolder
+
+BACKGROUND, FOREGROUND, IN_PROCESS = "background", "foreground", "in-process"
+_TAKE_OVER_SECONDS = 15.0
+_PREDECESSOR_SECONDS = 8.0
+_AT_ONCE_SECONDS = 0.3
+
+
+class LockHeld(ResourceBusy):
+    """Another server holds the lock of this state folder."""
+
+    exit_status = LOCK_HELD_STATUS
+
+
+@contextmanager
+def hold_server_lock(folder: StateFolder, kind: str) -> Iterator[None]:
+    """Be the one server of this state folder. Raises LockHeld naming the process that is.
+
+    A foreground server asks a background one to drain and takes its place; meanwhile it holds `start.lock`, so that
+    relays that lose their server wait for this one. A background server waits for a predecessor that is ending.
+    """
+    if kind == FOREGROUND:
+        _take_over(folder)
+    elif not folder.server_lock.take(_PREDECESSOR_SECONDS if kind == BACKGROUND else _AT_ONCE_SECONDS, **_facts(kind)):
+        raise _held(folder)
+    try:
+        yield
+    finally:
+        folder.forget()
+        folder.server_lock.release()
+        folder.start_lock.release()
+
+
+def _take_over(folder: StateFolder) -> None:
+    """Take the server's lock; the start lock stays held until `ready` is called or the server ends."""
+    folder.start_lock.take(_TAKE_OVER_SECONDS)
+    deadline = time.monotonic() + _TAKE_OVER_SECONDS
+    try:
+        while not folder.server_lock.take(_AT_ONCE_SECONDS, **_facts(FOREGROUND)):
+            if folder.server_lock.holder().get("kind") in (FOREGROUND, IN_PROCESS) or time.monotonic() > deadline:
+                raise _held(folder)
+            try:
+                ask(folder, "drain")
+            except (NoServer, Refused):
+                # It is starting or ending; its lock will tell.
+                continue
+    except BaseException:
+        folder.start_lock.release()
+        raise
+
+
+def ready(folder: StateFolder) -> None:
+    """Say that the socket can be connected to: relays that waited may come."""
+    folder.start_lock.release()
+
+
+def _facts(kind: str) -> dict[str, object]:
+    return {"kind": kind, "version": __version__}
+
+
+def _held(folder: StateFolder) -> LockHeld:
+    holder = folder.server_lock.holder()
+    kind = holder.get("kind", "unknown")
+    return LockHeld(
+        f"A {kind} server is already running here (pid {holder.get('pid', 'unknown')}); `holdfast stop` ends it."
+    )

@@ -1,0 +1,217 @@
+"""The state folder: who may open it, the two keys in it, its locks, and what the running server says of itself.
+
+Standard library only, and little of it: the relay imports this.
+"""
+
+import fcntl
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+
+AGENT_TOKEN = "agent.token"
+PERSON_KEY = "person.key"
+SOCKET = "server.sock"
+LOG = "server.log"
+
+_KEY_BYTES = 32
+_SOCKET_PATH_BYTES = 100
+"""Longest socket path that is used as it is: the kernel's limit is 103 bytes on macOS, 107 on Linux."""
+_MAX_LOG_BYTES = 5_000_000
+
+
+class StateFault(Exception):
+    """The state folder cannot be used; the message says why and what to do."""
+
+    exit_status = 78
+
+
+class StateFolder:
+    """One user's state folder. Nothing in it may be open to anyone else."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        self.server_lock = Lock(self.file("server.lock"))
+        self.start_lock = Lock(self.file("start.lock"))
+
+    def file(self, name: str) -> str:
+        """Return the path of one file in the folder."""
+        return os.path.join(self.path, name)
+
+    def prepare(self) -> None:
+        """Make the folder if it is missing and close it to everyone else. Raises StateFault when that cannot be done."""
+        try:
+            os.makedirs(self.path, mode=0o700, exist_ok=True)
+            status = os.stat(self.path)
+        except OSError as error:
+            raise StateFault(f"The state folder {self.path!r} cannot be made: {error.strerror}.") from None
+        if status.st_uid != os.geteuid():
+            raise StateFault(
+                f"The state folder {self.path!r} belongs to user {status.st_uid}, not to you ({os.geteuid()}). "
+                "Set HOLDFAST_STATE_DIR to a folder of your own."
+            )
+        if status.st_mode & 0o077:
+            self._close_to_others()
+
+    def _close_to_others(self) -> None:
+        with suppress(OSError):
+            os.chmod(self.path, 0o700)
+        mode = stat.S_IMODE(os.stat(self.path).st_mode)
+        if mode & 0o077:
+            raise StateFault(
+                f"The state folder {self.path!r} is open to other users (mode {mode:04o}) and cannot be closed. "
+                "Set HOLDFAST_STATE_DIR to a folder on a file system with permissions."
+            )
+
+    def key(self, name: str) -> str:
+        """Return the key in the named file, made on first use: 256 random bits in hexadecimal, readable by you alone."""
+        path = self.file(name)
+        if not os.path.lexists(path):
+            self._create_once(name, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            status = os.fstat(fd)
+            if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode):
+                raise StateFault(f"{path!r} is not a file of yours; remove it to have a new key made.")
+            if status.st_mode & 0o077:
+                os.fchmod(fd, 0o600)
+            text = os.read(fd, 4 * _KEY_BYTES).decode("ascii", "replace").strip()
+        finally:
+            os.close(fd)
+        if len(text) != 2 * _KEY_BYTES:
+            raise StateFault(
+                f"{path!r} does not hold a key of {8 * _KEY_BYTES} bits; remove it to have a new one made."
+            )
+        return text
+
+    def _create_once(self, name: str, content: bytes) -> None:
+        """Publish a complete file under a name that must be new; whoever comes second keeps the first one's."""
+        draft = self._draft(name, content)
+        try:
+            with suppress(FileExistsError):
+                os.link(draft, self.file(name))
+        finally:
+            os.unlink(draft)
+
+    def _draft(self, name: str, content: bytes) -> str:
+        path = self.file(f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
+        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            os.write(fd, content)
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+        return path
+
+    def record(self, facts: dict[str, object]) -> None:
+        """Write `server.json`, whole or not at all."""
+        os.replace(self._draft("server.json", json.dumps(facts).encode() + b"\n"), self.file("server.json"))
+
+    def forget(self) -> None:
+        """Remove what says that a server is up; only the holder of the server's lock may."""
+        for name in ("server.json", SOCKET):
+            with suppress(FileNotFoundError):
+                os.unlink(self.file(name))
+
+    @contextmanager
+    def socket_address(self, name: str = SOCKET) -> Iterator[str]:
+        """Give an address of a socket in the folder that the kernel accepts however long the folder's path is."""
+        path = self.file(name)
+        if len(os.fsencode(path)) <= _SOCKET_PATH_BYTES:
+            yield path
+            return
+        fd = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            if sys.platform == "linux":
+                yield f"/proc/self/fd/{fd}/{name}"
+                return
+            with _working_in(fd):
+                yield name
+        finally:
+            os.close(fd)
+
+    def open_log(self) -> int:
+        """Open the background server's log for appending; one that grew large is set aside first."""
+        path = self.file(LOG)
+        with suppress(FileNotFoundError):
+            if os.stat(path).st_size > _MAX_LOG_BYTES:
+                os.replace(path, path + ".1")
+        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+
+    def log_tail(self, start: int, limit: int = 2000) -> str:
+        """Return the end of what was logged from an offset on."""
+        with suppress(OSError):
+            fd = os.open(self.file(LOG), os.O_RDONLY | os.O_CLOEXEC)
+            try:
+                size = os.fstat(fd).st_size
+                return os.pread(fd, limit, max(start, size - limit)).decode("utf-8", "replace").strip()
+            finally:
+                os.close(fd)
+        return ""
+
+
+class Lock:
+    """A lock on a file that lasts until it is released or its process ends; it names its holder."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._fd: int | None = None
+
+    def take(self, seconds: float, **facts: object) -> bool:
+        """Try for so many seconds to take the lock; what is given is written into it for others to read."""
+        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        deadline = time.monotonic() + seconds
+        while not _locked(fd):
+            if time.monotonic() >= deadline:
+                os.close(fd)
+                return False
+            time.sleep(0.01)
+        os.ftruncate(fd, 0)
+        os.pwrite(fd, json.dumps({"pid": os.getpid(), **facts}).encode(), 0)
+        self._fd = fd
+        return True
+
+    def release(self) -> None:
+        """Let the next one have it."""
+        if self._fd is not None:
+            os.ftruncate(self._fd, 0)
+            os.close(self._fd)
+            self._fd = None
+
+    def holder(self) -> dict[str, object]:
+        """Return what the present holder says of itself; empty when nobody holds the lock."""
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+        except FileNotFoundError:
+            return {}
+        try:
+            if _locked(fd):
+                return {}
+            found = json.loads(os.pread(fd, 4096, 0) or b"{}")
+            return found if isinstance(found, dict) else {}
+        except ValueError:
+            return {}
+        finally:
+            os.close(fd)
+
+
+def _locked(fd: int) -> bool:
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+@contextmanager
+def _working_in(fd: int) -> Iterator[None]:
+    before = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fchdir(fd)
+        yield
+    finally:
+        os.fchdir(before)
+        os.close(before)

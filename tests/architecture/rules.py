@@ -1,0 +1,122 @@
+"""The house rules that no linter knows, each a function from source text to what is wrong in it."""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+MAX_LINES = 400
+VAGUE_NAMES = frozenset({"common", "helper", "helpers", "misc", "shared", "util", "utils"})
+SKILLS_OF_THE_IMPURE = frozenset(
+    {
+        "anyio",
+        "asyncio",
+        "httpx2",
+        "logging",
+        "os",
+        "pathlib",
+        "random",
+        "shutil",
+        "socket",
+        "sqlite3",
+        "subprocess",
+        "tempfile",
+        "threading",
+        "time",
+    }
+)
+PATH_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
+TABLE_ROW = re.compile(r"^\| `(?P<module>[^`]+)` \| (?P<line>.*) \|$", re.MULTILINE)
+
+
+def modules(package: Path) -> list[tuple[str, Path]]:
+    """Return every module of a package by its path from the package's folder, in order."""
+    return [(path.relative_to(package).as_posix(), path) for path in sorted(package.rglob("*.py"))]
+
+
+def first_line(source: str) -> str:
+    """Return the first line of a module's docstring, empty when there is none."""
+    return (ast.get_docstring(ast.parse(source)) or "").partition("\n")[0]
+
+
+def docstring_problems(source: str) -> Iterator[str]:
+    """A module says in one sentence what it is for."""
+    line = first_line(source)
+    if not line:
+        yield "has no docstring"
+    elif not line.rstrip(":").endswith((".", "?", '".')):
+        yield f"its first line is no sentence: {line!r}"
+
+
+def length_problems(source: str) -> Iterator[str]:
+    """A file does one thing."""
+    lines = source.count("\n")
+    if lines > MAX_LINES:
+        yield f"has {lines} lines, over {MAX_LINES}"
+
+
+def name_problems(module: str) -> Iterator[str]:
+    """A name says what is inside."""
+    for part in Path(module).with_suffix("").parts:
+        if part in VAGUE_NAMES:
+            yield f"is called {part!r}"
+
+
+def open_problems(source: str) -> Iterator[str]:
+    """Files beneath a root are opened as descriptors, so what takes a path is not used; a package may read its own files."""
+    for node in ast.walk(ast.parse(source)):
+        if not isinstance(node, ast.Call):
+            continue
+        if isinstance(node.func, ast.Name) and node.func.id == "open":
+            yield f"calls open() in line {node.lineno}"
+        if (
+            isinstance(node.func, ast.Attribute)
+            and node.func.attr in PATH_METHODS
+            and not _is_resource(node.func.value)
+        ):
+            yield f"calls {node.func.attr}() in line {node.lineno}"
+
+
+def _is_resource(expression: ast.expr) -> bool:
+    return ast.unparse(expression).startswith(("files(", "resources.files("))
+
+
+def environment_problems(source: str) -> Iterator[str]:
+    """Only `config` reads the environment; a confined child may clear its own."""
+    tree = ast.parse(source)
+    cleared = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Attribute) and node.attr == "clear"}
+    for node in ast.walk(tree):
+        if id(node) in cleared:
+            continue
+        if isinstance(node, ast.Attribute) and node.attr in {"environ", "environb", "getenv", "getenvb"}:
+            yield f"reads the environment in line {node.lineno}"
+        if isinstance(node, ast.ImportFrom) and node.module == "os":
+            for name in node.names:
+                if name.name in {"environ", "environb", "getenv", "getenvb"}:
+                    yield f"imports os.{name.name} in line {node.lineno}"
+
+
+def purity_problems(source: str) -> Iterator[str]:
+    """A module that says it is pure imports nothing that has a clock, a disk or a socket, not even in a function."""
+    if not first_line(source).startswith("Pure:"):
+        return
+    for node in ast.walk(ast.parse(source)):
+        names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            if name.partition(".")[0] in SKILLS_OF_THE_IMPURE:
+                yield f"says it is pure and imports {name}"
+
+
+def table_problems(document: str, package: Path) -> Iterator[str]:
+    """ARCHITECTURE.md has every module with the first line of its docstring, and no other."""
+    table = document.partition("<!-- modules")[2] or document
+    written = {match["module"]: match["line"] for match in TABLE_ROW.finditer(table)}
+    real = {module: first_line(path.read_text()) for module, path in modules(package)}
+    for module in sorted(real.keys() | written.keys()):
+        if module not in written:
+            yield f"{module} is missing in the table"
+        elif module not in real:
+            yield f"{module} is in the table and does not exist"
+        elif written[module] != real[module].replace("|", "\\|"):
+            yield f"{module} is described otherwise in the table"

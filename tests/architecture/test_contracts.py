@@ -1,0 +1,75 @@
+"""The import contracts hold on the source, and each of them is broken by the import it forbids."""
+
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+
+FORBIDDEN = [
+    ("flow", "folders/bad.py", "import holdfast.tools.dispatch"),
+    ("flow", "errors.py", "import holdfast.clock"),
+    ("flow", "config/bad.py", "import holdfast.call"),
+    ("flow", "changes/bad.py", "import holdfast.app"),
+    ("flow", "newcomer.py", ""),
+    ("inside", "changes/model.py", "import holdfast.changes.ports"),
+    ("acyclic", "folders/roots.py", "import holdfast.folders.jail"),
+    ("pure", "tools/schema.py", "import time"),
+    ("pure", "tools/schema.py", "import holdfast.folders.jail"),
+    ("drivers", "changes/bad.py", "import sqlite3"),
+    ("frameworks", "folders/bad.py", "import mcp"),
+    ("frameworks", "tools/bad.py", "import starlette"),
+    ("adapters", "cli/bad.py", "import holdfast.adapters.sqlite"),
+    ("rawkey", "tools/bad.py", "import holdfast.auth.authenticate"),
+    ("doors", "transport/bad.py", "import holdfast.app"),
+]
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """Give a copy of the source that a test may spoil."""
+    shutil.copytree(TOP / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(TOP / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def broken_contracts(house: Path) -> set[str]:
+    """Return the names of the contracts that the copy breaks."""
+    program = Path(sys.executable).parent / "lint-imports"
+    ran = subprocess.run(
+        [program, "--no-cache", "--config", "pyproject.toml"],
+        cwd=house,
+        env={"PYTHONPATH": str(house / "src"), "PATH": "/usr/bin:/bin", "COLUMNS": "200"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    broken = set(re.findall(r"^(.*\S) BROKEN\b", ran.stdout, re.MULTILINE))
+    assert (ran.returncode == 0) == (not broken), ran.stdout + ran.stderr
+    return broken
+
+
+def names() -> dict[str, str]:
+    """Return each contract's name by its id."""
+    return dict(re.findall(r'^id = "(\w+)"\nname = "(.*)"$', (TOP / "pyproject.toml").read_text(), re.MULTILINE))
+
+
+def test_the_source_keeps_every_contract(house: Path) -> None:
+    assert broken_contracts(house) == set()
+
+
+@pytest.mark.parametrize(("contract", "module", "line"), FORBIDDEN)
+def test_a_forbidden_import_breaks_its_contract(house: Path, contract: str, module: str, line: str) -> None:
+    file = house / "src" / "holdfast" / module
+    before = file.read_text() if file.exists() else '"""A newcomer."""\n'
+    file.write_text(before + f"\n{line}\n")
+
+    assert names()[contract] in broken_contracts(house)
+
+
+def test_every_contract_is_shown_to_break() -> None:
+    assert set(names()) == {contract for contract, _, _ in FORBIDDEN}

@@ -1,0 +1,109 @@
+"""The house keeps its rules, and each rule can be broken."""
+
+import tomllib
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.architecture import rules
+
+TOP = Path(__file__).parents[2]
+PACKAGE = TOP / "src" / "holdfast"
+MAY_OPEN = {"adapters/postgres/migrate.py": "reads the migrations that the package carries"}
+"""Modules that may use the builtin open(), and why."""
+
+Rule = Callable[[str], Iterator[str]]
+SOURCE_RULES: dict[str, tuple[Rule, str]] = {
+    "a module says what it is for": (rules.docstring_problems, ""),
+    "a file does one thing": (rules.length_problems, ""),
+    "a pure module imports nothing impure": (rules.purity_problems, ""),
+    "only config reads the environment": (rules.environment_problems, "config/"),
+}
+
+
+@pytest.mark.parametrize("rule", SOURCE_RULES)
+def test_the_source_keeps_the_rule(rule: str) -> None:
+    check, exempt = SOURCE_RULES[rule]
+
+    found = [
+        f"{module} {problem}"
+        for module, path in rules.modules(PACKAGE)
+        if not (exempt and module.startswith(exempt))
+        for problem in check(path.read_text())
+    ]
+
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_no_module_opens_by_path_unless_it_says_why() -> None:
+    found = [
+        f"{module} {problem}"
+        for module, path in rules.modules(PACKAGE)
+        if module not in MAY_OPEN
+        for problem in rules.open_problems(path.read_text())
+    ]
+
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_every_name_says_what_is_inside() -> None:
+    found = [f"{module} {problem}" for module, _ in rules.modules(PACKAGE) for problem in rules.name_problems(module)]
+
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_architecture_md_has_every_module_in_its_own_words() -> None:
+    found = list(rules.table_problems((TOP / "ARCHITECTURE.md").read_text(), PACKAGE))
+
+    assert not found, "\nrun `make docs`\n" + "\n".join(found)
+
+
+def test_every_module_that_says_it_is_pure_is_held_to_it_by_contract() -> None:
+    pure = {
+        "holdfast." + module.removesuffix(".py").replace("/", ".")
+        for module, path in rules.modules(PACKAGE)
+        if rules.first_line(path.read_text()).startswith("Pure:")
+    }
+    contracts = tomllib.loads((TOP / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    contract = next(contract for contract in contracts if contract["id"] == "pure")
+
+    assert set(contract["source_modules"]) == pure
+    assert set(contract["forbidden_modules"]) == rules.SKILLS_OF_THE_IMPURE
+
+
+BROKEN: list[tuple[Rule, str, str]] = [
+    (rules.docstring_problems, "x = 1", "has no docstring"),
+    (rules.docstring_problems, '"""Things"""', "its first line is no sentence: 'Things'"),
+    (rules.length_problems, "x = 1\n" * 401, "has 401 lines, over 400"),
+    (rules.open_problems, "with open(path) as f: ...", "calls open() in line 1"),
+    (rules.open_problems, "Path(p).read_text()", "calls read_text() in line 1"),
+    (rules.environment_problems, "import os\nos.environ['HOME']", "reads the environment in line 2"),
+    (rules.environment_problems, "import os\nos.getenv('HOME')", "reads the environment in line 2"),
+    (rules.environment_problems, "from os import environ", "imports os.environ in line 1"),
+    (rules.purity_problems, '"""Pure: rules."""\nimport os.path', "says it is pure and imports os.path"),
+    (
+        rules.purity_problems,
+        '"""Pure: rules."""\ndef f():\n    from time import sleep',
+        "says it is pure and imports time",
+    ),
+    (rules.name_problems, "folders/utils.py", "is called 'utils'"),
+]
+
+
+@pytest.mark.parametrize(("check", "source", "expected"), BROKEN)
+def test_a_broken_rule_is_seen(check: Rule, source: str, expected: str) -> None:
+    assert list(check(source)) == [expected]
+
+
+def test_a_table_that_lies_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "same.py").write_text('"""As written."""')
+    (tmp_path / "other.py").write_text('"""Otherwise."""')
+    (tmp_path / "new.py").write_text('"""New."""')
+    table = "| `same.py` | As written. |\n| `other.py` | As it was. |\n| `gone.py` | Gone. |\n"
+
+    assert list(rules.table_problems(table, tmp_path)) == [
+        "gone.py is in the table and does not exist",
+        "new.py is missing in the table",
+        "other.py is described otherwise in the table",
+    ]

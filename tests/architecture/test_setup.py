@@ -1,0 +1,78 @@
+"""What is installed is pinned, hashed, complete and without any address."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+TOP = Path(__file__).parents[2]
+PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; [^\\]*)? \\$", re.MULTILINE)
+LEVELS = ["setup", "run", "dev"]
+
+
+def pins(level: str) -> dict[str, str]:
+    """Return the pinned version of every package of a requirements file."""
+    return {name.lower(): version for name, version in PIN.findall((TOP / "requirements" / f"{level}.txt").read_text())}
+
+
+def missing_pins(dependencies: list[str], pinned: dict[str, str]) -> list[str]:
+    """Return the dependencies that no pin stands for."""
+    names = [re.split(r"[\[<>=~! ;]", dependency, maxsplit=1)[0].lower() for dependency in dependencies]
+    return [name for name in names if re.sub(r"[._]", "-", name) not in pinned]
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_package_is_pinned_with_its_hashes_and_nothing_else_stands_there(level: str) -> None:
+    text = (TOP / "requirements" / f"{level}.txt").read_text()
+
+    assert pins(level)
+    for line in text.splitlines():
+        assert re.match(r"[A-Za-z0-9._-]+==\S+( ; .*)? \\$|    --hash=sha256:[0-9a-f]{64}( \\)?$", line), line
+
+
+def test_every_dependency_of_the_project_is_pinned() -> None:
+    project = tomllib.loads((TOP / "pyproject.toml").read_text())
+
+    assert missing_pins(project["project"]["dependencies"], pins("run")) == [], "run `make lock`"
+    assert missing_pins(project["dependency-groups"]["dev"], pins("dev")) == [], "run `make lock`"
+    assert missing_pins(project["dependency-groups"]["setup"], pins("setup")) == [], "run `make lock`"
+
+
+def test_a_dependency_without_a_pin_is_seen() -> None:
+    assert missing_pins(["anyio>=4", "new_one[x]>=1 ; sys_platform == 'linux'"], {"anyio": "4.16.0"}) == ["new_one"]
+
+
+def test_checking_runs_on_the_packages_that_serving_gets() -> None:
+    dev = pins("dev")
+
+    assert {name: dev.get(name) for name in pins("run")} == pins("run")
+
+
+def test_npms_lock_has_hashes_and_no_addresses() -> None:
+    lock = json.loads((TOP / "tests" / "node" / "package-lock.json").read_text())
+    packages = {name: entry for name, entry in lock["packages"].items() if name}
+
+    assert packages
+    assert [name for name, entry in packages.items() if "resolved" in entry] == []
+    assert [name for name, entry in packages.items() if "integrity" not in entry and not entry.get("inBundle")] == []
+
+
+def test_the_gate_of_every_change_runs_everything() -> None:
+    gate = TOP / ".ci" / "run"
+
+    assert os.access(gate, os.X_OK)
+    assert "make test" in gate.read_text()
+
+
+def test_set_up_refuses_what_it_does_not_know() -> None:
+    ran = subprocess.run(
+        [sys.executable, TOP / "scripts" / "setup.py", "nothing"], capture_output=True, text=True, check=False
+    )
+
+    assert ran.returncode == 1
+    assert "usage: setup.py run|dev|lock" in ran.stderr

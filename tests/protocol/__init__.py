@@ -1,0 +1,1 @@
+"""Tests: the protocol as the official suite, inspector and clients see it."""

@@ -1,0 +1,73 @@
+"""The official TypeScript clients, old and new, in both eras, through the relay and over HTTP."""
+
+import os
+import sys
+from typing import Any
+from uuid import uuid4
+
+import pytest
+
+from tests.protocol import node
+from tests.protocol.conftest import Served
+
+CLIENTS = [("client", "modern"), ("client", "legacy"), ("sdk", "legacy")]
+DOORS = ["stdio", "http"]
+each_client = pytest.mark.parametrize(("library", "era"), CLIENTS)
+each_door = pytest.mark.parametrize("door", DOORS)
+
+
+def door_of(kind: str, served: Served) -> dict[str, Any]:
+    """Return how a script reaches a server."""
+    if kind == "http":
+        return {"kind": kind, "url": f"{served.url}/mcp", "key": served.key}
+    environment = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
+    return {
+        "kind": kind,
+        "command": sys.executable,
+        "args": ["-m", "holdfast", "stdio", str(served.root)],
+        "env": {**environment, "HOLDFAST_STATE_DIR": str(served.state)},
+    }
+
+
+@pytest.mark.req("SV-04.a", "SV-01.a", "SV-02.a")
+@each_door
+@each_client
+def test_a_typescript_client_reads_edits_and_is_told_of_a_missing_file(
+    served: Served, library: str, era: str, door: str
+) -> None:
+    file = served.root / f"Notiz {library} {era} {door}.txt"
+    file.write_text("Grüße von draußen\n")
+    given = {"scenario": "files", "path": file.name, "missing": f"no {file.name}"}
+    report = node.script("client.mjs", {"library": library, "era": era, "door": door_of(door, served), **given})
+    assert report["server"] == "holdfast"
+    assert report["version"] in ({"2026-07-28"} if era == "modern" else {"2025-11-25", None})
+    assert {"read_text_file", "edit_file", "write_file"} <= set(report["tools"])
+    assert report["first"] == "Grüße von draußen\n"
+    assert not report["edited"]["isError"]
+    assert report["second"] == file.read_text() == "Grüße von drinnen 🎉\n"
+    assert report["missing"] == {"isError": True, "code": "NOT_FOUND"}
+
+
+@pytest.mark.req("SV-04.a", "FS-19")
+@each_door
+@each_client
+def test_a_typescript_client_sees_progress_stops_work_and_takes_a_large_answer(
+    conformance_build: Served, library: str, era: str, door: str
+) -> None:
+    given = {"scenario": "long", "label": uuid4().hex, "characters": 2_000_000}
+    way = door_of(door, conformance_build)
+    report = node.script("client.mjs", {"library": library, "era": era, "door": way, **given})
+    assert report["seen"] == [0, 50, 100]
+    assert report["told"] == "Progress was told."
+    assert (report["outcome"], report["stopped"]) == ("cancelled", "stopped")
+    assert report["characters"] == 2_000_000
+
+
+@pytest.mark.req("SV-04.a")
+@each_door
+def test_a_typescript_client_that_probes_finds_the_newest_era(served: Served, door: str) -> None:
+    file = served.root / f"probe {door}.txt"
+    file.write_text("draußen\n")
+    given = {"library": "client", "era": "auto", "door": door_of(door, served), "scenario": "files"}
+    report = node.script("client.mjs", {**given, "path": file.name, "missing": "none.txt"})
+    assert report["version"] == "2026-07-28"

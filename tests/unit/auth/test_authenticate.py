@@ -1,0 +1,40 @@
+"""Keys become tenants, or nobody."""
+
+import hashlib
+
+import pytest
+
+from holdfast.auth.authenticate import Authenticator
+from holdfast.auth.context import LOCAL_USER, AuthContext
+from holdfast.secret import Secret
+
+LOCAL = Secret("a" * 64)
+LONG = Secret("a-key-of-sixteen")
+
+
+@pytest.mark.parametrize("mode", ["local", "listed", "open"])
+def test_the_local_token_is_the_local_user_in_every_mode(mode: str) -> None:
+    assert Authenticator(LOCAL, mode).identify(Secret("a" * 64)) == LOCAL_USER  # type: ignore[arg-type]
+
+
+def test_in_local_mode_every_other_key_is_nobody() -> None:
+    assert Authenticator(LOCAL).identify(LONG) is None
+    assert Authenticator(LOCAL).identify(Secret("")) is None
+
+
+def test_in_open_mode_a_key_of_sixteen_characters_is_its_own_tenant() -> None:
+    door = Authenticator(LOCAL, "open")
+    tenant = door.identify(LONG)
+    assert tenant is not None
+    assert tenant.apikey_hash == hashlib.sha256(LONG.reveal().encode()).hexdigest()
+    assert not tenant.is_local
+    assert LONG.reveal() not in repr(tenant)
+    assert door.identify(Secret("only-15-charact")) is None
+
+
+def test_a_listed_key_is_looked_up_by_its_hash() -> None:
+    known = {hashlib.sha256(LONG.reveal().encode()).hexdigest(): AuthContext("tenant", "label")}
+    door = Authenticator(LOCAL, "listed", known.get)
+    assert door.identify(LONG) == AuthContext("tenant", "label")
+    assert door.identify(Secret("another-long-key-of-mine")) is None
+    assert Authenticator(LOCAL, "listed").identify(LONG) is None

@@ -1,0 +1,78 @@
+"""A small world for tests of changes: a root, a state folder, and the service over a real journal."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.adapters.sqlite.journal import open_journal
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
+from holdfast.changes.model import Change
+from holdfast.changes.service import Changes
+from holdfast.config.settings import FolderSettings, JournalSettings
+from holdfast.folders.edit import Edit
+from holdfast.folders.jail import Jail
+from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.folders.service import Folders
+
+
+class World:
+    """The verbs in short form; `root` is the first allowed directory."""
+
+    def __init__(self, changes: Changes, folders: Folders, root: Path, state: Path) -> None:
+        self.changes = changes
+        self.folders = folders
+        self.root = root
+        self.state = state
+
+    @staticmethod
+    def call() -> Call:
+        return Call(Caller(LOCAL_USER), timeout_seconds=60)
+
+    def write(self, name: str, content: str) -> str:
+        return self.changes.write(self.folders, self.call(), name, content).change_id or ""
+
+    def edit(self, name: str, old: str, new: str, expected_hash: str | None = None) -> str:
+        done = self.changes.edit(self.folders, self.call(), name, [Edit(old, new)], expected_hash=expected_hash)
+        return done.change_id or ""
+
+    def append(self, name: str, content: str) -> str:
+        return self.changes.append(self.folders, self.call(), name, content).change_id or ""
+
+    def mkdir(self, name: str) -> str | None:
+        return self.changes.create_directory(self.folders, self.call(), name)[0]
+
+    def move(self, source: str, destination: str) -> str:
+        return self.changes.move(self.folders, self.call(), source, destination)
+
+    def delete(self, name: str, *, recursive: bool = False) -> str:
+        return self.changes.delete(self.folders, self.call(), name, recursive=recursive)
+
+    def undo(self, change_id: str) -> str:
+        return self.changes.undo(self.folders, self.call(), change_id)[0]
+
+    def listed(self) -> list[Change]:
+        return self.changes.list(self.folders, 1000, None)
+
+    def leftovers(self) -> list[str]:
+        return [str(path) for path in self.root.rglob(".holdfast-*")]
+
+
+@contextmanager
+def opened_world(
+    roots: list[Path],
+    state: Path,
+    settings: JournalSettings | None = None,
+    folder_settings: FolderSettings | None = None,
+) -> Iterator[World]:
+    """Open the service as wiring does; recovery has run."""
+    state.mkdir(mode=0o700, exist_ok=True)
+    changes = Changes(open_journal(str(state)), str(state), settings or JournalSettings())
+    opened = open_roots([str(root) for root in roots], "/", str(state))
+    try:
+        changes.recover()
+        jail = Jail(opened, [identity_of(state.stat())])
+        yield World(changes, Folders(jail, folder_settings or FolderSettings()), roots[0], state)
+    finally:
+        changes.close()
+        close_roots(opened)

@@ -1,0 +1,42 @@
+"""Links that work once, and the sessions they open."""
+
+from holdfast.transport.links import LINK_SECONDS, SESSION_SECONDS, ConsoleLinks
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def test_a_link_opens_one_session() -> None:
+    links = ConsoleLinks()
+    token = links.mint()
+    session = links.redeem(token)
+    assert session is not None
+    assert links.is_open(session)
+    assert links.redeem(token) is None
+    assert not links.is_open(token)
+    assert links.redeem("guess") is None
+
+
+def test_a_link_and_a_session_run_out() -> None:
+    clock = Clock()
+    links = ConsoleLinks(clock)
+    late, used = links.mint(), links.mint()
+    session = links.redeem(used)
+    assert session is not None
+    clock.now += LINK_SECONDS
+    assert links.redeem(late) is None
+    clock.now += SESSION_SECONDS
+    assert not links.is_open(session)
+
+
+def test_links_that_nobody_uses_do_not_pile_up() -> None:
+    links = ConsoleLinks()
+    first = links.mint()
+    for _link in range(100):
+        last = links.mint()
+    assert links.redeem(first) is None
+    assert links.redeem(last) is not None
