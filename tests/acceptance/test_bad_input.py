@@ -57,7 +57,9 @@ def test_an_unknown_tool_is_an_error_that_names_the_nearest(agent: Agent) -> Non
 def test_a_message_over_the_limit_is_refused_and_the_next_one_is_served(root: Path, state_dir: Path) -> None:
     with Pipe([root], state_dir) as pipe:
         pipe.initialize()
-        answer = pipe.ask(1, "tools/call", {"name": "write_file", "arguments": {"path": "big", "content": "x" * 17_000_000}})
+        answer = pipe.ask(
+            1, "tools/call", {"name": "write_file", "arguments": {"path": "big", "content": "x" * 17_000_000}}
+        )
         assert "error" in answer
         assert "16777216" in answer["error"]["message"]
         assert pipe.call(2, "list_allowed_directories")["isError"] is False
@@ -122,7 +124,9 @@ def test_a_client_killed_in_the_middle_of_its_calls_leaves_whole_files_and_a_liv
 
 
 @pytest.mark.req("SV-02")
-def test_a_client_that_stops_in_the_middle_of_a_message_changes_nothing(root: Path, state_dir: Path, agent: Agent) -> None:
+def test_a_client_that_stops_in_the_middle_of_a_message_changes_nothing(
+    root: Path, state_dir: Path, agent: Agent
+) -> None:
     with Pipe([root], state_dir) as pipe:
         pipe.initialize()
         pipe.send(b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"write_file","argum')

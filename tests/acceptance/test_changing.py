@@ -349,7 +349,7 @@ def test_an_undo_can_be_undone(agent: Agent, root: Path) -> None:
     assert harvest(root) == {"a.txt": b"two"}
 
 
-@pytest.mark.req("FS-38.b", "SV-02.c")
+@pytest.mark.req("FS-38.b", "SV-02.b")
 def test_changes_of_other_roots_are_not_found(agent: Agent, root: Path, state_dir: Path) -> None:
     plant(root, {"a.txt": "one"})
     change = change_of(agent.call("write_file", path="a.txt", content="two"))

@@ -67,7 +67,9 @@ def test_our_own_host_names_are_served(house: House, host: str) -> None:
 
 
 @pytest.mark.req("SV-05.a")
-@pytest.mark.parametrize("host", ["evil.test", "127.0.0.1.evil.test", "files.example.evil.test", "localhost@evil.test", ""])
+@pytest.mark.parametrize(
+    "host", ["evil.test", "127.0.0.1.evil.test", "files.example.evil.test", "localhost@evil.test", ""]
+)
 def test_any_other_host_is_misdirected(house: House, host: str) -> None:
     assert post(house, host=host).status_code == 421
     assert httpx2.get(f"{house.url}/health", headers={"host": host}).status_code == 421
@@ -75,7 +77,15 @@ def test_any_other_host_is_misdirected(house: House, host: str) -> None:
 
 @pytest.mark.req("SV-05.a")
 @pytest.mark.parametrize(
-    "origin", ["https://evil.test", "null", "http://localhost:1", "http://127.0.0.1.evil.test", "file://", "https://app.example.evil"]
+    "origin",
+    [
+        "https://evil.test",
+        "null",
+        "http://localhost:1",
+        "http://127.0.0.1.evil.test",
+        "file://",
+        "https://app.example.evil",
+    ],
 )
 def test_a_foreign_origin_is_forbidden(house: House, origin: str) -> None:
     answer = post(house, origin=origin)

@@ -104,7 +104,9 @@ def test_a_person_gets_in_and_is_shown_none_of_the_agents_tools(folder: StateFol
     person = Talk(line)
     person.ask({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE})
     person.say({"jsonrpc": "2.0", "method": "notifications/initialized"})
-    names = [tool["name"] for tool in person.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]]
+    names = [
+        tool["name"] for tool in person.ask({"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["result"]["tools"]
+    ]
     assert "list_allowed_directories" not in names
     person.close()
 

@@ -353,7 +353,9 @@ def test_a_client_that_never_reads_holds_nobody_up(shared: House) -> None:
         stuck.initialize()
         other.initialize()
         for number in range(200):
-            stuck.send(id=number, method="tools/call", params={"name": "read_text_file", "arguments": {"path": "big.txt"}})
+            stuck.send(
+                id=number, method="tools/call", params={"name": "read_text_file", "arguments": {"path": "big.txt"}}
+            )
         assert str(shared.root) in allowed(other, 2)
         assert {stuck.read()["id"] for _answer in range(200)} == set(range(200))
 

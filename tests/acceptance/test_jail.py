@@ -2,6 +2,8 @@
 
 import json
 import os
+import socket
+import stat
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 from tests.conftest import stop_server
 from tests.helpers.agent import Agent
+from tests.helpers.pipe import OPENING, Pipe
 from tests.helpers.trees import harvest, plant
 
 SECRET = "OUTSIDE-4c1d"
@@ -47,7 +50,9 @@ VERBS: dict[str, Verb] = {
 @pytest.fixture
 def outside(root: Path, tmp_path: Path) -> Path:
     """Give a folder beside the root whose name begins like the root's, with links from the root into it."""
-    folder = plant(tmp_path / "project-secret", {"s.txt": SECRET, "s.json": json.dumps(SECRET), "sub": {"t.txt": SECRET}})
+    folder = plant(
+        tmp_path / "project-secret", {"s.txt": SECRET, "s.json": json.dumps(SECRET), "sub": {"t.txt": SECRET}}
+    )
     plant(root, {"mine.txt": "mine", "dir": {"a.txt": "inside"}})
     (root / "out_dir").symlink_to(folder)
     (root / "out_file").symlink_to("../project-secret/s.txt")
@@ -151,10 +156,38 @@ def test_empty_dot_and_relative_paths_mean_the_first_root(state_dir: Path, tmp_p
 
 
 @pytest.mark.req("FS-01.b")
-def test_an_invalid_root_is_skipped_and_the_others_serve(state_dir: Path, tmp_path: Path) -> None:
+def test_an_invalid_root_is_skipped_with_a_warning_and_the_others_serve(state_dir: Path, tmp_path: Path) -> None:
     plant(tmp_path, {"one": {"a.txt": "first"}})
-    with Agent([tmp_path / "missing", tmp_path / "one"], state_dir) as agent:
+    with Agent([tmp_path / "missing-root", tmp_path / "one"], state_dir) as agent:
         assert agent.call("read_text_file", path="a.txt").ok().texts[0] == "first"
+    assert f"allowed directory skipped: '{tmp_path}/missing-root'" in (state_dir / "server.log").read_text()
+
+
+@pytest.mark.req("FS-01.b")
+def test_roots_of_which_none_can_be_used_are_an_error(state_dir: Path, tmp_path: Path) -> None:
+    with Pipe([tmp_path / "missing"], state_dir) as pipe:
+        error = pipe.ask(1, "initialize", OPENING)["error"]
+        assert "None of the given directories can be used" in error["message"]
+    assert pipe.process.returncode == 2
+
+
+@pytest.mark.req("FS-01.c")
+def test_slash_and_the_home_folder_are_no_roots_unless_named(state_dir: Path, tmp_path: Path) -> None:
+    home = tmp_path / "home"
+    home.mkdir()
+    for cwd in (Path("/"), Path.home()):
+        with Pipe([], state_dir, cwd=cwd) as pipe:
+            assert "too wide" in pipe.ask(1, "initialize", OPENING)["error"]["message"]
+        assert pipe.process.returncode == 2
+
+
+@pytest.mark.req("FS-01.d")
+def test_a_root_inside_the_state_folder_is_refused(state_dir: Path) -> None:
+    inside = state_dir / "a folder"
+    inside.mkdir(exist_ok=True)
+    for root in (state_dir, inside):
+        with Pipe([root], state_dir) as pipe:
+            assert "inside the state folder" in pipe.ask(1, "initialize", OPENING)["error"]["message"]
 
 
 @pytest.mark.req("FS-01.c")
@@ -165,10 +198,10 @@ def test_without_roots_the_working_directory_is_served(state_dir: Path, tmp_path
 
 
 @pytest.mark.req("FS-01.a")
-def test_a_tilde_is_a_home_in_roots_and_a_letter_in_paths(state_dir: Path, tmp_path: Path, agent: Agent) -> None:
+def test_a_tilde_in_a_path_is_a_letter(agent: Agent, root: Path) -> None:
     assert agent.call("read_text_file", path="~/a.txt").code == "NOT_FOUND"
-    home = Path.home()
-    assert str(home) not in agent.call("read_text_file", path="~").error["message"]
+    plant(root, {"~": {"a.txt": "a folder called tilde"}})
+    assert agent.call("read_text_file", path="~/a.txt").ok().texts[0] == "a folder called tilde"
 
 
 @pytest.mark.req("FS-01.d")
@@ -194,21 +227,54 @@ def test_the_state_folder_beneath_a_root_is_invisible_to_every_verb(tmp_path: Pa
     assert (ended_state / "server.lock").exists()
 
 
+@pytest.mark.req("FS-01.d")
+def test_what_the_state_folder_lies_in_can_be_neither_moved_nor_deleted(tmp_path: Path) -> None:
+    state = tmp_path / "data" / "share" / "holdfast"
+    state.mkdir(parents=True, mode=0o700)
+    plant(tmp_path, {"data": {"other.txt": "x"}, "free": {"y.txt": "y"}})
+    try:
+        with Agent([tmp_path], state) as agent:
+            for path in ("data", "data/share", "data/share/holdfast"):
+                assert agent.call("move_file", source=path, destination="elsewhere").is_error, path
+                assert agent.call("delete_file", path=path, recursive=True).is_error, path
+            agent.call("move_file", source="free", destination="data/free").ok()
+            agent.call("delete_file", path="data/free", recursive=True).ok()
+            listed = agent.call("list_directory", path="data").ok().text.splitlines()
+            assert sorted(listed) == ["[DIR] share", "[FILE] other.txt"]
+    finally:
+        stop_server(state)
+    assert (state / "server.lock").exists()
+
+
+def special(root: Path, kind: str) -> str:
+    if kind == "fifo":
+        os.mkfifo(root / kind)
+    elif kind == "socket":
+        with socket.socket(socket.AF_UNIX) as listener:
+            os.symlink(root, f"/tmp/hf-{os.getpid()}")
+            listener.bind(f"/tmp/hf-{os.getpid()}/{kind}")
+            os.unlink(f"/tmp/hf-{os.getpid()}")
+    else:
+        os.mknod(root / kind, stat.S_IFCHR | 0o666, os.makedev(1, 5))
+    return kind
+
+
 @pytest.mark.req("FS-04.a")
-def test_fifos_sockets_and_devices_are_refused_at_once(agent: Agent, root: Path) -> None:
-    os.mkfifo(root / "fifo")
+@pytest.mark.parametrize("kind", ["fifo", "socket", "device"])
+def test_fifos_sockets_and_devices_are_refused_at_once(kind: str, agent: Agent, root: Path) -> None:
+    name = special(root, kind)
     for tool, arguments in (
-        ("read_text_file", {"path": "fifo"}),
-        ("read_media_file", {"path": "fifo"}),
-        ("query_json", {"file_path": "fifo", "expression": "."}),
-        ("edit_file", {"path": "fifo", "edits": [{"oldText": "a", "newText": "b"}]}),
-        ("write_file", {"path": "fifo", "content": "x"}),
-        ("append_text", {"path": "fifo", "content": "x"}),
+        ("read_text_file", {"path": name}),
+        ("read_media_file", {"path": name}),
+        ("query_json", {"file_path": name, "expression": "."}),
+        ("edit_file", {"path": name, "edits": [{"oldText": "a", "newText": "b"}]}),
+        ("write_file", {"path": name, "content": "x"}),
+        ("append_text", {"path": name, "content": "x"}),
     ):
         started = time.monotonic()
         assert agent.call_with(tool, arguments).is_error, tool
         assert time.monotonic() - started < 10, tool
-    assert "fifo" in agent.call("list_directory", path=".").ok().text
+    assert name in agent.call("list_directory", path=".").ok().text
     agent.call("grep_content", pattern="x").ok()
 
 

@@ -300,7 +300,7 @@ PATTERNS = [
     "*.py", "**/*.py", "**", "**/*", "*", "src/**", "src/*", "src", "**/src", "a*", "?.txt", "[ab]*", "[!a]*", "[a-c].*",
     "*.{py,txt}", "**/{main,util}.*", "{src,empty}", ".*", "**/.*", "**/.deep", "!*.py", "**/deep/**", "src/**/main.py",
     "**/lib/**/*.py", "+(a|b).*", "@(a|b)*", "?(a)b.*", "sp ace.txt", "A.TXT", "nothing*",
-    "{1..3}.txt", "src/*/main.py", "**/main.py", "src/**/", "*/*", "a.tx[t]", "\\*.py",
+    "{1..3}.txt", "src/*/main.py", "**/main.py", "src/**/", "src//main.py", "*/*", "a.tx[t]", "\\*.py",
 ]  # fmt: skip
 
 

@@ -83,7 +83,7 @@ GROUPS: dict[str, dict[str, Attempt]] = {
 
 
 def outside_tree() -> dict[str, str]:
-    files = {name: f"{SECRET} alpha" for name in ("f.txt", "edit.txt", "m1.txt", "m2.txt", "d.txt", f"{SECRET}.txt")}
+    files = dict.fromkeys(("f.txt", "edit.txt", "m1.txt", "m2.txt", "d.txt", f"{SECRET}.txt"), f"{SECRET} alpha")
     return {**files, "f.json": json.dumps({"is": SECRET})}
 
 
@@ -94,7 +94,7 @@ def test_no_verb_escapes_while_a_directory_and_a_link_trade_places(
     group: str, agent: Agent, root: Path, tmp_path: Path
 ) -> None:
     outside = plant(tmp_path / "outside", {**outside_tree(), "sub": {f"{SECRET}.txt": SECRET}})
-    inside = {name: "inside alpha" for name in ("f.txt", "edit.txt", "m1.txt", "d.txt")}
+    inside = dict.fromkeys(("f.txt", "edit.txt", "m1.txt", "d.txt"), "inside alpha")
     plant(root / "door", {**inside, "f.json": '{"is": "inside"}', "sub": {"g.txt": "inside"}})
     (root / "link").symlink_to(outside)
     before = harvest(outside)

@@ -161,10 +161,10 @@ def _programs(folder: Path, account: Mapping[str, int]) -> Path:
     return install / "bin"
 
 
-def _run(command: Sequence[str | Path], account: Mapping[str, int]) -> None:
+def _run(command: Sequence[object], account: Mapping[str, int]) -> None:
     identity: dict[str, Any] = {**account, "extra_groups": []} if account else {}
     done = subprocess.run(
-        command, check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        list(map(str, command)), check=False, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
         timeout=60, cwd="/tmp", **identity,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout.decode(errors="replace")

@@ -20,7 +20,9 @@ OPENING = {
 class Pipe:
     """One relay process. `initialize` opens the session; after that anything may be sent."""
 
-    def __init__(self, roots: Sequence[str | Path], state_dir: Path, *, options: Sequence[str] = ()) -> None:
+    def __init__(
+        self, roots: Sequence[str | Path], state_dir: Path, *, options: Sequence[str] = (), cwd: Path = Path("/")
+    ) -> None:
         environment = {**os.environ, "HOLDFAST_STATE_DIR": str(state_dir)}
         self.process = subprocess.Popen(
             command("stdio", *options, *map(str, roots)),
@@ -28,7 +30,7 @@ class Pipe:
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             env=environment,
-            cwd="/",
+            cwd=cwd,
         )
 
     def __enter__(self) -> Self:

@@ -119,7 +119,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a plan ended. `errors` names single items by position; every other one takes `item_status`."""
+    """How a plan ended. `exceptions` names single items by position; every other one takes `item_status`."""
 
     status: PlanStatus
     item_status: ItemStatus

@@ -30,7 +30,9 @@ Example:
 @click.command("serve", epilog=_EPILOG)
 @click.argument("directories", nargs=-1, metavar="[DIR]...")
 @click.option("--host", help="Address to listen on (setting server.host, 127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on (setting server.port, 8124; 0: any free).")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port to listen on (setting server.port, 8124; 0: any free)."
+)
 @click.option("--http-host", help="Address of /mcp and /ws, when it is not to be --host.")
 @click.option("--http-port", type=click.IntRange(0, 65535), help="Port of /mcp and /ws, when it is not to be --port.")
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
@@ -125,7 +127,9 @@ def _announce(folder: StateFolder, roots: list[str], has_mcp: bool, url: str, li
     """Say where the doors are; the link works once, for a minute."""
     click.echo(f"Holdfast is running (pid {os.getpid()}). Ctrl-C ends it.", err=True)
     if has_mcp:
-        click.echo(f"  MCP       {url}/mcp    with: Authorization: Bearer $(cat {folder.file('agent.token')!r})", err=True)
+        click.echo(
+            f"  MCP       {url}/mcp    with: Authorization: Bearer $(cat {folder.file('agent.token')!r})", err=True
+        )
         click.echo(f"  folders   {', '.join(roots) or 'none over HTTP: name directories to allow them'}", err=True)
     if link is not None:
         click.echo(f"  console   {link}", err=True)

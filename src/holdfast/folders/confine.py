@@ -10,8 +10,8 @@ import stat
 import subprocess
 import sys
 import sysconfig
-import threading
 from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -104,23 +104,15 @@ def _nothing() -> None:
 
 
 def _start(child: Child) -> "subprocess.Popen[bytes]":
-    started: list[subprocess.Popen[bytes]] = []
-    failed: list[BaseException] = []
+    """Start a child from a thread made for it: what locks the child in locks its thread in as well, for good."""
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-confine") as thread:
+        return thread.submit(_start_here, child).result()
 
-    def work() -> None:
-        try:
-            if can_confine():
-                _lock_in(child)
-            started.append(_popen(child))
-        except BaseException as error:
-            failed.append(error)
 
-    thread = threading.Thread(target=work, name="holdfast-confine", daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return started[0]
+def _start_here(child: Child) -> "subprocess.Popen[bytes]":
+    if can_confine():
+        _lock_in(child)
+    return _popen(child)
 
 
 def _lock_in(child: Child) -> None:
@@ -185,7 +177,7 @@ class _Pump:
         while reading:
             self.call.check()
             self.while_running()
-            readable, writable = _ready(reading, writing)
+            readable, writable = _ready(reading, writing, min(_POLL_SECONDS, self.call.remaining()))
             if writable and not self._feed():
                 writing = []
             for fd in readable:
@@ -222,14 +214,14 @@ class _Pump:
                 self.call.check()
 
 
-def _ready(reading: Iterable[int], writing: Iterable[int]) -> tuple[list[int], list[int]]:
-    """Wait a moment for descriptors of any number, which `select` cannot take above 1023."""
+def _ready(reading: Iterable[int], writing: Iterable[int], seconds: float) -> tuple[list[int], list[int]]:
+    """Wait so long at most for descriptors of any number, which `select` cannot take above 1023."""
     poller = select.poll()
     for fd in reading:
         poller.register(fd, select.POLLIN)
     for fd in writing:
         poller.register(fd, select.POLLOUT)
-    ready = {fd for fd, _ in poller.poll(_POLL_SECONDS * 1000)}
+    ready = {fd for fd, _ in poller.poll(seconds * 1000)}
     return [fd for fd in reading if fd in ready], [fd for fd in writing if fd in ready]
 
 

@@ -112,7 +112,7 @@ def _segments(pattern: str) -> list[Test | None]:
 
 
 def _split(pattern: str) -> list[str]:
-    """Split at slashes, but not inside groups such as `@(a/b|c)`."""
+    """Split at slashes, two of which are as good as one, but not inside groups such as `@(a/b|c)`."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(pattern):
         if piece == "/" and depth == 0:
@@ -123,7 +123,7 @@ def _split(pattern: str) -> list[str]:
             depth += piece[0] != "\\"
         elif piece == ")" and depth:
             depth -= 1
-    return parts
+    return [parts[0], *(part for part in parts[1:-1] if part), *parts[1:][-1:]]
 
 
 @cache

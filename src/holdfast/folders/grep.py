@@ -15,6 +15,8 @@ from holdfast.folders.walk import Folder, Judge, Kind, Position, Start, Walk, po
 
 BATCH_FILES = 256
 UNSORTED_MATCHES = 2_000
+_FIRST_SECONDS = 0.012
+"""How long a search in order may take before all cores are put to it: as long as a fifth of what 20,000 files take."""
 _ENOUGH_BYTES = 16_000_000
 _PROGRESS_SECONDS = 0.5
 _FAILED = 2
@@ -54,7 +56,13 @@ class Grep:
         return self._fed([(fd, name)], self._wanted)
 
     def _by_path(self, start: Start) -> Found:
-        """Search on all cores and sort; where that gives too much, search in order and stop when it is enough."""
+        """Search in order for a moment, which is enough for small trees and common words; then on all cores, and sort.
+
+        Where that gives too much, search in order and stop when it is enough.
+        """
+        found = self._by_path_once(start, ["--sort=path"], self._wanted, self._call.within(_FIRST_SECONDS))
+        if not found.ran_out:
+            return found
         many = max(UNSORTED_MATCHES, 2 * self._wanted)
         found = self._by_path_once(start, [f"--max-count={many}"], many)
         if found.is_cut:
@@ -62,7 +70,7 @@ class Grep:
         found.files.sort(key=lambda hits: position(hits.relative))
         return found
 
-    def _by_path_once(self, start: Start, options: Sequence[str], enough: int) -> Found:
+    def _by_path_once(self, start: Start, options: Sequence[str], enough: int, call: Call | None = None) -> Found:
         judge = Judge(self._jail, start) if self._question.glob and not self._question.include_ignored else None
 
         def admit(relative: str) -> int | None:
@@ -70,7 +78,7 @@ class Grep:
 
         argv = self._question.arguments(options, ["."])
         child = Child(argv, [start.root.fd], [program()], start.fd)
-        return self._run(child, Reader(admit), enough)
+        return self._run(child, Reader(admit), enough, call)
 
     def _by_walk(self, start: Start) -> Found:
         found = Found()
@@ -129,7 +137,7 @@ class Grep:
         )
         return self._run(child, reader, enough)
 
-    def _run(self, child: Child, reader: Reader, enough: int) -> Found:
+    def _run(self, child: Child, reader: Reader, enough: int, call: Call | None = None) -> Found:
         taken = 0
 
         def is_enough(piece: bytes) -> bool:
@@ -140,7 +148,7 @@ class Grep:
 
         found = Found()
         try:
-            outcome = run(self._call, child, enough=is_enough, while_running=lambda: self._tell(reader))
+            outcome = run(call or self._call, child, enough=is_enough, while_running=lambda: self._tell(reader))
         except TimedOut:
             self._outer.check()
             found.ran_out = True

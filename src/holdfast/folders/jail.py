@@ -17,7 +17,6 @@ from typing import NoReturn
 
 from holdfast.errors import (
     AccessDenied,
-    HoldfastError,
     InvalidPath,
     IsDirectory,
     NotDirectory,
@@ -331,7 +330,6 @@ def _check_syntax(path: str) -> None:
         raise InvalidPath(f"The path is {len(encoded)} bytes long; the limit is {MAX_PATH_BYTES}.")
     if any(len(part) > MAX_NAME_BYTES for part in encoded.split(b"/")):
         raise InvalidPath(f"A name in the path is longer than {MAX_NAME_BYTES} bytes: {path[:80]!r}…")
-
 
 
 def _refuse(error: OSError, shown: str) -> NoReturn:

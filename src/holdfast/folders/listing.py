@@ -10,13 +10,13 @@ from holdfast.call import Call
 from holdfast.errors import HoldfastError
 from holdfast.folders.budget import broken_cursor, decode_cursor
 from holdfast.folders.jail import Jail
-from holdfast.folders.names import shown
+from holdfast.folders.names import are_plain, shown
 from holdfast.folders.page import Page, more
 from holdfast.folders.service import Folders
 from holdfast.folders.walk import Kind, Start, open_start, scan
 
 EMPTY = "The directory is empty."
-_CHECK_EVERY = 256
+_AT_ONCE = 256
 _NAME_COLUMN = 30
 _SIZE_COLUMN = 10
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -38,12 +38,15 @@ def list_directory(folders: Folders, call: Call, path: str, cursor: str | None =
         entries = scan(folders.jail, start.fd)
         first = bisect_right(entries, os.fsencode(after), key=lambda entry: os.fsencode(entry[0])) if after else 0
         page = Page(folders.settings.max_answer_tokens)
-        for index in range(first, len(entries)):
-            if index % _CHECK_EVERY == 0:
-                call.check()
-            if not page.add(_line(folders.jail, start, *entries[index])):
-                left = len(entries) - index
-                return page.text(f"[{left} of {len(entries)} entries left]", more({"after": entries[index - 1][0]}))
+        for index in range(first, len(entries), _AT_ONCE):
+            call.check()
+            some = entries[index : index + _AT_ONCE]
+            added = page.add_all(_lines(folders.jail, start, some))
+            if added < len(some):
+                at = index + added
+                return page.text(
+                    f"[{len(entries) - at} of {len(entries)} entries left]", more({"after": entries[at - 1][0]})
+                )
     return page.text() or EMPTY
 
 
@@ -72,17 +75,25 @@ def format_size(size: int) -> str:
     return f"{size} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
 
 
-def _line(jail: Jail, start: Start, name: str, kind: Kind) -> str:
-    target = _target(jail, start, name) if kind is Kind.LINK else ""
-    return f"{_label(kind)} {shown(name)}{target}"
+def _lines(jail: Jail, start: Start, entries: Sequence[tuple[str, Kind]]) -> list[str]:
+    if are_plain([name for name, _ in entries]):
+        return [
+            f"[FILE] {name}" if kind is Kind.FILE else f"{_label(kind)} {name}{_target(jail, start, name, kind)}"
+            for name, kind in entries
+        ]
+    return [f"{_label(kind)} {shown(name)}{_target(jail, start, name, kind)}" for name, kind in entries]
 
 
 def _label(kind: Kind) -> str:
-    return {Kind.DIRECTORY: "[DIR]", Kind.LINK: "[LINK]"}.get(kind, "[FILE]")
+    if kind is Kind.DIRECTORY:
+        return "[DIR]"
+    return "[LINK]" if kind is Kind.LINK else "[FILE]"
 
 
-def _target(jail: Jail, start: Start, name: str) -> str:
-    """Return where a link leads, resolved by the jail; nothing when that is outside or cannot be said."""
+def _target(jail: Jail, start: Start, name: str, kind: Kind) -> str:
+    """Return where a link leads, resolved by the jail; nothing when that is outside, cannot be said, or it is no link."""
+    if kind is not Kind.LINK:
+        return ""
     try:
         with jail.place(f"{start.path}/{name}", follow=True) as place:
             return f" -> {shown(place.path)}"
@@ -93,7 +104,7 @@ def _target(jail: Jail, start: Start, name: str) -> str:
 def _sized(jail: Jail, call: Call, start: Start) -> list[Sized]:
     sized: list[Sized] = []
     for index, (name, kind) in enumerate(scan(jail, start.fd)):
-        if index % _CHECK_EVERY == 0:
+        if index % _AT_ONCE == 0:
             call.check()
         try:
             status = os.stat(name, dir_fd=start.fd, follow_symlinks=False)

@@ -1,10 +1,14 @@
 """Pure: file names as they are shown, so that no name can forge a line, hide a character or turn the text around."""
 
+import re
+from collections.abc import Sequence
+
 _INVISIBLE = frozenset(
     "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
     + "".join(map(chr, range(0xFE00, 0xFE10)))
     + "".join(map(chr, range(0xE0100, 0xE01F0)))
 )
+_EDGES = re.compile('/["/ ]| /')
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
@@ -13,6 +17,12 @@ def is_plain(name: str) -> bool:
     if not name.isprintable() or name[:1] in ('"', " ", "") or name[-1] == " ":
         return False
     return name.isascii() or _INVISIBLE.isdisjoint(name)
+
+
+def are_plain(names: Sequence[str]) -> bool:
+    """Return whether every name is plain ASCII that can be shown as it is: one look for a whole directory."""
+    text = "/".join(names)
+    return text.isascii() and text.isprintable() and not _EDGES.search(f"/{text}/")
 
 
 def shown(name: str) -> str:

@@ -1,6 +1,6 @@
 """Pure: one answer's lines, up to its token budget, and the notice that says how to go on."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.folders.budget import encode_cursor, estimate_tokens
@@ -24,6 +24,15 @@ class Page:
         self.left -= cost
         self.lines.append(line)
         return True
+
+    def add_all(self, lines: Sequence[str]) -> int:
+        """Add as many of the lines as fit, in order, and return how many that were."""
+        cost = sum(map(estimate_tokens, lines)) + len(lines)
+        if cost <= self.left:
+            self.left -= cost
+            self.lines += lines
+            return len(lines)
+        return next((index for index, line in enumerate(lines) if not self.add(line)), len(lines))
 
     def text(self, *notices: str) -> str:
         """Return the lines and the notices that are not empty."""

@@ -9,6 +9,7 @@ import os
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from json.encoder import encode_basestring
 
 from holdfast.call import Call
 from holdfast.folders.budget import broken_cursor, decode_cursor, estimate_tokens
@@ -224,7 +225,7 @@ def _leaf(name: str, kind: Kind) -> str:
 def _quoted(name: str) -> str:
     """Return a name as JSON; one that could mislead has its strange characters escaped."""
     if is_plain(name):
-        return json.dumps(name, ensure_ascii=False)
+        return encode_basestring(name)
     try:
         name.encode()
     except UnicodeEncodeError:

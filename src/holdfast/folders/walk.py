@@ -177,11 +177,12 @@ def scan(jail: Jail, fd: int) -> list[tuple[str, Kind]]:
     """Return the entries of an open directory in the order of their bytes; what cannot be looked at is left out."""
     hidden = {inode for _, inode in jail.hidden}
     found: list[tuple[str, Kind]] = []
+    file = Kind.FILE
     try:
         with os.scandir(fd) as entries:
             for entry in entries:
                 try:
-                    kind = Kind.FILE if entry.is_file(follow_symlinks=False) else _kind(entry)
+                    kind = file if entry.is_file(follow_symlinks=False) else _kind(entry)
                     if hidden and entry.inode() in hidden and _is_hidden(jail, fd, entry.name):
                         continue
                 except OSError:

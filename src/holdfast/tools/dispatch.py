@@ -113,5 +113,3 @@ def _internal(name: str, error: Exception) -> Internal:
         trace = trace.tb_next
     _log.error("fault %s in %s: %s at %s", number, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
     return Internal(f"{name} failed by a fault of the server (reference {number}); the server's log has the place.")
-
-

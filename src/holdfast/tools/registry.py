@@ -102,9 +102,7 @@ def tool(
     def entry(run: Run) -> Tool:
         last = list(signature(run).parameters)[-1]
         arguments = get_type_hints(run)[last]
-        return Tool(
-            name, group, effect, title, run, arguments, output, audience, idempotent, listed, timeout_seconds
-        )
+        return Tool(name, group, effect, title, run, arguments, output, audience, idempotent, listed, timeout_seconds)
 
     return entry
 

@@ -12,7 +12,7 @@ def flat_schema(model: type[BaseModel]) -> dict[str, Any]:
     """Return the model's schema with every reference inlined and every decoration removed."""
     raw = model.model_json_schema(by_alias=True)
     definitions = raw.pop("$defs", {})
-    flat = _flatten(raw, definitions)
+    flat: dict[str, Any] = _flatten(raw, definitions)
     flat.pop("description", None)
     return flat
 
@@ -31,10 +31,14 @@ def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
     kept = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
     if kept.get("default", ...) is None:
         del kept["default"]
-    return {
-        key: {name: _flatten(sub, definitions) for name, sub in value.items()} if key == "properties" else _flatten(value, definitions)
-        for key, value in kept.items()
-    }
+    return {key: _flatten_member(key, value, definitions) for key, value in kept.items()}
+
+
+def _flatten_member(key: str, value: Any, definitions: dict[str, Any]) -> Any:
+    """Flatten one member; the names of properties are names, so one called `title` is no decoration."""
+    if key == "properties":
+        return {name: _flatten(sub, definitions) for name, sub in value.items()}
+    return _flatten(value, definitions)
 
 
 def _without_null(node: dict[str, Any]) -> dict[str, Any]:

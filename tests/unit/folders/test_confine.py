@@ -75,7 +75,9 @@ def test_a_child_is_killed_when_the_call_is_cancelled() -> None:
 
 def test_output_is_bounded() -> None:
     base = python_child("-c", "import sys\nwhile True: sys.stdout.write('x' * 65536)")
-    child = Child(base.argv, runnable_paths=base.runnable_paths, environment=base.environment, max_output_bytes=1_000_000)
+    child = Child(
+        base.argv, runnable_paths=base.runnable_paths, environment=base.environment, max_output_bytes=1_000_000
+    )
     with pytest.raises(PayloadTooLarge):
         run(new_call(), child)
 

@@ -8,7 +8,15 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import AccessDenied, HoldfastError, InvalidPath, IsDirectory, NotDirectory, NotFound, PermissionDenied
+from holdfast.errors import (
+    AccessDenied,
+    HoldfastError,
+    InvalidPath,
+    IsDirectory,
+    NotDirectory,
+    NotFound,
+    PermissionDenied,
+)
 from holdfast.folders import jail as jail_module
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import close_roots, identity_of, open_roots
@@ -27,7 +35,7 @@ def house(tmp_path: Path) -> Path:
             "state": {"agent.token": "TOKEN", "sub": {"x": "x"}},
         },
     )
-    links = {
+    links: dict[str, str | Path] = {
         "abs_in": tmp_path / "a" / "b",
         "abs_second": tmp_path / "second" / "t.txt",
         "rel_in": "b/f.txt",
@@ -197,7 +205,9 @@ def test_spellings_of_one_place_share_their_lock(jail: Jail, house: Path) -> Non
     assert len(keys) == 1
 
 
-@pytest.mark.parametrize("path", ["state", "state/agent.token", "state/sub/x", "state/../a/top.txt", "a/into_state/sub/x"])
+@pytest.mark.parametrize(
+    "path", ["state", "state/agent.token", "state/sub/x", "state/../a/top.txt", "a/into_state/sub/x"]
+)
 def test_the_state_folder_is_invisible_beneath_a_root(house: Path, path: str) -> None:
     (house / "a" / "into_state").symlink_to("../state")
     roots = open_roots([str(house)], "/", str(house / "state"))

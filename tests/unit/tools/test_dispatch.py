@@ -19,7 +19,9 @@ def anyio_backend() -> str:
     return "asyncio"
 
 
-async def refusal(caller: Caller, name: str, arguments: dict[str, object], settings: Settings | None = None) -> HoldfastError:
+async def refusal(
+    caller: Caller, name: str, arguments: dict[str, object], settings: Settings | None = None
+) -> HoldfastError:
     with pytest.raises(HoldfastError) as caught:
         await sample.dispatcher(settings).call(caller, name, arguments)
     return caught.value

@@ -6,7 +6,18 @@ from holdfast.transport.hosts import HostRules
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LocalHost:1", "localhost.", "127.0.0.1", "127.8.9.1:80", "[::1]", "[::1]:8124", "a.example", "b.example:7"]
+    "host",
+    [
+        "localhost",
+        "LocalHost:1",
+        "localhost.",
+        "127.0.0.1",
+        "127.8.9.1:80",
+        "[::1]",
+        "[::1]:8124",
+        "a.example",
+        "b.example:7",
+    ],
 )
 def test_loopback_and_configured_names_are_ours(host: str) -> None:
     assert HostRules(["a.example", "b.example:7"]).accepts_host(host)

@@ -185,7 +185,9 @@ async def test_calls_run_side_by_side_and_answers_come_as_they_are_ready() -> No
         (b"\xff\xfe", None, -32700),
     ],
 )
-async def test_what_is_no_request_gets_an_error_under_its_id(message: bytes, number: int | str | None, code: int) -> None:
+async def test_what_is_no_request_gets_an_error_under_its_id(
+    message: bytes, number: int | str | None, code: int
+) -> None:
     async with handshaken() as line:
         answer = await line.raw(message)
         assert (answer["id"], answer["error"]["code"]) == (number, code)
