@@ -14,7 +14,7 @@ from holdfast.transport.dial import Client, Refused, ask, connect, dial, proof_o
 from holdfast.transport.state import StateFolder
 from tests.helpers.doors import INITIALIZE, House, until
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(90)
 
 
 @pytest.fixture(scope="module")

@@ -16,7 +16,7 @@ import pytest
 from tests.helpers.agent import LEGACY, MODERN, Agent, command
 from tests.helpers.doors import INITIALIZE, MODERN_META, House, Pipes, children_of, is_alive, until
 
-pytestmark = pytest.mark.timeout(60)
+pytestmark = pytest.mark.timeout(90)
 
 
 @pytest.fixture
@@ -250,7 +250,7 @@ def test_in_process_serves_stdio_and_the_socket_and_keeps_others_out(house: Hous
         assert status["kind"] == "in-process"
         assert status["pid"] == inside.process.pid
         second = house.run("stdio", "--in-process", str(house.root))
-        assert second.returncode == 75
+        assert second.returncode == 76
         assert str(inside.process.pid) in second.stderr
         assert second.stdout == ""
         with house.relay() as guest:

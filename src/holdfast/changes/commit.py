@@ -6,7 +6,7 @@ An outside program that saves between our read and our swap keeps its save: it i
 import errno
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -56,13 +56,20 @@ class Committed:
 
 
 @contextmanager
-def read_base(place: Place, *, with_data: bool, max_bytes: int | None = None) -> Iterator[Base]:
-    """Open the file at a place and read or hash it. PermissionDenied when it may not be written."""
+def read_base(
+    place: Place, *, with_data: bool, max_bytes: int | None = None, admit: Callable[[int, str], object] | None = None
+) -> Iterator[Base]:
+    """Open the file at a place and read or hash it. PermissionDenied when it may not be written.
+
+    `admit` is given the file's size and path before a byte is read, and may refuse it.
+    """
     fd = open_regular(place.parent_fd, place.name, place.path)
     try:
         status = os.fstat(fd)
         if not os.access(place.name, os.W_OK, dir_fd=place.parent_fd):
             raise PermissionDenied(f"{place.path} is read-only.")
+        if admit is not None:
+            admit(status.st_size, place.path)
         if with_data and (max_bytes is None or status.st_size <= max_bytes):
             data = read_all(fd)
             yield Base(fd, status, hash_bytes(data), data)

@@ -2,13 +2,14 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from holdfast.changes.disk import look, sync_directory
 from holdfast.changes.model import Item, ItemStatus, Node, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan
-from holdfast.errors import NotDirectory, NotEmpty, NotFound
-from holdfast.folders.jail import Jail
+from holdfast.errors import AccessDenied, NotDirectory, NotEmpty, NotFound, PermissionDenied
+from holdfast.folders.jail import Jail, Place
 
 _Exceptions = dict[int, tuple[ItemStatus, str | None]]
 
@@ -81,13 +82,29 @@ def _missing(jail: Jail, path: str) -> tuple[list[str], str, str]:
             continue
         prefix = "/".join(jailed.parts[:depth])
         absolute = f"{jailed.root.path.rstrip('/')}/{prefix}"
-        with jail.place(absolute, follow=True) as place:
+        with _found(jail, absolute, path) as place:
             made, root = place.path, place.root.path
             if place.status is None:
+                _check_free(place)
                 missing.append(made)
             elif not stat.S_ISDIR(place.status.st_mode):
                 raise NotDirectory(f"{place.path} is a file, not a directory.")
     return missing, root, made
+
+
+@contextmanager
+def _found(jail: Jail, absolute: str, asked: str) -> Iterator[Place]:
+    try:
+        with jail.place(absolute, follow=True) as place:
+            yield place
+    except AccessDenied:
+        raise AccessDenied.outside(asked) from None
+
+
+def _check_free(place: Place) -> None:
+    """Refuse the one name that looks free and is not: that of the state folder."""
+    if look(place.parent_fd, place.name) is not None:
+        raise PermissionDenied(f"{place.path} belongs to Holdfast itself.")
 
 
 def _is_there(jail: Jail, path: str) -> bool:

@@ -44,7 +44,9 @@ class Moves:
         if same_device and source.root.walk_only:
             take_stock(source.parent_fd, source.name, source.path, _names(jail, call))
         item = _item(source, target, stock)
-        plan = new_plan(intent, source.root.path, [item], None if stock is None else temp_name(), other_root=target.root.path)
+        plan = new_plan(
+            intent, source.root.path, [item], None if stock is None else temp_name(), other_root=target.root.path
+        )
         self._recorder.carry_out(
             plan,
             [],
@@ -93,7 +95,9 @@ class Moves:
             raise
         except OSError as error:
             if error.errno == errno.EXDEV and stock is None:
-                raise Abandoned(InvalidArgument(f"{source.path} and {target.path} cannot be joined by a move.")) from None
+                raise Abandoned(
+                    InvalidArgument(f"{source.path} and {target.path} cannot be joined by a move.")
+                ) from None
             raise
         sync_directory(target.parent_fd)
         return self._finish_copy(jail, plan, source, target, _identity(look(target.parent_fd, target.name)))
@@ -102,9 +106,10 @@ class Moves:
         """Build the copy, read it back, and compare it with what was counted at the source."""
         build(target.parent_fd, temp, stock, lambda item: _source_bytes(source, item), call)
         if stock[0].node is Node.FILE:
-            with opened(source.parent_fd, source.name, source.path) as ours, opened(
-                target.parent_fd, temp, target.path
-            ) as copy:
+            with (
+                opened(source.parent_fd, source.name, source.path) as ours,
+                opened(target.parent_fd, temp, target.path) as copy,
+            ):
                 copy_xattrs(ours, copy)
         copied = take_stock(target.parent_fd, temp, source.path, _hashes(jail, call))
         if not same_tree(copied, stock):
@@ -138,7 +143,11 @@ def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcom
 
 
 def _source_bytes(source: Place, item: Item) -> Iterator[bytes]:
-    names = [source.name, *item.src_path[len(source.path) + 1 :].split("/")] if item.src_path != source.path else [source.name]
+    names = (
+        [source.name, *item.src_path[len(source.path) + 1 :].split("/")]
+        if item.src_path != source.path
+        else [source.name]
+    )
     with ExitStack() as stack:
         fd = source.parent_fd
         for name in names[:-1]:

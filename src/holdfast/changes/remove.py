@@ -36,7 +36,10 @@ class Removals:
             raise
         plan = new_plan(intent, place.root.path, items, temp_name())
         self._recorder.carry_out(
-            plan, list(images.values()), lambda: self._take_away(jail, place, plan), lambda p: self.settle(jail, p, place)
+            plan,
+            list(images.values()),
+            lambda: self._take_away(jail, place, plan),
+            lambda p: self.settle(jail, p, place),
         )
         return plan.id
 

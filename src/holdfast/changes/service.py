@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -90,7 +90,7 @@ class Changes:
         with _told(path), self._held(folders.jail, call, path) as place:
             if look(place.parent_fd, place.name) is None:
                 return _written(place, self._commits.put(place, None, data, Intent(Kind.WRITE)), created=True)
-            with read_base(place, with_data=True, max_bytes=_SMALL_WRITE_BYTES) as base:
+            with read_base(place, with_data=True, max_bytes=_SMALL_WRITE_BYTES, admit=self._images.admit) as base:
                 done = self._commits.put(place, base, data, Intent(Kind.WRITE))
                 return _written(place, done, created=False)
 
@@ -114,9 +114,7 @@ class Changes:
                 _check_hash(None, expected_hash, place.path)
                 edited = edit_bytes(None, edits, _limits(folders))
                 return self._commit_edit(place, None, edited, dry_run, kind)
-            with read_base(place, with_data=True, max_bytes=folders.settings.max_edit_bytes) as base:
-                if base.data is None:
-                    raise _too_large(base, place.path, folders.settings.max_edit_bytes)
+            with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
                 _check_hash(base.hash, expected_hash, place.path)
                 edited = edit_bytes(base.data, edits, _limits(folders))
                 return self._commit_edit(place, base, edited, dry_run, kind)
@@ -258,9 +256,13 @@ def _check_empty(place: Place) -> None:
         raise NotEmpty(f"{place.path} holds {entries} entries. Set recursive to delete it with all of them.")
 
 
-def _too_large(base: Base, path: str, limit: int) -> EditRejected:
-    return EditRejected(
-        "validation_error",
-        f"{path} has {base.status.st_size} bytes; files up to {limit} bytes can be edited.",
-        "Use a smaller file, or raise folders.max_edit_bytes.",
-    )
+def _editable(limit: int) -> Callable[[int, str], None]:
+    def admit(size_bytes: int, path: str) -> None:
+        if size_bytes > limit:
+            raise EditRejected(
+                "validation_error",
+                f"{path} has {size_bytes} bytes; files up to {limit} bytes can be edited.",
+                "Use a smaller file, or raise folders.max_edit_bytes.",
+            )
+
+    return admit

@@ -108,9 +108,7 @@ def build(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, cal
     _build(dir_fd, name, items[0], children, contents, call)
 
 
-def _build(
-    dir_fd: int, name: str, item: Item, children: dict[str, list[Item]], contents: Contents, call: Call
-) -> None:
+def _build(dir_fd: int, name: str, item: Item, children: dict[str, list[Item]], contents: Contents, call: Call) -> None:
     call.check()
     if item.node is Node.LINK:
         os.symlink(b"".join(contents(item)), os.fsencode(name), dir_fd=dir_fd)

@@ -72,9 +72,10 @@ class Undo:
                 return self.removals.remove(jail, place, call, intent, expected=items)
 
     def _move(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
-        with jail.place(item.src_path, follow=False) as source, jail.place(
-            item.dest_path or "", follow=False
-        ) as target:
+        with (
+            jail.place(item.src_path, follow=False) as source,
+            jail.place(item.dest_path or "", follow=False) as target,
+        ):
             if not self._is_what_was_moved(plan, item, source):
                 raise self._in_the_way(plan, source.path)
             if target.status is not None:
