@@ -98,7 +98,7 @@ class Pipes:
         """Send one JSON-RPC message."""
         self.write(json.dumps({"jsonrpc": "2.0", **message}).encode() + b"\n")
 
-    def read(self, seconds: float = 20.0) -> dict[str, Any]:
+    def read(self, seconds: float = 45.0) -> dict[str, Any]:
         """Return the next line as an object; anything else on stdout fails here."""
         deadline = time.monotonic() + seconds
         while b"\n" not in self._held:

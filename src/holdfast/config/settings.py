@@ -34,6 +34,33 @@ class AuthSettings(Section):
     )
 
 
+class RateSettings(Section):
+    """Calls a minute of one caller, by class of tools: none is limited unless it is set."""
+
+    read_per_minute: int = Field(0, ge=0, description="Calls a minute that read; 0 is no limit.")
+    write_per_minute: int = Field(0, ge=0, description="Calls a minute that change something; 0 is no limit.")
+    search_per_minute: int = Field(0, ge=0, description="Calls a minute that search; 0 is no limit.")
+
+    def of(self, rate: str) -> int:
+        """Return the calls a minute of one class, 0 for no limit."""
+        return {"read": self.read_per_minute, "write": self.write_per_minute, "search": self.search_per_minute}[rate]
+
+
+class TenantRateSettings(RateSettings):
+    """The same for each tenant whose key has no limits of its own."""
+
+    read_per_minute: int = Field(1_200, ge=0, description="Calls a minute that read; 0 is no limit.")
+    write_per_minute: int = Field(300, ge=0, description="Calls a minute that change something; 0 is no limit.")
+    search_per_minute: int = Field(120, ge=0, description="Calls a minute that search; 0 is no limit.")
+
+
+class LimitSettings(Section):
+    """How often the user of this machine and each tenant may call."""
+
+    local: RateSettings = RateSettings()
+    tenant: TenantRateSettings = TenantRateSettings()
+
+
 class FolderSettings(Section):
     """Local folders."""
 
@@ -151,6 +178,7 @@ class Settings(Section):
 
     server: ServerSettings = ServerSettings()
     auth: AuthSettings = AuthSettings()
+    limits: LimitSettings = LimitSettings()
     folders: FolderSettings = FolderSettings()
     journal: JournalSettings = JournalSettings()
     mcp: McpSettings = McpSettings()

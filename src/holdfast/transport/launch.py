@@ -15,8 +15,8 @@ from holdfast.transport.dial import Client, Line, NoServer, Refused, ask, dial
 from holdfast.transport.state import LOG, StateFolder
 
 START_SECONDS = 30.0
-LOCK_HELD_STATUS = 75
-"""Exit status of a server that found another one holding the lock."""
+LOCK_HELD_STATUS = 76
+"""Exit status of a server that found another one holding the lock, and of nothing else."""
 _POLL_SECONDS = 0.01
 
 

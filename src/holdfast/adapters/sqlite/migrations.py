@@ -53,6 +53,17 @@ _STEPS = (
         data BLOB NOT NULL
     );
     """,
+    """
+    CREATE TABLE api_keys (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        apikey_hash TEXT NOT NULL UNIQUE,
+        label TEXT NOT NULL,
+        per_minute TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        revoked_at TEXT
+    );
+    """,
 )
 
 

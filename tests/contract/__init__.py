@@ -1,0 +1,1 @@
+"""Promises that every adapter of a port keeps: one suite, run on each."""

@@ -1,0 +1,176 @@
+"""What every journal keeps to: intents durable with their images, true statuses, walls between roots."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from holdfast.adapters.sqlite.journal import open_journal
+from holdfast.changes.model import Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus
+from holdfast.changes.ports import Journal
+
+OPENERS: list[Callable[[str], Journal]] = [open_journal]
+OLD, NEW = "a" * 64, "b" * 64
+AT = "2026-01-01T00:00:00.000000Z"
+LATER = "2026-02-01T00:00:00.000000Z"
+
+
+@pytest.fixture(params=OPENERS, ids=["sqlite"])
+def opener(request: pytest.FixtureRequest) -> Callable[[str], Journal]:
+    opened: Callable[[str], Journal] = request.param
+    return opened
+
+
+@pytest.fixture
+def journal(opener: Callable[[str], Journal], tmp_path: Path) -> Iterator[Journal]:
+    opened = opener(str(tmp_path))
+    yield opened
+    opened.close()
+
+
+def plan(
+    id_: str, *, root: str = "/r", path: str = "/r/a", undoes: str | None = None, other: str | None = None
+) -> Plan:
+    item = Item(
+        Op.REPLACE, path, before_hash=OLD, after_hash=NEW, size_bytes=3, mode=0o644, uid=1, gid=2, mtime_ns=2**62
+    )
+    return Plan(id_, Kind.EDIT, root, (item,), AT, other_root=other, temp_name=".t", undoes=undoes)
+
+
+def image(hash_: str = OLD, size: int = 3) -> Image:
+    return Image(hash_, size, data=b"x" * size)
+
+
+def test_an_intent_and_its_image_are_there_after_a_crash(opener: Callable[[str], Journal], tmp_path: Path) -> None:
+    first = opener(str(tmp_path))
+    first.begin(plan("p"), [image()])
+    second = opener(str(tmp_path))
+    (found,) = second.unfinished()
+    kept = second.image(OLD)
+    assert found.id == "p"
+    assert found.first == plan("p").first
+    assert kept is not None
+    assert kept.data == b"xxx"
+    second.close()
+    first.close()
+
+
+def test_opening_twice_changes_nothing(opener: Callable[[str], Journal], tmp_path: Path) -> None:
+    for _ in range(2):
+        opened = opener(str(tmp_path))
+        assert opened.unfinished() == []
+        opened.close()
+
+
+def test_an_outcome_ends_a_plan_with_its_items(journal: Journal) -> None:
+    journal.begin(plan("p"), [image()])
+    assert journal.changes(["/r"], 10, None) == []
+    journal.finish("p", Outcome.done("1:2"), LATER)
+    found = journal.find("p")
+    assert found is not None
+    assert (found.status, found.executed_at, found.first.status) == (PlanStatus.EXECUTED, LATER, ItemStatus.DONE)
+    assert found.first.identity == "1:2"
+    assert journal.unfinished() == []
+
+
+def test_single_items_may_end_otherwise(journal: Journal) -> None:
+    items = tuple(Item(Op.MKDIR, f"/r/{name}", node=Node.DIRECTORY) for name in "abc")
+    journal.begin(Plan("p", Kind.MKDIR, "/r", items, AT), [])
+    skipped: dict[int, tuple[ItemStatus, str | None]] = {1: (ItemStatus.SKIPPED, "was there")}
+    journal.finish("p", Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=skipped), LATER)
+    found = journal.find("p")
+    assert found is not None
+    assert [item.status for item in found.items] == ["DONE", "SKIPPED", "DONE"]
+    assert found.items[1].error_msg == "was there"
+
+
+def test_a_failed_plan_may_have_kept_foreign_bytes(journal: Journal) -> None:
+    journal.begin(plan("p"), [image()])
+    assert journal.keep(image("c" * 64), LATER)
+    kept = Item(Op.KEPT, "/r/a", before_hash="c" * 64, status=ItemStatus.DONE)
+    journal.finish("p", Outcome.failed("conflict", kept), LATER)
+    found = journal.find("p")
+    assert found is not None
+    assert [(item.op, item.status) for item in found.items] == [(Op.REPLACE, "ERROR"), (Op.KEPT, "DONE")]
+
+
+def test_an_undo_marks_what_it_undid_and_revives_what_that_had_undone(journal: Journal) -> None:
+    for number, undoes in (("1", None), ("2", "1"), ("3", "2")):
+        journal.begin(plan(number, undoes=undoes), [image()])
+        journal.finish(number, Outcome.done(), LATER)
+    statuses = {change.id: change.status for change in journal.changes(["/r"], 10, None)}
+    assert statuses == {"1": "EXECUTED", "2": "UNDONE", "3": "EXECUTED"}
+
+
+def test_changes_come_newest_first_in_pages(journal: Journal) -> None:
+    for number in range(5):
+        journal.begin(plan(str(number)), [image()])
+        journal.finish(str(number), Outcome.done(), LATER)
+    first = journal.changes(["/r"], 2, None)
+    second = journal.changes(["/r"], 10, first[-1].seq)
+    assert [change.id for change in first + second] == ["4", "3", "2", "1", "0"]
+
+
+@pytest.mark.parametrize(
+    ("roots", "seen"),
+    [
+        (["/r"], ["in"]),
+        (["/"], ["sibling", "across", "in"]),
+        (["/r", "/q"], ["across", "in"]),
+        (["/r-x"], ["sibling"]),
+        ([], []),
+    ],
+)
+def test_only_changes_whose_roots_lie_beneath_are_seen(journal: Journal, roots: list[str], seen: list[str]) -> None:
+    journal.begin(plan("in", root="/r/sub"), [])
+    journal.begin(plan("across", root="/r", other="/q"), [])
+    journal.begin(plan("sibling", root="/r-x"), [])
+    for id_ in ("in", "across", "sibling"):
+        journal.finish(id_, Outcome.done(), LATER)
+    assert [change.id for change in journal.changes(roots, 10, None)] == seen
+
+
+def test_the_newest_later_change_of_a_path_is_known(journal: Journal) -> None:
+    for id_ in ("1", "2", "3"):
+        journal.begin(plan(id_), [])
+        journal.finish(id_, Outcome.done() if id_ != "3" else Outcome.failed("no"), LATER)
+    first = journal.find("1")
+    assert first is not None
+    assert journal.latest_on("/r/a", first.seq) == "2"
+    assert journal.latest_on("/r/b", 0) is None
+
+
+def test_an_image_is_kept_once(journal: Journal) -> None:
+    assert journal.begin(plan("1"), [image()]) == []
+    assert journal.begin(plan("2"), [image()]) == [image()]
+
+
+def test_the_oldest_images_expire_first_and_those_in_use_stay(journal: Journal) -> None:
+    hashes = [str(number) * 64 for number in range(4)]
+    for hash_ in hashes:
+        journal.begin(plan(hash_), [image(hash_, 100)])
+        if hash_ != hashes[3]:
+            journal.finish(hash_, Outcome.done(), LATER)
+    assert journal.expire(250, "") == []
+    assert [journal.image(hash_) is not None for hash_ in hashes] == [False, False, True, True]
+    journal.expire(0, "")
+    assert [journal.image(hash_) is not None for hash_ in hashes] == [False, False, False, True]
+
+
+def test_images_older_than_allowed_expire_and_their_files_are_named(journal: Journal) -> None:
+    journal.begin(plan("1"), [Image(OLD, 5, file="aa/old")])
+    journal.finish("1", Outcome.done(), AT)
+    assert journal.image_files() == {"aa/old"}
+    assert journal.expire(1_000, AT) == []
+    assert journal.expire(1_000, LATER) == ["aa/old"]
+    assert journal.image(OLD) is None
+    (change,) = journal.changes(["/r"], 10, None)
+    assert not change.undoable
+
+
+def test_names_that_are_not_unicode_come_back_as_they_were(journal: Journal) -> None:
+    journal.begin(plan("1", path="/r/bad\udcff"), [])
+    found = journal.find("1")
+    assert found is not None
+    assert found.first.src_path == "/r/bad\udcff"
+    journal.checkpoint()
