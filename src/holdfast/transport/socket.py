@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from holdfast import __version__
 from holdfast.auth.context import LOCAL_USER, Caller, Kind
-from holdfast.errors import HoldfastError, InvalidArgument, PermissionDenied
+from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.connections import Connections
@@ -77,6 +77,8 @@ class SocketDoor:
             _log.info("a connection ended early: %s", type(error).__name__)
         except Exception as error:  # noqa: BLE001 - one connection must never end the server
             _log.error("fault in a connection: %s", type(error).__name__)
+            if not peer.is_welcome:
+                await peer.refuse(Internal("The server failed at the opening of the connection; its log says more."))
         finally:
             writer.close()
             with suppress(OSError):
@@ -99,6 +101,7 @@ class SocketDoor:
                 "max_message_bytes": self.max_message_bytes,
             }
         )
+        peer.is_welcome = True
         if caller is None:
             await self._obey(peer)
             return
@@ -140,6 +143,7 @@ class _Peer:
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_bytes: int, connections: Connections
     ) -> None:
         self.writer = writer
+        self.is_welcome = False
         self._reader = reader
         self._connections = connections
         self._max_bytes = max_bytes
