@@ -1,0 +1,1 @@
+"""What the benchmarks share: a client, servers to compare, trees of files, readings of processes, tables."""
