@@ -12,6 +12,7 @@ from holdfast.changes.service import Written
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.budget import decode_cursor, encode_cursor, estimate_tokens, fit
 from holdfast.folders.edit import Edit
+from holdfast.folders.names import shown as shown_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
 
@@ -183,7 +184,7 @@ def edit_files(app: App, call: Call, arguments: EditFiles) -> Answer:
         call.progress(number, len(arguments.files), file.path)
     applied = sum(outcome.status == "applied" for outcome in outcomes)
     lines = [f"{applied} of {len(outcomes)} files edited."]
-    lines += [f"{one.path}: {one.error['message']}" for one in outcomes if one.error is not None]
+    lines += [_outcome_line(one) for one in outcomes]
     return Answer.of("\n".join(lines), data=EditFilesAnswer(files=outcomes))
 
 
@@ -227,7 +228,9 @@ def list_changes(app: App, call: Call, arguments: ListChanges) -> Answer:
     shown = found[: arguments.limit]
     following = encode_cursor({"seq": shown[-1].seq}) if len(found) > len(shown) else None
     data = ListChangesAnswer(changes=[_listed(change) for change in shown], next_cursor=following)
-    return Answer.of(f"{len(shown)} changes.", data=data)
+    lines = [_change_line(change) for change in data.changes] or ["No changes."]
+    more = "" if following is None else f'[More: repeat the call with cursor="{following}"]'
+    return Answer.of("\n".join(lines), more, data=data)
 
 
 @tool("undo_change", group=Group.FILES, effect=Effect.DESTROY, title="Undo a change")
@@ -273,6 +276,20 @@ def _trim_error(outcome: FileOutcome, budget: int) -> int:
         return cost
     del outcome.error["file_content"]
     return 0
+
+
+def _outcome_line(outcome: FileOutcome) -> str:
+    if outcome.error is not None:
+        return f"{shown_name(outcome.path)}: {outcome.error['message']} {outcome.error.get('hint', '')}".rstrip()
+    return f"{shown_name(outcome.path)}: {outcome.hash} change {outcome.change_id}"
+
+
+def _change_line(change: ListedChange) -> str:
+    where = shown_name(change.path)
+    if change.destination is not None:
+        where += f" -> {shown_name(change.destination)}"
+    undo = "undoable" if change.undoable else "not undoable"
+    return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo})"
 
 
 def _trail(done: Written) -> str:

@@ -73,6 +73,9 @@ class SocketDoor:
                 await self._welcome(peer)
         except HoldfastError as error:
             await peer.refuse(error)
+        except asyncio.CancelledError:
+            # The server is ending and this call had its time; asyncio would log the cancelling of its own task.
+            _log.info("a connection was cut off by the server's end")
         except (OSError, TimeoutError, EOFError) as error:
             _log.info("a connection ended early: %s", type(error).__name__)
         except Exception as error:  # noqa: BLE001 - one connection must never end the server
