@@ -94,8 +94,8 @@ def _not_read_yet() -> list[str]:
         return []
     return [
         "`settings.mcp.files` is the project store's. It is checked, and nothing reads it before the store's tools are there;",
-        "the same holds for the variables of the store (`DATABASE_URL`, `REDIS_URL`) and of the organiser (`OPENAI_API_KEY`,",
-        "`LANGFUSE_HOST`, `LANGFUSE_PUBLIC_KEY`, `LANGFUSE_SECRET_KEY`).",
+        "the same holds for the store's variable `DATABASE_URL` and those of the organiser (`OPENAI_API_KEY`, `LANGFUSE_HOST`,",
+        "`LANGFUSE_PUBLIC_KEY`, `LANGFUSE_SECRET_KEY`).",
         "",
     ]
 

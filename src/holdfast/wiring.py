@@ -6,11 +6,17 @@ import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field
 
+from holdfast.adapters.counters import MemoryCounters
+from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.sqlite.inspect import inspect_database
 from holdfast.adapters.sqlite.journal import open_journal
+from holdfast.adapters.sqlite.keys import SqliteKeys
 from holdfast.app import App
-from holdfast.auth.context import Caller
+from holdfast.auth.context import AuthContext, Caller
+from holdfast.auth.keys import Keys
+from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
+from holdfast.config.environment import variable
 from holdfast.config.settings import FolderSettings, Settings
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import close_roots, identity_of, is_gone, open_roots
@@ -18,12 +24,13 @@ from holdfast.folders.service import Folders
 from holdfast.tools.changing import CHANGING
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.finding import FINDING
+from holdfast.tools.pipe import MCP_PIPE
 from holdfast.tools.reading import READING
 from holdfast.tools.registry import Registry
 
 KEPT_ROOT_SETS = 64
 
-TOOLS = Registry([*READING, *FINDING, *CHANGING])
+TOOLS = Registry([*READING, *FINDING, *CHANGING, MCP_PIPE])
 
 
 @dataclass
@@ -69,6 +76,8 @@ class Wired:
     dispatcher: Dispatcher
     folders: FolderBook
     app: App
+    admission: Admission
+    keys: Keys | None = None
 
     def open_roots(self, caller: Caller) -> list[str]:
         """Open a caller's roots now, so that a bad one is said at the door; return their real paths.
@@ -77,9 +86,16 @@ class Wired:
         """
         return self.folders.folders_of(caller).jail.allowed
 
+    def tenant_of(self, apikey_hash: str) -> AuthContext | None:
+        """Return the holder of a listed key by its hash, None for nobody."""
+        return self.keys.tenant_of(apikey_hash) if self.keys else None
+
     def close(self) -> None:
         """Take no more calls and close what was opened."""
         self.dispatcher.close()
+        self.admission.close()
+        if self.keys is not None:
+            self.keys.close()
         self.folders.close()
         self.app.changes.close()
 
@@ -90,9 +106,27 @@ def build(settings: Settings, state_dir: str) -> Wired:
     changes = Changes(open_journal(state_dir), state_dir, settings.journal)
     changes.recover()
     app = App(settings, folders.folders_of, changes)
-    return Wired(Dispatcher(app, TOOLS, settings), folders, app)
+    keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
+    admission = _admission(settings, keys)
+    return Wired(Dispatcher(app, TOOLS, settings, admission), folders, app, admission, keys)
+
+
+def _admission(settings: Settings, keys: Keys | None) -> Admission:
+    url, local = variable("REDIS_URL"), MemoryCounters()
+    tenants = RedisCounters(url) if url else local
+    return Admission(settings.limits, tenants, local, keys.find if keys else None)
+
+
+def open_keys(state_dir: str) -> Keys:
+    """Open the list of keys of a state folder, beside a running server or without one."""
+    return Keys(SqliteKeys(os.path.join(state_dir, "state.db")))
 
 
 def database_fault(path: str) -> str | None:
     """Return what is wrong with a state database, None when nothing is; the file is only looked at."""
     return inspect_database(path)
+
+
+def counter_fault(redis_url: str) -> str | None:
+    """Return what is wrong with the Redis at an address, None when it answers. InvalidArgument when it is none."""
+    return redis_fault(redis_url)

@@ -201,10 +201,12 @@ def test_read_only_mode_refuses_every_change(state: Path, root: Path) -> None:
     with Agent([root], state, options=["--in-process"]) as agent:
         mutating = {tool.name for tool in agent.tools() if tool.annotations and not tool.annotations.read_only_hint}
         codes = {name: agent.call_with(name, arguments).code for name, arguments in changes.items()}
+        steps = [{"id": name, "tool": name, "arguments": arguments} for name, arguments in changes.items()]
+        piped = agent.call("mcp_pipe", steps=steps, continue_on_error=True).ok().data["steps"]
         assert agent.call("read_text_file", path="kept.txt").ok().text.startswith("as it was")
 
-    assert mutating <= set(changes)
-    assert set(codes.values()) == {"PERMISSION_DENIED"}
+    assert mutating <= {*changes, "mcp_pipe"}
+    assert set(codes.values()) == {"PERMISSION_DENIED"} == {step["error"]["code"] for step in piped}
     assert [entry.name for entry in root.iterdir()] == ["kept.txt"]
 
 

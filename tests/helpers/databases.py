@@ -11,6 +11,7 @@ import shutil
 import stat
 import subprocess
 import tempfile
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -74,7 +75,7 @@ def sqlite_backend(folder: Path) -> Iterator[Backend]:
     database = SqliteStore(str(folder))
 
     def look(auth: AuthContext, query: str) -> list[dict[str, Any]]:
-        with database.files.writing(file_name(auth.apikey_hash), 1e18) as connection:
+        with database.files.writing(file_name(auth.apikey_hash), time.monotonic() + 10) as connection:
             return [dict(row) for row in connection.execute(query)]
 
     def queue() -> SqliteQueue:

@@ -33,6 +33,9 @@ from holdfast.folders.jail import Place
 from holdfast.folders.roots import Identity, identity_of
 from holdfast.folders.syscalls import rename_exchange, rename_noreplace
 
+SMALL_BYTES = 1 << 20
+"""Up to here a file that is about to be replaced is held in memory; of a larger one only the hash."""
+
 _WRITER_PATIENCE_SECONDS = 2.0
 _SWAPS = 100
 

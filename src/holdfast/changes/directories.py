@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from holdfast.changes.disk import look, sync_directory
 from holdfast.changes.model import Item, ItemStatus, Node, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan
-from holdfast.errors import AccessDenied, NotDirectory, NotEmpty, NotFound, PermissionDenied
+from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotEmpty, NotFound, PermissionDenied
 from holdfast.folders.jail import Jail, Place
 
 _Exceptions = dict[int, tuple[ItemStatus, str | None]]
@@ -111,5 +111,5 @@ def _is_there(jail: Jail, path: str) -> bool:
     try:
         with jail.place(path, follow=False) as place:
             return look(place.parent_fd, place.name) is not None
-    except NotFound:
+    except HoldfastError:
         return False

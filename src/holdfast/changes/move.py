@@ -11,7 +11,7 @@ from holdfast.call import Call
 from holdfast.changes.disk import chunks, copy_xattrs, hash_file, look, opened, sync_directory, temp_name
 from holdfast.changes.model import Item, Node, Op, Outcome, Plan
 from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan, unhurried
-from holdfast.changes.tree import Stocktaking, build, digest, entered, erase, erase_ours, same_tree, take_stock
+from holdfast.changes.tree import Stocktaking, build, digest, entered, erase, erase_ours, mend, same_tree, take_stock
 from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
 from holdfast.folders.jail import Jail, Place
 from holdfast.folders.roots import identity_of
@@ -127,9 +127,15 @@ class Moves:
             rename_noreplace(source.parent_fd, source.name, source.parent_fd, temp)
             sync_directory(source.parent_fd)
         left = take_stock(source.parent_fd, temp, source.path, how)
-        if digest(left) != plan.first.before_hash or not erase(source.parent_fd, temp, left):
+        if digest(left) != plan.first.before_hash:
             rename_noreplace(source.parent_fd, temp, source.parent_fd, source.name)
             return Outcome.failed("The source changed after it was copied; both versions were left in place.")
+        try:
+            erase(source.parent_fd, temp, left)
+        except OSError:
+            mend(source.parent_fd, temp, left, lambda item: _source_bytes(target, _at(item, source, target)), how.call)
+            rename_noreplace(source.parent_fd, temp, source.parent_fd, source.name)
+            return Outcome.failed("The source cannot be removed after it was copied; both versions were left in place.")
         sync_directory(source.parent_fd)
         return Outcome.done(identity)
 
@@ -156,6 +162,11 @@ def _source_bytes(source: Place, item: Item) -> Iterator[bytes]:
             yield os.fsencode(os.readlink(names[-1], dir_fd=fd))
             return
         yield from chunks(stack.enter_context(opened(fd, names[-1], item.src_path)))
+
+
+def _at(item: Item, source: Place, target: Place) -> Item:
+    """Return an entry of the source as its copy is called."""
+    return replace(item, src_path=target.path + item.src_path[len(source.path) :])
 
 
 def _hashes(jail: Jail, call: Call) -> Stocktaking:

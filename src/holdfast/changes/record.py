@@ -8,10 +8,10 @@ from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.disk import refusal
 from holdfast.changes.images import Images
-from holdfast.changes.model import Image, Item, Kind, Outcome, Plan
+from holdfast.changes.model import Image, Item, Kind, Outcome, Plan, PlanStatus
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
-from holdfast.errors import HoldfastError
+from holdfast.errors import Conflict, HoldfastError
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +66,8 @@ class Recorder:
             self.finish(plan, settle(plan))
             raise
         self.finish(plan, outcome)
+        if outcome.status is PlanStatus.FAILED:
+            raise Conflict(outcome.message or "Nothing was changed.")
 
     def finish(self, plan: Plan, outcome: Outcome) -> None:
         """Record an outcome."""

@@ -11,7 +11,7 @@ from holdfast.changes.move import Moves
 from holdfast.changes.ports import Journal
 from holdfast.changes.record import Recorder
 from holdfast.changes.remove import Removals
-from holdfast.errors import HoldfastError, InvalidArgument, NotFound
+from holdfast.errors import AccessDenied, HoldfastError, InvalidArgument, NotDirectory, NotFound
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import close_roots, identity_of, open_roots
 
@@ -64,7 +64,7 @@ class Recovery:
                 if first.op is Op.MOVE:
                     target = stack.enter_context(jail.place(first.dest_path or "", follow=False))
                     return self._moves.settle(jail, plan, place, target)
-            except NotFound:
+            except (AccessDenied, NotDirectory, NotFound):
                 return Outcome.failed("It was interrupted, and its directory is gone.")
             if first.op is Op.REPLACE:
                 return self._commits.settle(plan, place)

@@ -1,14 +1,15 @@
 """Taking a file, a link or a whole tree away, and bringing it back: hidden first, compared, then gone."""
 
-from collections.abc import Sequence
+import errno
+from collections.abc import Iterator, Sequence
 
 from holdfast.call import Call
 from holdfast.changes.disk import look, sync_directory, temp_name
 from holdfast.changes.images import Images
 from holdfast.changes.model import Image, Item, Node, Op, Outcome, Plan
 from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan, unhurried
-from holdfast.changes.tree import Stocktaking, build, digest, erase, erase_ours, known_hash, same_tree, take_stock
-from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.changes.tree import Stocktaking, build, digest, erase, erase_ours, known_hash, mend, same_tree, take_stock
+from holdfast.errors import Conflict, HoldfastError, NotFound, PermissionDenied
 from holdfast.folders.jail import Jail, Place
 from holdfast.folders.syscalls import rename_noreplace
 
@@ -82,17 +83,49 @@ class Removals:
         return take_stock(place.parent_fd, place.name, place.path, how)
 
     def _take_away(self, jail: Jail, place: Place, plan: Plan) -> Outcome:
-        temp = plan.temp_name or ""
         try:
-            rename_noreplace(place.parent_fd, place.name, place.parent_fd, temp)
+            rename_noreplace(place.parent_fd, place.name, place.parent_fd, plan.temp_name or "")
         except FileNotFoundError:
             raise Abandoned(NotFound(f"No such file or directory: {place.path}")) from None
-        if not self._is_as_kept(jail, place, plan) or not erase(place.parent_fd, temp, plan.items):
-            rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
-            sync_directory(place.parent_fd)
+        if not self._is_as_kept(jail, place, plan):
+            self._put_back(place, plan)
             raise Abandoned(Conflict(f"Another program changed {place.path} at the same moment; it was left in place."))
-        sync_directory(place.parent_fd)
+        fault = self._erase(place, plan)
+        if fault is not None:
+            self._put_back(place, plan)
+            raise Abandoned(_not_removable(place.path, fault))
         return Outcome.done()
+
+    def _erase(self, place: Place, plan: Plan) -> OSError | None:
+        """Take the hidden tree away; where the system refuses, make it whole again and return why."""
+        try:
+            erase(place.parent_fd, plan.temp_name or "", plan.items)
+        except OSError as error:
+            self._mend(place, plan)
+            return error
+        sync_directory(place.parent_fd)
+        return None
+
+    def _mend(self, place: Place, plan: Plan) -> None:
+        kept = [item for item in plan.items if item.node is Node.DIRECTORY or self._images.has(known_hash(item) or "")]
+        if kept:
+            mend(place.parent_fd, plan.temp_name or "", kept, self._bytes_of, unhurried())
+
+    def _put_back(self, place: Place, plan: Plan) -> None:
+        """Give a hidden tree its name again; where that was taken meanwhile, the tree is kept under the helper name."""
+        temp = plan.temp_name or ""
+        try:
+            rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
+        except FileExistsError:
+            kept = f"{place.path.rpartition('/')[0]}/{temp}"
+            raise Abandoned(
+                Conflict(f"Something else took the place of {place.path} meanwhile; what was there is kept as {kept}.")
+            ) from None
+        finally:
+            sync_directory(place.parent_fd)
+
+    def _bytes_of(self, item: Item) -> Iterator[bytes]:
+        return self._images.read(known_hash(item) or "")
 
     def _is_as_kept(self, jail: Jail, place: Place, plan: Plan) -> bool:
         how = Stocktaking(unhurried(), jail.is_hidden, refuse_writers=True)
@@ -104,7 +137,7 @@ class Removals:
 
     def _bring_back(self, place: Place, plan: Plan, call: Call) -> Outcome:
         temp = plan.temp_name or ""
-        build(place.parent_fd, temp, plan.items, lambda item: self._images.read(known_hash(item) or ""), call)
+        build(place.parent_fd, temp, plan.items, self._bytes_of, call)
         try:
             rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
         except FileExistsError:
@@ -118,18 +151,25 @@ class Removals:
         if look(place.parent_fd, temp) is None:
             gone = look(place.parent_fd, place.name) is None
             return Outcome.done() if gone else Outcome.failed("It was interrupted before it took effect.")
-        if self._all_known(jail, plan, place) and erase(place.parent_fd, temp, plan.items):
-            sync_directory(place.parent_fd)
-            return Outcome.done()
-        rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
-        sync_directory(place.parent_fd)
-        return Outcome.failed("It was interrupted, and another program has changed it since; what is left is in place.")
+        if self._all_known(jail, plan, place):
+            if self._erase(place, plan) is None:
+                return Outcome.done()
+        else:
+            self._mend(place, plan)
+        try:
+            self._put_back(place, plan)
+        except Abandoned as abandoned:
+            return Outcome.failed(abandoned.error.message)
+        return Outcome.failed("It was interrupted and could not be finished; what is left is in place.")
 
     def _all_known(self, jail: Jail, plan: Plan, place: Place) -> bool:
         """Return whether all that is left of a hidden tree is kept as an image, entry by entry."""
         known = {(item.src_path, item.node, item.before_hash) for item in plan.items}
         how = Stocktaking(unhurried(), jail.is_hidden)
-        left = take_stock(place.parent_fd, plan.temp_name or "", place.path, how)
+        try:
+            left = take_stock(place.parent_fd, plan.temp_name or "", place.path, how)
+        except (HoldfastError, OSError):
+            return False
         kept = all(item.node is Node.DIRECTORY or self._images.has(item.before_hash or "") for item in left)
         return kept and all((item.src_path, item.node, item.before_hash) in known for item in left)
 
@@ -146,6 +186,12 @@ class Removals:
         if digest(found) == digest(plan.items):
             return Outcome.done()
         return Outcome.failed("It was interrupted, and something else is in its place.")
+
+
+def _not_removable(path: str, fault: OSError) -> HoldfastError:
+    if fault.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
+    return PermissionDenied(f"{path} cannot be removed whole ({fault.strerror}); all of it was left in place.")
 
 
 def _sizes(jail: Jail, call: Call) -> Stocktaking:

@@ -1,19 +1,19 @@
 """The use cases that change local files; nothing else in Holdfast does."""
 
 import os
-import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
-from holdfast.changes.commit import Base, Commits, Committed, read_base
+from holdfast.changes.commit import SMALL_BYTES, Base, Commits, Committed, read_base
 from holdfast.changes.directories import Directories
 from holdfast.changes.disk import look, refusal
 from holdfast.changes.images import Images
 from holdfast.changes.locks import Locks
 from holdfast.changes.model import Change, Kind, Plan, PlanStatus, is_beneath
 from holdfast.changes.move import Moves
+from holdfast.changes.places import held_place, is_still, is_tree, open_place
 from holdfast.changes.ports import Journal
 from holdfast.changes.record import Intent, Recorder
 from holdfast.changes.recover import Recovery
@@ -36,7 +36,6 @@ from holdfast.folders.jail import Jail, Place
 from holdfast.folders.service import Folders
 
 HASH_PREFIX = "sha256:"
-_SMALL_WRITE_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +89,7 @@ class Changes:
         with _told(path), self._held(folders.jail, call, path) as place:
             if look(place.parent_fd, place.name) is None:
                 return _written(place, self._commits.put(place, None, data, Intent(Kind.WRITE)), created=True)
-            with read_base(place, with_data=True, max_bytes=_SMALL_WRITE_BYTES, admit=self._images.admit) as base:
+            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.admit) as base:
                 done = self._commits.put(place, base, data, Intent(Kind.WRITE))
                 return _written(place, done, created=False)
 
@@ -138,23 +137,24 @@ class Changes:
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
         """Move or rename; AlreadyExists when the destination is there. Returns the id of the change."""
         jail = folders.jail
-        with _told(source), jail.place(source, follow=False) as old, self._place(jail, destination, False) as new:
-            if old.status is None:
-                raise NotFound(f"No such file or directory: {source}")
-            is_tree = stat.S_ISDIR(old.status.st_mode)
-            held = self._locks.hold_all(call) if is_tree else self._locks.hold(call, [old.lock_key, new.lock_key])
-            with held:
-                return self._moves.move(jail, old, new, call, Intent(Kind.MOVE))
+        while True:
+            with (
+                _told(source),
+                jail.place(source, follow=False) as old,
+                open_place(jail, destination, follow=False) as new,
+                self._held_for(call, source, old, new),
+            ):
+                if is_still(jail, source, old, follow=False) and is_still(jail, destination, new, follow=False):
+                    return self._moves.move(jail, old, new, call, Intent(Kind.MOVE))
 
     def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
         """Take a file, a link or a directory away, every byte kept; returns the id of the change."""
         jail = folders.jail
-        with _told(path), jail.place(path, follow=False) as place:
-            if place.status is None:
-                raise NotFound(f"No such file or directory: {path}")
-            is_tree = stat.S_ISDIR(place.status.st_mode)
-            with self._locks.hold_all(call) if is_tree else self._locks.hold(call, [place.lock_key]):
-                if is_tree and not recursive:
+        while True:
+            with _told(path), jail.place(path, follow=False) as place, self._held_for(call, path, place):
+                if not is_still(jail, path, place, follow=False):
+                    continue
+                if is_tree(place.status) and not recursive:
                     _check_empty(place)
                 return self._removals.remove(jail, place, call, Intent(Kind.DELETE))
 
@@ -185,23 +185,19 @@ class Changes:
         done = self._commits.put(place, base, edited.data, Intent(kind))
         return _written(place, done, created=base is None, edited=edited)
 
-    @contextmanager
-    def _held(self, jail: Jail, call: Call, path: str) -> Iterator[Place]:
-        with self._place(jail, path, True) as place, self._locks.hold(call, [place.lock_key]):
-            call.check()
-            yield place
+    def _held_for(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
+        """Hold the places, or everything when a tree goes; NotFound when there is nothing to take."""
+        call.check()
+        if source.status is None:
+            raise NotFound(f"No such file or directory: {path}")
+        if is_tree(source.status):
+            return self._locks.hold_all(call)
+        return self._locks.hold(call, [place.lock_key for place in (source, *others)])
 
     @contextmanager
-    def _place(self, jail: Jail, path: str, follow: bool) -> Iterator[Place]:
-        try:
-            found = jail.place(path, follow=follow)
-            place = found.__enter__()
-        except NotFound:
-            raise NotFound(f"The directory of {path} does not exist. Call create_directory first.") from None
-        try:
+    def _held(self, jail: Jail, call: Call, path: str) -> Iterator[Place]:
+        with held_place(jail, self._locks, call, path, follow=True) as place:
             yield place
-        finally:
-            found.__exit__(None, None, None)
 
 
 @contextmanager

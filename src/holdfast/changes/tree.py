@@ -8,14 +8,18 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from holdfast.call import Call
-from holdfast.changes.disk import hash_bytes, hash_file, is_being_written, opened, sync_directory, write_new
+from holdfast.changes.disk import hash_bytes, hash_file, is_being_written, look, opened, sync_directory, write_new
 from holdfast.changes.model import Item, Node, Op
-from holdfast.errors import Conflict, PermissionDenied
+from holdfast.errors import Conflict, InvalidArgument, PermissionDenied
 from holdfast.folders.roots import Identity, identity_of
+
+MAX_DEPTH = 256
+"""Levels of a tree that are moved across devices, removed or brought back; each holds a descriptor while it is open."""
 
 DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 Contents = Callable[[Item], Iterable[bytes]]
+Children = dict[str, list[Item]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,13 +39,16 @@ class Stocktaking:
 def take_stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> list[Item]:
     """Return an entry and all beneath it, top first, as items that would remove it.
 
-    Raises PermissionDenied for anything that is neither file, link nor directory, or that is hidden.
+    Raises PermissionDenied for anything that is neither file, link nor directory, or that is hidden;
+    InvalidArgument for a tree that is nested too deeply.
     """
-    return list(_stock(dir_fd, name, path, how))
+    return list(_stock(dir_fd, name, path, how, MAX_DEPTH))
 
 
-def _stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> Iterator[Item]:
+def _stock(dir_fd: int, name: str, path: str, how: Stocktaking, levels: int) -> Iterator[Item]:
     how.call.check()
+    if levels == 0:
+        raise InvalidArgument(f"The tree is nested deeper than {MAX_DEPTH} directories; take it in parts.")
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     if how.is_hidden(identity_of(status)):
         raise PermissionDenied(f"{path} belongs to Holdfast itself and stays where it is.")
@@ -49,7 +56,7 @@ def _stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> Iterator[Item
         yield _item(path, Node.DIRECTORY, status, None)
         with entered(dir_fd, name) as below:
             for entry in sorted(os.listdir(below)):
-                yield from _stock(below, entry, f"{path}/{entry}", how)
+                yield from _stock(below, entry, f"{path}/{entry}", how, levels - 1)
     elif stat.S_ISLNK(status.st_mode):
         yield _item(path, Node.LINK, status, how.of_link(os.fsencode(os.readlink(name, dir_fd=dir_fd))))
     else:
@@ -102,13 +109,33 @@ def build(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, cal
 
     `contents` gives the bytes of a file or the target of a link. The caller takes the tree away if this fails.
     """
-    children: dict[str, list[Item]] = {}
+    _build(dir_fd, name, items[0], _by_directory(items), contents, call)
+
+
+def mend(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
+    """Make again what is missing of a tree that was taken away in part; what is there stays as it is."""
+    _mend(dir_fd, name, items[0], _by_directory(items), contents, call)
+
+
+def _by_directory(items: Sequence[Item]) -> Children:
+    children: Children = {}
     for item in items[1:]:
         children.setdefault(os.path.dirname(item.src_path), []).append(item)
-    _build(dir_fd, name, items[0], children, contents, call)
+    return children
 
 
-def _build(dir_fd: int, name: str, item: Item, children: dict[str, list[Item]], contents: Contents, call: Call) -> None:
+def _mend(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
+    status = look(dir_fd, name)
+    if status is None:
+        _build(dir_fd, name, item, children, contents, call)
+    elif item.node is Node.DIRECTORY and stat.S_ISDIR(status.st_mode):
+        with entered(dir_fd, name) as below:
+            for child in children.get(item.src_path, ()):
+                _mend(below, os.path.basename(child.src_path), child, children, contents, call)
+        _dress(dir_fd, name, item)
+
+
+def _build(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
     call.check()
     if item.node is Node.LINK:
         os.symlink(b"".join(contents(item)), os.fsencode(name), dir_fd=dir_fd)
@@ -133,20 +160,21 @@ def _dress(dir_fd: int, name: str, item: Item) -> None:
     os.utime(name, ns=(item.mtime_ns, item.mtime_ns), dir_fd=dir_fd, follow_symlinks=False)
 
 
-def erase(dir_fd: int, name: str, known: Sequence[Item]) -> bool:
-    """Take away the known entries of a tree under a helper name, deepest first; False when others remain.
+def erase(dir_fd: int, name: str, known: Sequence[Item]) -> None:
+    """Take away the known entries of a tree under a helper name, deepest first.
 
-    The caller has compared the tree with `known`; whatever came after that is not touched.
+    The caller has compared the tree with `known`; whatever came after that is not touched. OSError when something
+    cannot be taken away or others remain; then a part may be gone, which `mend` makes again.
     """
     top = known[0]
     if top.node is not Node.DIRECTORY:
         os.unlink(name, dir_fd=dir_fd)
-        return True
+        return
     prefix = len(top.src_path) + 1
-    return _erase(dir_fd, name, "", {item.src_path[prefix:]: item.node for item in known[1:]})
+    _erase(dir_fd, name, "", {item.src_path[prefix:]: item.node for item in known[1:]})
 
 
-def _erase(dir_fd: int, name: str, inside: str, known: dict[str, Node]) -> bool:
+def _erase(dir_fd: int, name: str, inside: str, known: dict[str, Node]) -> None:
     with entered(dir_fd, name) as below:
         for entry in os.listdir(below):
             node = known.get(f"{inside}{entry}")
@@ -154,11 +182,7 @@ def _erase(dir_fd: int, name: str, inside: str, known: dict[str, Node]) -> bool:
                 _erase(below, entry, f"{inside}{entry}/", known)
             elif node is not None:
                 os.unlink(entry, dir_fd=below)
-    try:
-        os.rmdir(name, dir_fd=dir_fd)
-    except OSError:
-        return False
-    return True
+    os.rmdir(name, dir_fd=dir_fd)
 
 
 def erase_ours(dir_fd: int, name: str) -> None:

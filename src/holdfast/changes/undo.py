@@ -6,13 +6,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
-from holdfast.changes.commit import Commits, read_base
+from holdfast.changes.commit import SMALL_BYTES, Commits, read_base
 from holdfast.changes.directories import Directories
 from holdfast.changes.disk import hash_file, look, opened
 from holdfast.changes.images import Images
 from holdfast.changes.locks import Locks
 from holdfast.changes.model import Item, Kind, Node, Op, Plan, reverse
 from holdfast.changes.move import Moves
+from holdfast.changes.places import held_place
 from holdfast.changes.ports import Journal
 from holdfast.changes.record import Intent
 from holdfast.changes.remove import Removals
@@ -51,11 +52,11 @@ class Undo:
 
     def _content(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
         data = b"".join(self.images.read(item.after_hash or ""))
-        with jail.place(item.src_path, follow=False) as place, self.locks.hold(call, [place.lock_key]):
+        with held_place(jail, self.locks, call, item.src_path, follow=False) as place:
             status = look(place.parent_fd, place.name)
             if status is None or not stat.S_ISREG(status.st_mode):
                 raise self._in_the_way(plan, item.src_path)
-            with read_base(place, with_data=True) as base:
+            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self.images.admit) as base:
                 if base.hash != item.before_hash:
                     raise self._in_the_way(plan, item.src_path)
                 return self.commits.put(place, base, data, intent).change_id
@@ -89,6 +90,8 @@ class Undo:
         if "{}:{}".format(*identity_of(source.status)) == item.identity:
             return True
         if item.node is Node.FILE and item.before_hash is not None:
+            if source.status.st_size != item.size_bytes:
+                return False
             with opened(source.parent_fd, source.name, source.path) as fd:
                 return hash_file(fd) == item.before_hash
         later = self.journal.latest_on(source.path, plan.seq)

@@ -12,13 +12,13 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from holdfast.config.environment import state_database, state_dir, unknown_variables
+from holdfast.config.environment import state_database, state_dir, unknown_variables, variable
 from holdfast.config.load import check_names, load
 from holdfast.config.settings import ServerSettings
 from holdfast.errors import InvalidArgument
 from holdfast.folders.syscalls import has_openat2, landlock_abi
 from holdfast.tools.registry import Group
-from holdfast.wiring import TOOLS, database_fault
+from holdfast.wiring import TOOLS, counter_fault, database_fault
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 _MIN_FREE_BYTES = 500_000_000
@@ -43,6 +43,7 @@ def examine(settings_path: str | None) -> list[Finding]:
         _variables,
         _state_folder,
         _database,
+        _redis,
         _disk,
         _kernel,
         _ripgrep,
@@ -113,6 +114,23 @@ def _database() -> Iterator[Finding]:
     else:
         yield Finding(
             BROKEN, "database", f"{path}: {fault}", "Run `holdfast stop`, then move the file aside or restore it."
+        )
+
+
+def _redis() -> Iterator[Finding]:
+    url = variable("REDIS_URL")
+    if url is None:
+        return
+    try:
+        fault = counter_fault(url)
+    except InvalidArgument as error:
+        yield Finding(BROKEN, "Redis", error.message, "Correct or unset REDIS_URL; no server starts with it.")
+        return
+    if fault is None:
+        yield Finding(OK, "Redis", "it answers; calls of tenants are counted there")
+    else:
+        yield Finding(
+            WARNING, "Redis", fault, "Start it or correct REDIS_URL; until then each server counts by itself."
         )
 
 

@@ -16,6 +16,7 @@ Examples:
   holdfast serve ~/project          HTTP, WebSocket and socket in this terminal
   holdfast status --json            is a server running, and where
   holdfast open                     open its console in the browser
+  holdfast keys create              a key for a caller that is not you
   holdfast config show              every setting and where its value came from"""
 
 _COMMANDS = {
@@ -24,6 +25,7 @@ _COMMANDS = {
     "status": "holdfast.cli.running:status_command",
     "open": "holdfast.cli.running:open_command",
     "stop": "holdfast.cli.running:stop_command",
+    "keys": "holdfast.cli.keys:keys_group",
     "config": "holdfast.cli.config:config_group",
     "doctor": "holdfast.cli.doctor:doctor_command",
 }

@@ -97,6 +97,7 @@ def _run(
         roots=tuple(roots),
         has_mcp=not no_http,
         has_console=not no_ui,
+        key_list=wired.tenant_of,
         announce=_note if background else partial(_announce, folder, roots, not no_http),
     )
     asyncio.run(Server(plan).run())

@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.errors import InvalidArgument
 
-MAX_CURSOR_CHARS = 4096
+MAX_CURSOR_CHARS = 65_536
 _ASCII_PER_TOKEN = 4
 
 
@@ -57,6 +57,7 @@ def decode_cursor(cursor: str) -> dict[str, Any]:
             raise ValueError("too long")
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         state = json.loads(raw)
+        json.dumps(state, ensure_ascii=False).encode("utf-8", "surrogateescape")  # a name that no file can have
     except (ValueError, binascii.Error, RecursionError):
         raise broken_cursor() from None
     if not isinstance(state, dict):

@@ -6,7 +6,7 @@ A pattern is matched against the path relative to where the search starts: `*.py
 
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import cache
+from functools import lru_cache
 from itertools import pairwise
 from operator import methodcaller
 from typing import Any
@@ -15,6 +15,7 @@ from holdfast.errors import InvalidQuery
 
 MAX_PATTERN_CHARS = 4096
 MAX_ALTERNATIVES = 500
+MAX_EXPANDED_CHARS = 100_000
 _MAGIC = re.compile(r"[*?\[\\]|[@+!]\(")
 _PIECE = re.compile(r"\\.|[?*+@!]\(|.", re.DOTALL)
 _BRACE = re.compile(r"\\.|[{},]", re.DOTALL)
@@ -126,7 +127,7 @@ def _split(pattern: str) -> list[str]:
     return [parts[0], *(part for part in parts[1:-1] if part), *parts[1:][-1:]]
 
 
-@cache
+@lru_cache(maxsize=4096)
 def _segment(segment: str) -> Test:
     if not _MAGIC.search(segment):
         return methodcaller("__eq__", segment)
@@ -215,6 +216,8 @@ def _expand(pattern: str) -> list[str]:
             pending.extend(text[:start] + choice + text[end:] for choice in reversed(choices))
         if len(pending) + len(done) > MAX_ALTERNATIVES:
             raise InvalidQuery(f"The braces of a pattern may stand for {MAX_ALTERNATIVES} alternatives at most.")
+    if sum(map(len, done)) > MAX_EXPANDED_CHARS:
+        raise InvalidQuery(f"The alternatives of a pattern may have {MAX_EXPANDED_CHARS} characters in all.")
     return done
 
 

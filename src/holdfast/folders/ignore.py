@@ -17,6 +17,10 @@ from holdfast.errors import InvalidQuery
 from holdfast.folders.glob import Glob
 
 MAX_FILE_BYTES = 1_000_000
+MAX_LINES = 5_000
+"""Lines of one file that count: each may be held against every name of a tree, and a hostile file can have many."""
+
+_KEPT_BYTES = 32_768
 REPOSITORY = ".git"
 _EXCLUDE = (REPOSITORY, "info", "exclude")
 _STRONGEST_FIRST = (".rgignore", ".ignore", ".gitignore", "exclude")
@@ -44,7 +48,7 @@ class Hints(NamedTuple):
         )
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=64)
 def _pattern(edges: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"{re.escape(first)}.*{re.escape(end)}" for first, end in edges), re.DOTALL)
 
@@ -192,8 +196,13 @@ def _read(fd: int, path: tuple[str, ...]) -> RuleFile | None:
     return None
 
 
-@lru_cache(maxsize=256)
 def _parse(content: bytes) -> RuleFile | None:
-    texts = content.decode("utf-8-sig", "replace").split("\n")
+    """Parse a file; what an ordinary one gave is kept, and a large one is not worth its memory."""
+    return _kept(content) if len(content) <= _KEPT_BYTES else _kept.__wrapped__(content)
+
+
+@lru_cache(maxsize=256)
+def _kept(content: bytes) -> RuleFile | None:
+    texts = content.decode("utf-8-sig", "replace").split("\n", MAX_LINES)[:MAX_LINES]
     lines = [line for line in map(RuleLine.of, texts) if line is not None]
     return RuleFile(lines) if lines else None

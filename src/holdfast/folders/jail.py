@@ -11,7 +11,7 @@ import stat
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -145,6 +145,12 @@ class Jail:
         finally:
             os.close(place.parent_fd)
 
+    def locate(self, path: str) -> tuple[Root, tuple[str, ...]]:
+        """Return the root and the real names beneath it that a path stands for, links resolved; none for a root."""
+        place = self._walk_to_place(self.parse(path), follow=True, root_as_self=True)
+        os.close(place.parent_fd)
+        return place.root, _split(place.path[len(place.root.path.rstrip("/")) :])
+
     def is_hidden(self, identity: Identity) -> bool:
         """Return whether a directory is the state folder, which no caller sees."""
         return identity in self.hidden
@@ -218,16 +224,20 @@ class _Walk:
         self.shown = jailed.shown
         self.pending = deque(jailed.parts)
         self.links = 0
+        self.fd = -1
         self._enter(jailed.root)
 
     def _enter(self, root: Root) -> None:
+        fd = os.dup(root.fd)
+        self.close()
         self.root = root
         self.stack: list[str] = []
-        self.fd = os.dup(root.fd)
+        self.fd = fd
 
     def close(self) -> None:
-        with suppress(OSError):
+        if self.fd >= 0:
             os.close(self.fd)
+            self.fd = -1
 
     def run(self, *, follow: bool, root_as_self: bool) -> Place:
         while self.pending:
@@ -248,9 +258,9 @@ class _Walk:
                     self._down(name)
             except OSError as error:
                 self._look_again(name, status, error)
-        if not root_as_self:
-            raise InvalidPath(f"{self.shown} is an allowed directory itself; name something in it.")
         if not self.stack:
+            if not root_as_self:
+                raise InvalidPath(f"{self.shown} is an allowed directory itself; name something in it.")
             return Place(self.root, self.fd, ".", self.root.path, os.fstat(self.fd))
         name = self.stack[-1]
         self._up()
@@ -285,7 +295,6 @@ class _Walk:
         if not self.stack:
             raise AccessDenied.outside(self.shown)
         names = self.stack[:-1]
-        os.close(self.fd)
         self._enter(self.root)
         for name in names:
             self._down(name)
@@ -310,7 +319,6 @@ class _Walk:
                 root, target = self.jail._root_of(target)
             except AccessDenied:
                 raise AccessDenied.outside(self.shown) from None
-            os.close(self.fd)
             self._enter(root)
         self.pending.extendleft(reversed(_split(target)))
 

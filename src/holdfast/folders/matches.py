@@ -14,7 +14,7 @@ from holdfast.folders.page import Page, more
 from holdfast.folders.ripgrep import FileHits, Line, Question
 from holdfast.folders.sections import compiled, default_patterns, section_ends
 from holdfast.folders.service import Folders
-from holdfast.folders.walk import Start, locate, open_beneath, open_regular, open_start, position
+from holdfast.folders.walk import Start, open_beneath, open_regular, open_start, position
 
 NOTHING = "No matches found."
 SECTION_BYTES = 4_000_000
@@ -147,7 +147,7 @@ def _after_of(cursor: str | None) -> After | None:
 
 
 def _shown_parts(jail: Jail, path: str) -> Sequence[str]:
-    root, parts = locate(jail, path)
+    root, parts = jail.locate(path)
     return parts if root is jail.roots[0] else (root.path.rstrip("/"), *parts)
 
 

@@ -15,7 +15,7 @@ from operator import itemgetter
 from typing import NamedTuple
 
 from holdfast.call import Call
-from holdfast.errors import InvalidPath, NotDirectory
+from holdfast.errors import NotDirectory
 from holdfast.folders.ignore import NO_RULES, REPOSITORY, Rules, below
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import Root, identity_of
@@ -93,7 +93,7 @@ def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[Start]:
 
     Raises what the jail raises; NotDirectory when something else is there.
     """
-    root, parts = locate(jail, path)
+    root, parts = jail.locate(path)
     fd = os.open(".", _DIRECTORY, dir_fd=root.fd)
     rules = NO_RULES
     try:
@@ -109,18 +109,6 @@ def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[Start]:
         yield Start(root, parts, fd, rules)
     finally:
         os.close(fd)
-
-
-def locate(jail: Jail, path: str) -> tuple[Root, tuple[str, ...]]:
-    """Return the root and the real names beneath it that a path stands for, links resolved."""
-    try:
-        with jail.place(path, follow=True) as place:
-            beneath = place.path[len(place.root.path.rstrip("/")) :]
-            return place.root, tuple(part for part in beneath.split("/") if part)
-    except InvalidPath:
-        jailed = jail.parse(path)
-        with jail.open_directory(path):
-            return jailed.root, ()
 
 
 def position(relative: str) -> Position:

@@ -27,11 +27,13 @@ class Media:
 class Answer:
     """Content blocks in order, and typed data where the tool declares it.
 
-    Text such as a file body or a diff comes as content alone; data is complete in itself.
+    Text such as a file body or a diff comes as content alone; data is complete in itself. `is_cut` says that the
+    text is only a part of what was asked for, so that nothing takes it for the whole.
     """
 
     blocks: tuple[Text | Media, ...]
     data: BaseModel | None = None
+    is_cut: bool = False
 
     @classmethod
     def of(cls, *texts: str, data: BaseModel | None = None) -> "Answer":

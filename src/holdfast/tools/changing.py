@@ -17,6 +17,7 @@ from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
 
 _MAX_LISTED = 500
+_MAX_SEQ = 2**63 - 1
 
 
 class WriteFile(Arguments):
@@ -308,7 +309,7 @@ def _position(cursor: str | None) -> int | None:
     if cursor is None:
         return None
     seq = decode_cursor(cursor).get("seq")
-    if not isinstance(seq, int):
+    if not isinstance(seq, int) or not 0 <= seq <= _MAX_SEQ:
         raise InvalidArgument("The cursor is not one of list_changes.")
     return seq
 

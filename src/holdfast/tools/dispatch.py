@@ -1,9 +1,10 @@
-"""The one path of every call: find, permit, validate, run in a thread, and turn every fault into an error with a code."""
+"""The one path of every call: find, limit, permit, validate, run, and turn every fault into an error with a code."""
 
 import asyncio
 import logging
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -12,6 +13,7 @@ from pydantic import ValidationError
 
 from holdfast.app import App
 from holdfast.auth.context import Caller
+from holdfast.auth.limits import Admission
 from holdfast.call import Call, ProgressSink
 from holdfast.config.settings import Settings
 from holdfast.errors import (
@@ -26,24 +28,30 @@ from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
 
 _log = logging.getLogger(__name__)
 
+_COUNTING_THREADS = 4
+
 
 class Dispatcher:
     """What every door holds. It knows no transport; a door knows nothing below it."""
 
-    def __init__(self, app: App, registry: Registry, settings: Settings) -> None:
+    def __init__(self, app: App, registry: Registry, settings: Settings, admission: Admission | None = None) -> None:
         self._app = app
         self._registry = registry
         self._settings = settings
+        self._admission = admission
+        self._counting = ThreadPoolExecutor(_COUNTING_THREADS, thread_name_prefix="holdfast-count")
         self._threads = ThreadPoolExecutor(settings.server.max_parallel_calls, thread_name_prefix="holdfast-call")
 
     def close(self) -> None:
         """Take no further call; those under way end by themselves."""
         self._threads.shutdown(wait=False, cancel_futures=True)
+        self._counting.shutdown(wait=False, cancel_futures=True)
 
     def listed(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
         compat = self._settings.folders.compat
-        return [entry for entry in self._registry if self._permits(caller, entry) and (entry.listed or compat)]
+        shown = [entry for entry in self._registry if self._permits(caller, entry) and (entry.listed or compat)]
+        return shown if any(entry.run for entry in shown) else []
 
     def find(self, caller: Caller, name: str) -> Tool:
         """Return the tool that this caller may call by that name; NotFound names the nearest one."""
@@ -57,21 +65,39 @@ class Dispatcher:
     ) -> Answer:
         """Run one tool for one caller. Raises HoldfastError and nothing else; cancelling stops the work below."""
         entry = self.find(caller, name)
-        if entry.mutates and self._settings.folders.read_only and entry.group in LOCAL_GROUPS:
-            raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
-        parsed = _parse(entry, arguments)
         call = Call(caller, entry.timeout_seconds)
         if progress is not None:
             call.progress = progress
         try:
-            work = partial(entry.run, self._app, call, parsed)
-            return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+            await self._admit(caller, entry)
+            if entry.mutates and self._settings.folders.read_only and entry.group in LOCAL_GROUPS:
+                raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
+            return await self._run(entry, call, _parse(entry, arguments))
         except HoldfastError:
             raise
         except Exception as error:
             raise _internal(name, error) from error
         finally:
             call.cancel()
+
+    async def _run(self, entry: Tool, call: Call, parsed: Any) -> Answer:
+        if entry.conduct is not None:
+            return await entry.conduct(self._app, call, parsed, _Steps(self, call.caller))
+        assert entry.run is not None
+        work = partial(entry.run, self._app, call, parsed)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    async def _admit(self, caller: Caller, entry: Tool) -> None:
+        """Count the call against its limit; where that waits for another process, the event loop does not."""
+        gate, rate = self._admission, entry.counted_as
+        per_minute = gate.allowance(caller, rate) if gate else 0
+        if not gate or not per_minute:
+            return
+        if gate.waits(caller):
+            count = partial(gate.count, caller, rate, per_minute)
+            await asyncio.get_running_loop().run_in_executor(self._counting, count)
+        else:
+            gate.count(caller, rate, per_minute)
 
     def _permits(self, caller: Caller, entry: Tool) -> bool:
         if entry.audience is not caller.kind:
@@ -83,6 +109,20 @@ class Dispatcher:
     def _nearest(self, caller: Caller, name: str) -> str:
         near = get_close_matches(name, [entry.name for entry in self.listed(caller)], n=1)
         return f" Did you mean {near[0]!r}?" if near else ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Steps:
+    """What a conducting tool is given: the dispatcher, for its own caller and nobody else."""
+
+    dispatcher: Dispatcher
+    caller: Caller
+
+    def find(self, name: str) -> Tool:
+        return self.dispatcher.find(self.caller, name)
+
+    async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
+        return await self.dispatcher.call(self.caller, name, arguments, progress)
 
 
 def _parse(entry: Tool, arguments: dict[str, Any]) -> Any:

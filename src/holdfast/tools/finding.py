@@ -5,6 +5,7 @@ from typing import Literal
 from pydantic import Field
 
 from holdfast.app import App
+from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.folders import listing, tree
 from holdfast.folders.matches import grep_content as grep
@@ -96,7 +97,7 @@ def directory_tree(app: App, call: Call, args: TreeOf) -> Answer:
     return Answer.of(text, notice)
 
 
-@tool("search_files", group=Group.FILES, effect=Effect.READ, title="Search files by name")
+@tool("search_files", group=Group.FILES, effect=Effect.READ, title="Search files by name", rate=Rate.SEARCH)
 def search_files(app: App, call: Call, args: NameSearch) -> Answer:
     """Find files and directories by name; absolute paths, one a line. For their content use grep_content.
 
@@ -106,7 +107,7 @@ def search_files(app: App, call: Call, args: NameSearch) -> Answer:
     return Answer.of(search(folders, call, args.path, args.pattern, exclude=args.exclude_patterns, cursor=args.cursor))
 
 
-@tool("grep_content", group=Group.FILES, effect=Effect.READ, title="Search file content")
+@tool("grep_content", group=Group.FILES, effect=Effect.READ, title="Search file content", rate=Rate.SEARCH)
 def grep_content(app: App, call: Call, args: ContentSearch) -> Answer:
     """Find text in files: `12:` is a match, `12-` context, [sections: 12..40] how far the section around line 12 goes.
 

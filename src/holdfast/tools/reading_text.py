@@ -90,7 +90,8 @@ def read_text_file(app: App, call: Call, args: ReadTextFile) -> Answer:
     notes = _notes(source, piece)
     if piece.rest is not None:
         notes.append(_cut_note(source, piece, encode_cursor({"v": source.version, "p": piece.rest.state()})))
-    return Answer((Text(piece.text), *([Text(f"[{' '.join(notes)}]")] if notes else [])))
+    blocks = (Text(piece.text), *([Text(f"[{' '.join(notes)}]")] if notes else []))
+    return Answer(blocks, is_cut=piece.rest is not None)
 
 
 def _position(cursor: str | None, source: Source) -> Position | None:
@@ -153,7 +154,7 @@ class _ManyReads:
             blocks.append(self._not_reached(index) if self.cursor else self._entry(index))
         if self.cursor:
             blocks.append(f'[Cut by the token budget. For more, repeat the call with cursor="{self.cursor}"]')
-        return Answer.of(*blocks)
+        return Answer(tuple(Text(block) for block in blocks if block), is_cut=self.cursor is not None)
 
     def _entry(self, index: int) -> str:
         entry = self.files[index]

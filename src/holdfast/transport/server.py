@@ -1,6 +1,7 @@
 """The running server: opens its doors, says where they are, and closes them when it is told to, or when idle."""
 
 import asyncio
+import gc
 import os
 import signal
 import socket
@@ -78,6 +79,7 @@ class Server:
             loop.add_signal_handler(number, self._end, True)
         async with self._http(), anyio.create_task_group() as tasks:
             self._socket_listener = await self._socket_door().listen()
+            _settle_memory()
             self._publish()
             if self._plan.kind == BACKGROUND:
                 tasks.start_soon(self._end_when_idle)
@@ -240,6 +242,12 @@ class _Http(uvicorn.Server):
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return nullcontext()
+
+
+def _settle_memory() -> None:
+    """Take what the start left out of the collector's sight: going through it cost 70 ms in the middle of a call."""
+    gc.collect()
+    gc.freeze()
 
 
 def _refusal(message: str) -> dict[str, object]:

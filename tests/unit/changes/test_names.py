@@ -5,12 +5,22 @@ import stat
 import subprocess
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
 
 from holdfast.changes.move import Moves
-from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, InvalidPath, NotDirectory, NotEmpty, NotFound
+from holdfast.errors import (
+    AccessDenied,
+    AlreadyExists,
+    Conflict,
+    InvalidArgument,
+    InvalidPath,
+    NotDirectory,
+    NotEmpty,
+    NotFound,
+)
 from tests.helpers.trees import Tree, harvest, plant
 from tests.unit.changes.world import World, opened_world
 
@@ -240,3 +250,48 @@ def test_only_one_of_many_moves_of_one_file_is_recorded(world: World) -> None:
         made = [change for change in pool.map(attempt, range(8)) if change]
     assert len(made) == 1
     assert [change.id for change in world.listed() if change.status == "EXECUTED"] == made
+
+
+def test_a_change_in_a_directory_that_moves_meanwhile_is_journalled_where_it_happened(world: World) -> None:
+    plant(world.root, {"d": {"f": "0"}})
+
+    def move_to_and_fro() -> None:
+        for _ in range(20):
+            world.move("d", "e")
+            world.move("e", "d")
+
+    with ThreadPoolExecutor(1) as mover:
+        moving = mover.submit(move_to_and_fro)
+        written = 0
+        while not moving.done():
+            for folder in ("d", "e"):
+                with suppress(NotFound):
+                    world.write(f"{folder}/f", str(written))
+                    written += 1
+        moving.result()
+    here = "d"
+    for change in reversed(world.listed()):
+        if change.kind == "move":
+            here = Path(change.dest_path or "").name
+        else:
+            assert change.path == str(world.root / here / "f")
+
+
+def test_a_directory_made_where_the_way_turned_into_a_link_outside_leaves_no_unfinished_change(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    outside = world.root.parent / "outside"
+    outside.mkdir()
+    real = os.mkdir
+
+    def swapped(name: str, mode: int = 0o777, *, dir_fd: int | None = None) -> None:
+        real(name, mode, dir_fd=dir_fd)
+        if name == "a":
+            (world.root / "a").rmdir()
+            (world.root / "a").symlink_to(outside)
+
+    monkeypatch.setattr("holdfast.changes.directories.os.mkdir", swapped)
+    with pytest.raises(AccessDenied):
+        world.mkdir("a/b/c")
+    assert list(outside.iterdir()) == []
+    assert world.changes._journal.unfinished() == []

@@ -55,3 +55,14 @@ def test_a_cursor_comes_back_as_it_was() -> None:
 def test_a_text_that_is_no_cursor_is_refused_in_words(cursor: str) -> None:
     with pytest.raises(InvalidArgument, match="not one this server gave"):
         decode_cursor(cursor)
+
+
+def test_the_cursor_of_the_longest_path_comes_back_as_it_was() -> None:
+    state = {"after": "\u6f22" * 1365}
+    assert decode_cursor(encode_cursor(state)) == state
+
+
+def test_a_cursor_that_names_what_no_file_can_be_called_is_refused() -> None:
+    with pytest.raises(InvalidArgument):
+        decode_cursor(encode_cursor({"after": "\ud800"}))
+    assert decode_cursor(encode_cursor({"after": "\udcff"})) == {"after": "\udcff"}

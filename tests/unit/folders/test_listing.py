@@ -115,3 +115,17 @@ def test_sizes_read_well() -> None:
         "5.00 MB",
         "3.00 TB",
     ]
+
+
+@pytest.mark.parametrize("path", ["a/b/..", "up", "a/../a"])
+def test_a_path_that_goes_up_again_lists_what_it_names(tmp_path: Path, path: str) -> None:
+    plant(tmp_path, {"a": {"b": {}, "in-a": ""}, "in-root": ""})
+    (tmp_path / "up").symlink_to("a/b/..")
+    assert list_directory(folders_over(tmp_path), new_call(), path).splitlines() == ["[DIR] b", "[FILE] in-a"]
+
+
+def test_a_link_to_another_allowed_directory_lists_that_one(tmp_path: Path) -> None:
+    plant(tmp_path, {"one": {"first": ""}, "two": {"second": ""}})
+    (tmp_path / "one/link").symlink_to(tmp_path / "two")
+    folders = folders_over(tmp_path / "one", tmp_path / "two")
+    assert list_directory(folders, new_call(), "link") == "[FILE] second"

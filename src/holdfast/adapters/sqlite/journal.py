@@ -131,7 +131,9 @@ class SqliteJournal:
         files: list[str] = []
         with self._db.transaction(durable=False):
             first_in_use = min(self._under_way.values(), default=_NEWEST)
-            for row in self._db.run("oldest_images", {"before_seq": first_in_use, "limit": _EXPIRED_AT_ONCE}).fetchall():
+            for row in self._db.run(
+                "oldest_images", {"before_seq": first_in_use, "limit": _EXPIRED_AT_ONCE}
+            ).fetchall():
                 if self._kept_bytes <= max_bytes and row["kept_at"] >= kept_since:
                     self._ages_seen_at = row["kept_at"]
                     break

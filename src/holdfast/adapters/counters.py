@@ -1,0 +1,60 @@
+"""Counts calls over a moving minute, in this process or in Redis, through the library `limits`."""
+
+import threading
+import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from limits.storage import MemoryStorage, RedisStorage
+
+_MAX_NAMES = 50_000
+
+
+class WindowCounters:
+    """A moving window over a store of the library: never more than the limit in any sixty seconds."""
+
+    def __init__(self, storage: "MemoryStorage | RedisStorage") -> None:
+        from limits.strategies import MovingWindowRateLimiter
+
+        self._window = MovingWindowRateLimiter(storage)
+
+    def hit(self, name: str, per_minute: int) -> float | None:
+        """Count one call and return None, or count nothing and return the seconds until one will be admitted."""
+        from limits import RateLimitItemPerMinute
+
+        item = RateLimitItemPerMinute(per_minute, namespace="calls")
+        if self._window.hit(item, name):
+            return None
+        return max(0.0, self._window.get_window_stats(item, name).reset_time - time.time())
+
+
+class MemoryCounters:
+    """Counts in this process. The library is imported by the first call that is counted, so most servers never do."""
+
+    is_remote = False
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._window: WindowCounters | None = None
+        self._storage: MemoryStorage | None = None
+
+    def hit(self, name: str, per_minute: int) -> float | None:
+        """Count one call and return None, or count nothing and return the seconds until one will be admitted."""
+        with self._lock:
+            return self._counting().hit(name, per_minute)
+
+    def close(self) -> None:
+        """Forget every count."""
+        if self._storage is not None:
+            self._storage.timer.cancel()
+
+    def _counting(self) -> WindowCounters:
+        if self._window is None or self._storage is None:
+            from limits.storage import MemoryStorage
+
+            self._storage = MemoryStorage()
+            self._window = WindowCounters(self._storage)
+        if len(self._storage.events) > _MAX_NAMES:
+            # The library keeps a name for good. Counting anew now and then lets a few calls more through, no more.
+            self._storage.reset()
+        return self._window

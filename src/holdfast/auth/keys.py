@@ -1,0 +1,105 @@
+"""Listed keys: minted once, kept as their SHA-256 alone, and looked up at every call, so that revoking holds at once."""
+
+import base64
+import hashlib
+import secrets
+from dataclasses import dataclass, field, replace
+from typing import Protocol
+
+from holdfast.auth.context import AuthContext
+from holdfast.auth.rates import PerMinute
+from holdfast.clock import utc_now
+from holdfast.errors import InvalidArgument, NotFound
+from holdfast.secret import Secret
+
+PREFIX = "hf_"
+MAX_LABEL_CHARS = 100
+_KEY_BYTES = 32
+_ID_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """What is known of a key; the key itself is known to its holder only.
+
+    `id` is the beginning of the hash that names the tenant everywhere else, so that logs and this list agree.
+    """
+
+    id: str
+    apikey_hash: str
+    label: str
+    created_at: str
+    revoked_at: str | None = None
+    per_minute: PerMinute = field(default_factory=dict)
+
+    @property
+    def identity(self) -> str:
+        """Return how the holder is shown."""
+        return self.label or f"key {self.id}"
+
+
+class KeyTable(Protocol):
+    """Where keys are kept. A change by any process is seen by the next look of every other."""
+
+    def add(self, key: Key) -> None:
+        """Keep a new key."""
+
+    def find(self, apikey_hash: str) -> Key | None:
+        """Return the key of a hash, revoked or not."""
+
+    def all(self) -> list[Key]:
+        """Return every key, the oldest first."""
+
+    def revoke(self, key_id: str, at: str) -> None:
+        """Mark a key as revoked; one that is keeps its time."""
+
+    def close(self) -> None:
+        """Let go of the table."""
+
+
+class Keys:
+    """Mints, lists and revokes keys, and says whose key a hash belongs to."""
+
+    def __init__(self, table: KeyTable) -> None:
+        self._table = table
+
+    def create(self, label: str = "", per_minute: PerMinute | None = None) -> tuple[Secret, Key]:
+        """Mint a key of 256 random bits. The first value is the only copy of it that there will ever be."""
+        if len(label) > MAX_LABEL_CHARS or not label.isprintable():
+            raise InvalidArgument(
+                f"a label is one line of at most {MAX_LABEL_CHARS} printable characters: {label!r:.120}"
+            )
+        raw = PREFIX + base64.b32encode(secrets.token_bytes(_KEY_BYTES)).decode().rstrip("=").lower()
+        apikey_hash = hashlib.sha256(raw.encode()).hexdigest()
+        key = Key(apikey_hash[:_ID_CHARS], apikey_hash, label, utc_now(), per_minute=dict(per_minute or {}))
+        self._table.add(key)
+        return Secret(raw), key
+
+    def all(self) -> list[Key]:
+        """Return every key, the oldest first, revoked ones too."""
+        return self._table.all()
+
+    def revoke(self, key_id: str) -> Key:
+        """Make a key worthless from its next call on. NotFound when there is no such id; twice does no harm."""
+        found = next((key for key in self._table.all() if key.id == key_id), None)
+        if found is None:
+            raise NotFound(f"There is no key {key_id!r}; `holdfast keys list` shows their ids.")
+        if found.revoked_at is not None:
+            return found
+        at = utc_now()
+        self._table.revoke(key_id, at)
+        return replace(found, revoked_at=at)
+
+    def find(self, apikey_hash: str) -> Key | None:
+        """Return the key of a hash as long as it is good."""
+        key = self._table.find(apikey_hash)
+        return None if key is None or key.revoked_at is not None else key
+
+    def tenant_of(self, apikey_hash: str) -> AuthContext | None:
+        """Return the tenant of a hash, None for an unknown or revoked key."""
+        key = self.find(apikey_hash)
+        return None if key is None else AuthContext(key.apikey_hash, key.identity)
+
+    def close(self) -> None:
+        """Let go of the table."""
+        self._table.close()

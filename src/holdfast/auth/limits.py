@@ -1,0 +1,80 @@
+"""Whether a call may start: its key is still good, and its tenant has not called too often in the last minute."""
+
+import math
+from collections.abc import Callable
+from typing import Protocol
+
+from holdfast.auth.context import Caller, Kind
+from holdfast.auth.keys import Key
+from holdfast.auth.rates import Rate
+from holdfast.config.settings import LimitSettings
+from holdfast.errors import PermissionDenied, RateLimited
+
+KeyFinder = Callable[[str], Key | None]
+"""Finds a good key by its hash; None for an unknown or revoked one."""
+
+
+class Counters(Protocol):
+    """Counts calls over any sixty seconds. `is_remote` says that counting waits for another process."""
+
+    is_remote: bool
+
+    def hit(self, name: str, per_minute: int) -> float | None:
+        """Count one call and return None, or count nothing and return the seconds until one will be admitted."""
+
+    def close(self) -> None:
+        """Let go of what counts."""
+
+
+class Admission:
+    """The limits of one server. Agents are counted; what the person does by hand is not.
+
+    Tenants may be counted together with other servers; the user of this machine is one of this machine alone.
+    """
+
+    def __init__(
+        self, settings: LimitSettings, tenants: Counters, local: Counters, find_key: KeyFinder | None = None
+    ) -> None:
+        self._settings = settings
+        self._tenants = tenants
+        self._local = local
+        self._find_key = find_key
+
+    def waits(self, caller: Caller) -> bool:
+        """Return whether `count` may block, so that it is not for the event loop."""
+        return self._counters_of(caller).is_remote
+
+    def allowance(self, caller: Caller, rate: Rate) -> int:
+        """Return the calls a minute of this class, 0 for no limit. PermissionDenied when the key has been revoked.
+
+        A request of its own was authenticated a moment ago; a connection that stays open was, once.
+        """
+        if caller.kind is not Kind.AGENT:
+            return 0
+        if caller.auth.is_local:
+            return self._settings.local.of(rate)
+        usual = self._settings.tenant.of(rate)
+        if self._find_key is None:
+            return usual
+        key = self._find_key(caller.auth.apikey_hash)
+        if key is None:
+            raise PermissionDenied("This key has been revoked.")
+        return key.per_minute.get(rate, usual)
+
+    def count(self, caller: Caller, rate: Rate, per_minute: int) -> None:
+        """Count one call. RateLimited, saying how long to wait, when there were too many."""
+        wait = self._counters_of(caller).hit(f"{caller.auth.apikey_hash}/{rate}", per_minute)
+        if wait is not None:
+            seconds = math.floor(wait) + 1
+            raise RateLimited(
+                f"Too many {rate} calls: at most {per_minute} a minute. Try again in {seconds} s.",
+                retry_after_seconds=seconds,
+            )
+
+    def close(self) -> None:
+        """Let go of the counters."""
+        self._tenants.close()
+        self._local.close()
+
+    def _counters_of(self, caller: Caller) -> Counters:
+        return self._local if caller.auth.is_local else self._tenants
