@@ -5,11 +5,13 @@ locked itself in. The child sees the given directories for reading and nothing e
 """
 
 import os
+import resource
 import select
 import stat
 import subprocess
 import sys
 import sysconfig
+import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
@@ -34,7 +36,11 @@ _CHUNK_BYTES = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """A program to run. `directory_fd` becomes its working directory, `pass_fds` keep their numbers in it."""
+    """A program to run. `directory_fd` becomes its working directory, `pass_fds` keep their numbers in it.
+
+    `memory_bytes` bounds it where the system can (one of ours bounds itself); with `idle_seconds` it is given up when
+    it neither works nor writes for so long.
+    """
 
     argv: Sequence[str]
     readable_fds: Sequence[int] = ()
@@ -43,6 +49,8 @@ class Child:
     pass_fds: Sequence[int] = ()
     stdin: bytes = b""
     max_output_bytes: int = 64_000_000
+    memory_bytes: int | None = None
+    idle_seconds: float | None = None
     environment: dict[str, str] = field(default_factory=dict)
 
 
@@ -54,6 +62,10 @@ class Outcome:
     stdout: bytes
     stderr: bytes
     stopped: bool = False
+
+
+class Stalled(Exception):
+    """A child waits for something that does not come."""
 
 
 def can_confine() -> bool:
@@ -84,6 +96,7 @@ def run(
     The child is killed when the call is cancelled or its deadline passes (then Cancelled or TimedOut is raised),
     when it writes more than `max_output_bytes` (PayloadTooLarge), or when `enough`, given each piece of output
     as it comes, says so. `while_running` is called again and again until then, for telling progress.
+    Raises Stalled for a child that was idle for longer than it may be.
     """
     call.check()
     process = _start(child)
@@ -135,7 +148,7 @@ def _is_directory(fd: int) -> bool:
 
 def _popen(child: Child) -> "subprocess.Popen[bytes]":
     directory = f"/proc/self/fd/{child.directory_fd}" if sys.platform == "linux" else f"/dev/fd/{child.directory_fd}"
-    return subprocess.Popen(
+    process = subprocess.Popen(
         child.argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -145,6 +158,40 @@ def _popen(child: Child) -> "subprocess.Popen[bytes]":
         pass_fds=child.pass_fds,
         bufsize=0,
     )
+    if child.memory_bytes is not None and hasattr(resource, "prlimit"):
+        with suppress(OSError):
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (child.memory_bytes, child.memory_bytes))
+    return process
+
+
+class _Idleness:
+    """Notices a child that uses no processor time and writes nothing, where the system tells."""
+
+    def __init__(self, pid: int, seconds: float | None) -> None:
+        self._path = f"/proc/{pid}/stat"
+        self._seconds = seconds
+        self._spent = b""
+        self._since = time.monotonic()
+
+    def check(self, *, has_written: bool) -> None:
+        """Raise Stalled when it has lasted too long."""
+        if self._seconds is None:
+            return
+        spent, now = self._time_spent(), time.monotonic()
+        if has_written or spent != self._spent:
+            self._spent, self._since = spent, now
+        elif now - self._since > self._seconds:
+            raise Stalled
+
+    def _time_spent(self) -> bytes:
+        try:
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return str(time.monotonic()).encode()
+        try:
+            return b" ".join(os.read(fd, 4096).rpartition(b")")[2].split()[11:13])
+        finally:
+            os.close(fd)
 
 
 class _Pump:
@@ -166,6 +213,7 @@ class _Pump:
         self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
         self.to_write = memoryview(child.stdin)
         self.out, self.err = bytearray(), bytearray()
+        self.idleness = _Idleness(process.pid, child.idle_seconds)
 
     def run(self) -> Outcome:
         reading = {self.stdout.fileno(): self.out, self.stderr.fileno(): self.err}
@@ -178,6 +226,7 @@ class _Pump:
             self.call.check()
             self.while_running()
             readable, writable = _ready(reading, writing, min(_POLL_SECONDS, self.call.remaining()))
+            self.idleness.check(has_written=bool(readable))
             if writable and not self._feed():
                 writing = []
             for fd in readable:

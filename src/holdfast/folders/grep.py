@@ -3,11 +3,12 @@
 import os
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from holdfast.call import Call
 from holdfast.errors import TimedOut
-from holdfast.folders.confine import Child, can_confine, run
+from holdfast.folders.confine import Child, Stalled, can_confine, run
 from holdfast.folders.glob import Glob
 from holdfast.folders.ripgrep import FileHits, Question, Reader, program, refusal
 from holdfast.folders.service import Folders
@@ -18,6 +19,9 @@ UNSORTED_MATCHES = 2_000
 _FIRST_SECONDS = 0.012
 """How long a search in order may take before all cores are put to it: as long as a fifth of what 20,000 files take."""
 _ENOUGH_BYTES = 16_000_000
+_MEMORY_BYTES = 1 << 30
+"""What one ripgrep may take: it holds a line whole, and a file may be one line of any length."""
+_IDLE_SECONDS = 2.0
 _PROGRESS_SECONDS = 0.5
 _FAILED = 2
 
@@ -27,11 +31,15 @@ After = tuple[Position, int]
 
 @dataclass(slots=True)
 class Found:
-    """The files with matches in the order of their paths; `is_cut` says that there were enough, `ran_out` that time was over."""
+    """The files with matches in the order of their paths.
+
+    `is_cut` says that there were enough, `ran_out` that time was over, `broke_down` that ripgrep died of some file.
+    """
 
     files: list[FileHits] = field(default_factory=list)
     is_cut: bool = False
     ran_out: bool = False
+    broke_down: bool = False
 
 
 class Grep:
@@ -48,7 +56,9 @@ class Grep:
     def beneath(self, start: Start) -> Found:
         """Search a directory and everything below it."""
         if can_confine() and not start.root.walk_only:
-            return self._by_path(start)
+            # ripgrep waits for ever on an ignore file that is a FIFO; the walk opens nothing that can wait.
+            with suppress(Stalled):
+                return self._by_path(start)
         return self._by_walk(start)
 
     def file(self, fd: int, name: str) -> Found:
@@ -77,7 +87,9 @@ class Grep:
             return None if judge and judge.ignores(relative) else self._line_after(position(relative))
 
         argv = self._question.arguments(options, ["."])
-        child = Child(argv, [start.root.fd], [program()], start.fd)
+        child = Child(
+            argv, [start.root.fd], [program()], start.fd, memory_bytes=_MEMORY_BYTES, idle_seconds=_IDLE_SECONDS
+        )
         return self._run(child, Reader(admit), enough, call)
 
     def _by_walk(self, start: Start) -> Found:
@@ -122,6 +134,7 @@ class Grep:
             more = self._fed(batch, self._wanted - sum(len(hits.matches) for hits in found.files))
             found.files += more.files
             found.is_cut, found.ran_out = more.is_cut, more.ran_out
+            found.broke_down |= more.broke_down
             _close_all(batch)
         return found.is_cut or found.ran_out
 
@@ -130,7 +143,7 @@ class Grep:
         named = {f"/dev/fd/{fd}": relative for fd, relative in files}
         fds = [fd for fd, _ in files]
         argv = self._question.arguments(["--threads=1"], list(named))
-        child = Child(argv, fds, [program()], pass_fds=fds)
+        child = Child(argv, fds, [program()], pass_fds=fds, memory_bytes=_MEMORY_BYTES)
         reader = Reader(
             lambda relative: self._line_after(position(relative)),
             {path.encode(): relative for path, relative in named.items()},
@@ -154,6 +167,7 @@ class Grep:
             found.ran_out = True
         else:
             found.is_cut = outcome.stopped
+            found.broke_down = outcome.status < 0
             if outcome.status == _FAILED and outcome.stderr and not outcome.stopped:
                 raise refusal(outcome.stderr)
         found.files = [hits for hits in reader.files if hits.matches]

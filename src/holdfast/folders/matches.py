@@ -76,8 +76,10 @@ class Report:
         return self._page.text(*self._notices(found, seconds, is_full=is_full)) or NOTHING
 
     def _notices(self, found: Found, seconds: float, *, is_full: bool) -> Iterator[str]:
-        if self._last is None and (found.is_cut or found.ran_out):
+        if self._last is None and (found.is_cut or found.ran_out or found.broke_down):
             yield NOTHING
+        if found.broke_down:
+            yield "[A file with an enormous line ended the search; matches may be missing. Narrow search_path or glob.]"
         if found.ran_out:
             yield f"[Stopped after {seconds:g} s; matches may be missing. Narrow search_path or glob.]"
         if is_full or found.is_cut:

@@ -15,6 +15,7 @@ from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
 
 _PATH = "Directory, absolute or relative to the first allowed directory."
+_MAX_PATTERNS = 100
 _CURSOR = "From the previous answer, to go on."
 
 
@@ -36,7 +37,10 @@ class TreeOf(Arguments):
 
     path: str = Field(description=_PATH)
     exclude_patterns: list[str] = Field(
-        [], alias="excludePatterns", description="Globs to leave out; a plain name means any depth."
+        [],
+        alias="excludePatterns",
+        max_length=_MAX_PATTERNS,
+        description="Globs to leave out; a plain name means any depth.",
     )
     max_depth: int | None = Field(None, ge=1, description="Levels to open out.")
     cursor: str | None = Field(None, description=_CURSOR)
@@ -47,7 +51,9 @@ class NameSearch(Arguments):
 
     path: str = Field(description=_PATH)
     pattern: str = Field(description="Glob: *.py in that directory only, **/*.py at any depth.")
-    exclude_patterns: list[str] = Field([], alias="excludePatterns", description="Globs to leave out.")
+    exclude_patterns: list[str] = Field(
+        [], alias="excludePatterns", max_length=_MAX_PATTERNS, description="Globs to leave out."
+    )
     cursor: str | None = Field(None, description=_CURSOR)
 
 
@@ -60,7 +66,9 @@ class ContentSearch(Arguments):
     context_lines: int = Field(2, ge=0, le=50, description="Lines around each match.")
     glob: str | None = Field(None, description="Only these files: *.py, src/**, !*.md.")
     max_results: int = Field(200, ge=1, le=5000, description="Matches over all files.")
-    section_patterns: list[str] | None = Field(None, description="Regexes for lines that begin a section.")
+    section_patterns: list[str] | None = Field(
+        None, max_length=_MAX_PATTERNS, description="Regexes for lines that begin a section."
+    )
     include_ignored: bool = Field(False, description="Search ignored files too.")
     cursor: str | None = Field(None, description=_CURSOR)
 

@@ -71,3 +71,8 @@ def test_a_hostile_pattern_is_matched_in_linear_time() -> None:
     assert not glob.matches("a" * 255)
     assert not Glob("+(+(a|aa)|a)b").matches("a" * 255)
     assert time.monotonic() - began < 2
+
+
+def test_a_pattern_that_stands_for_too_much_is_refused() -> None:
+    with pytest.raises(InvalidQuery, match="in all"):
+        Glob("{a,b}" * 8 + "/a" * 1900)

@@ -278,3 +278,22 @@ def test_a_swapped_link_never_brings_outside_text_into_an_answer(
             answers.add(grep(folders, "needle"))
     assert any("inside" in answer for answer in answers)
     assert not [answer for answer in answers if "SECRET" in answer]
+
+
+def test_an_ignore_file_that_is_a_fifo_does_not_hold_the_search_up(tmp_path: Path) -> None:
+    plant(tmp_path, {"a.txt": "needle\n", "sub": {"b.txt": "needle\n"}})
+    os.mkfifo(tmp_path / "sub/.gitignore")
+    began = time.monotonic()
+    text = grep_content(folders_over(tmp_path), new_call(), ".", Question("needle"))
+    assert [line for line in text.splitlines() if line.startswith("File")] == ["File: a.txt", "File: sub/b.txt"]
+    assert time.monotonic() - began < 10
+
+
+def test_a_line_larger_than_memory_may_be_ends_the_search_and_not_the_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "_MEMORY_BYTES", 128 << 20)
+    plant(tmp_path, {"a.txt": "needle\n", "b.txt": b"x" * (200 << 20), "c.txt": "no\n"})
+    text = grep_content(folders_over(tmp_path), new_call(), ".", Question("needle"))
+    assert "enormous line" in text
+    assert "matches may be missing" in text

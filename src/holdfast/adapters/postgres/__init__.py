@@ -1,0 +1,1 @@
+"""The store on PostgreSQL, for more than one machine: every statement in store.sql, every table in migrations."""

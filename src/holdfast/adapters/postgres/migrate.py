@@ -1,0 +1,74 @@
+"""Brings a PostgreSQL database to the newest shape, from any number of instances at once."""
+
+from importlib.resources import files
+from typing import Any, LiteralString, NamedTuple
+
+import psycopg
+
+from holdfast.errors import InvalidArgument, PermissionDenied
+
+_LOCK_KEY = 0x686F6C6466617374
+"""The bytes of 'holdfast': the advisory lock that only migrations take."""
+
+_TABLE = """
+CREATE TABLE IF NOT EXISTS mcp_migrations (
+    number integer PRIMARY KEY, name text NOT NULL, applied_at timestamptz NOT NULL DEFAULT now()
+)
+"""
+
+
+class Migration(NamedTuple):
+    """One numbered file."""
+
+    number: int
+    name: str
+    sql: LiteralString
+
+
+def migrations() -> list[Migration]:
+    """Return every migration in order."""
+    folder = files(f"{__package__}.migrations")
+    names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
+    return [
+        Migration(int(name.partition("_")[0]), name.removesuffix(".sql"), folder.joinpath(name).read_text("utf-8"))
+        for name in names
+    ]
+
+
+def migrate(url: str) -> list[str]:
+    """Take the steps that are missing, all of them or none, and return their names; a second run does nothing.
+
+    The role of the URL becomes the owner of the tables and a member of holdfast_app and holdfast_worker.
+    PermissionDenied or InvalidArgument say what an administrator has to do first.
+    """
+    try:
+        with psycopg.connect(url) as connection:
+            return [step.name for step in _taken(connection)]
+    except psycopg.errors.InsufficientPrivilege as error:
+        raise PermissionDenied(
+            f"the role of DATABASE_URL cannot set up the store: {error.diag.message_primary}. "
+            "An administrator can grant it CREATEROLE and run CREATE EXTENSION vector, once."
+        ) from None
+    except psycopg.errors.FeatureNotSupported as error:
+        raise InvalidArgument(
+            f"PostgreSQL cannot hold the store: {error.diag.message_primary}. It needs the extension vector, 0.8 or newer."
+        ) from None
+
+
+def _taken(connection: psycopg.Connection[Any]) -> list[Migration]:
+    if not _missing(connection):
+        return []
+    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_KEY])
+    connection.execute(_TABLE)
+    missing = _missing(connection)
+    for step in missing:
+        connection.execute(step.sql)
+        connection.execute("INSERT INTO mcp_migrations (number, name) VALUES (%s, %s)", [step.number, step.name])
+    return missing
+
+
+def _missing(connection: psycopg.Connection[Any]) -> list[Migration]:
+    (table,) = connection.execute("SELECT to_regclass('mcp_migrations')").fetchone() or (None,)
+    rows = connection.execute("SELECT number FROM mcp_migrations").fetchall() if table else []
+    taken = {number for (number,) in rows}
+    return [step for step in migrations() if step.number not in taken]

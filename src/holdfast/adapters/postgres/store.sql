@@ -1,0 +1,248 @@
+-- Every statement that the store runs on PostgreSQL, by name; the SQLite file has the same names and parameters.
+-- Row-level security is a second wall behind the tenant that each statement names. Paths compare in collation "C".
+
+-- name: project_state
+SELECT version, file_count, total_bytes, updated_at
+FROM mcp_projects WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s;
+
+-- name: find_applied
+SELECT key, digest, answer
+FROM mcp_applied WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND key = %(key)s;
+
+-- name: find_file
+SELECT id, path, size, created_at, CASE WHEN %(with_content)s::boolean THEN content END AS content
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted;
+
+-- name: any_file_in
+SELECT EXISTS (
+    SELECT 1 FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path >= %(low)s AND path < %(high)s AND NOT deleted
+) AS found;
+
+-- name: files_in
+SELECT path, size, created_at, updated_at
+FROM mcp_files
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path >= %(low)s AND path < %(high)s AND NOT deleted
+ORDER BY path;
+
+-- name: files_among
+SELECT path
+FROM mcp_files
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s
+  AND path = ANY (ARRAY(SELECT json_array_elements_text(%(paths)s::json))) AND NOT deleted
+ORDER BY path;
+
+-- name: directories_among
+-- The LIMIT keeps the planner from reading all files once instead of seeking once for each path.
+SELECT asked.path
+FROM json_array_elements_text(%(paths)s::json) AS asked (path)
+CROSS JOIN LATERAL (
+    SELECT f.id FROM mcp_files AS f
+    WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s
+      AND f.path >= asked.path || '/' AND f.path < asked.path || '0' AND NOT f.deleted
+    ORDER BY f.path LIMIT 1
+) AS inside
+ORDER BY asked.path COLLATE "C";
+
+-- name: insert_file
+INSERT INTO mcp_files (apikey_hash, project, path, content, size, created_at, updated_at, version, written_version)
+VALUES (%(apikey_hash)s, %(project)s, %(path)s, %(content)s, %(size)s, %(at)s, %(at)s, %(version)s, %(version)s);
+
+-- name: keep_version
+INSERT INTO mcp_file_versions (apikey_hash, project, file_id, version, content, size, written_at, kept_at)
+SELECT apikey_hash, project, id, written_version, content, size, updated_at, %(at)s::timestamptz
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND NOT deleted;
+
+-- name: update_file
+UPDATE mcp_files
+SET content = %(content)s, size = %(size)s, updated_at = %(at)s, version = %(version)s, written_version = %(version)s
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND NOT deleted;
+
+-- name: append_file
+UPDATE mcp_files
+SET content = content || %(tail)s::bytea, size = %(size)s, updated_at = %(at)s, version = %(version)s, written_version = %(version)s
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND NOT deleted;
+
+-- name: prune_versions
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_id = %(id)s AND version <= (
+    SELECT v.version FROM mcp_file_versions AS v
+    WHERE v.apikey_hash = %(apikey_hash)s AND v.project = %(project)s AND v.file_id = %(id)s
+    ORDER BY v.version DESC LIMIT 1 OFFSET %(kept)s
+);
+
+-- name: delete_files
+UPDATE mcp_files
+SET deleted = true, deleted_at = %(at)s, version = %(version)s
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path >= %(low)s AND path < %(high)s AND NOT deleted;
+
+-- name: move_files
+-- The array repeats the sources so that the files are sought by path, however many the project has.
+UPDATE mcp_files
+SET path = move.target, version = %(version)s
+FROM (
+    SELECT value ->> 0 AS source, value ->> 1 AS target FROM json_array_elements(%(moves)s::json)
+) AS move
+WHERE mcp_files.apikey_hash = %(apikey_hash)s AND mcp_files.project = %(project)s AND mcp_files.path = move.source
+  AND mcp_files.path = ANY (ARRAY(SELECT value ->> 0 FROM json_array_elements(%(moves)s::json)))
+  AND NOT mcp_files.deleted;
+
+-- name: enqueue_jobs
+INSERT INTO mcp_file_index_jobs (
+    apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
+    created_at, updated_at
+)
+SELECT %(apikey_hash)s, %(project)s, value ->> 0, value ->> 1, %(at)s::timestamptz, %(version)s::bigint, 'pending', 0,
+       %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz
+FROM json_array_elements(%(jobs)s::json)
+ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
+DO UPDATE SET
+    operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
+    retry_count = 0, updated_at = excluded.updated_at,
+    available_at = CASE WHEN mcp_file_index_jobs.status = 'processing' THEN mcp_file_index_jobs.available_at
+                        ELSE excluded.available_at END
+WHERE excluded.version > mcp_file_index_jobs.version;
+
+-- name: save_project
+-- A version that is not the next one becomes NULL, which the column refuses: nobody came in between.
+INSERT INTO mcp_projects (apikey_hash, project, version, file_count, total_bytes, updated_at)
+VALUES (%(apikey_hash)s, %(project)s, %(version)s, %(file_count)s, %(total_bytes)s, %(at)s)
+ON CONFLICT (apikey_hash, project) DO UPDATE SET
+    version = CASE WHEN mcp_projects.version = excluded.version - 1 THEN excluded.version END,
+    file_count = excluded.file_count, total_bytes = excluded.total_bytes, updated_at = excluded.updated_at;
+
+-- name: remember_applied
+INSERT INTO mcp_applied (apikey_hash, project, key, digest, answer, created_at)
+VALUES (%(apikey_hash)s, %(project)s, %(key)s, %(digest)s, %(answer)s, %(at)s);
+
+-- name: stat_path
+SELECT 'FILE' AS type, size, created_at, updated_at
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted
+UNION ALL
+SELECT 'DIRECTORY', 0::bigint, NULL::timestamptz, max(updated_at)
+FROM mcp_files
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path >= %(low)s AND path < %(high)s AND NOT deleted
+GROUP BY apikey_hash, project;
+
+-- name: read_window
+SELECT 'FILE' AS type, size, substr(content, %(start)s::integer + 1, %(count)s::integer) AS data
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted
+UNION ALL
+SELECT 'DIRECTORY', 0::bigint, NULL::bytea
+WHERE EXISTS (
+    SELECT 1 FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path >= %(low)s AND path < %(high)s AND NOT deleted
+);
+
+-- name: list_heads
+-- A loose index scan: each step seeks the first file after everything that the last one stands for.
+WITH RECURSIVE head (path, size, created_at, updated_at, number) AS (
+    (
+        SELECT f.path, f.size, f.created_at, f.updated_at, 1
+        FROM mcp_files AS f
+        WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path >= %(low)s AND f.path < %(high)s
+          AND NOT f.deleted
+        ORDER BY f.path LIMIT 1
+    )
+    UNION ALL
+    SELECT later.path, later.size, later.created_at, later.updated_at, head.number + 1
+    FROM head CROSS JOIN LATERAL (
+        SELECT f.path, f.size, f.created_at, f.updated_at
+        FROM mcp_files AS f
+        WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s
+          AND f.path >= holdfast_beyond(head.path, %(components)s::integer) AND f.path < %(high)s AND NOT f.deleted
+        ORDER BY f.path LIMIT 1
+    ) AS later
+    WHERE head.number < %(limit)s
+)
+SELECT path, size, created_at, updated_at FROM head ORDER BY number;
+
+-- name: known_path
+SELECT EXISTS (
+    SELECT 1 FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s
+) AS found;
+
+-- name: list_versions
+SELECT v.version, v.size, v.written_at, v.kept_at AS replaced_at
+FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
+WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND v.kept_at >= %(since)s
+UNION ALL
+SELECT f.written_version, f.size, f.updated_at, f.deleted_at
+FROM mcp_files AS f
+WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND f.deleted
+ORDER BY 1 DESC LIMIT %(limit)s;
+
+-- name: version_content
+SELECT v.content
+FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
+WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND v.version = %(version)s
+  AND v.kept_at >= %(since)s
+UNION ALL
+SELECT f.content
+FROM mcp_files AS f
+WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND f.written_version = %(version)s;
+
+-- name: list_projects
+SELECT project, file_count, total_bytes, updated_at
+FROM mcp_projects WHERE apikey_hash = %(apikey_hash)s AND file_count > 0 ORDER BY project;
+
+-- name: read_contents
+SELECT path, content
+FROM mcp_files
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path >= %(low)s AND path < %(high)s AND NOT deleted
+ORDER BY path LIMIT %(limit)s;
+
+-- name: claim_jobs
+UPDATE mcp_file_index_jobs AS job
+SET status = 'processing', available_at = %(until)s, claim = %(claim)s, updated_at = %(at)s
+FROM (
+    SELECT apikey_hash, id FROM mcp_file_index_jobs
+    WHERE status IN ('pending', 'processing') AND available_at <= %(at)s
+    ORDER BY available_at, id LIMIT %(limit)s
+    FOR UPDATE SKIP LOCKED
+) AS due
+WHERE job.apikey_hash = due.apikey_hash AND job.id = due.id
+RETURNING job.apikey_hash, job.project, job.file_path, job.operation, job.version, job.retry_count, job.id;
+
+-- name: finish_job
+UPDATE mcp_file_index_jobs
+SET status = CASE WHEN version = %(version)s THEN 'done' ELSE 'pending' END, available_at = %(at)s, claim = NULL,
+    last_error = NULL, updated_at = %(at)s
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND claim = %(claim)s AND status = 'processing';
+
+-- name: return_job
+-- A job that was renewed while it was worked on is due at once, with all its attempts.
+UPDATE mcp_file_index_jobs
+SET status = CASE WHEN version = %(version)s THEN %(status)s::text ELSE 'pending' END,
+    available_at = CASE WHEN version = %(version)s THEN %(due_at)s::timestamptz ELSE %(at)s::timestamptz END,
+    retry_count = CASE WHEN version = %(version)s THEN retry_count + 1 ELSE 0 END,
+    claim = NULL, last_error = %(error)s, updated_at = %(at)s
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND claim = %(claim)s AND status = 'processing';
+
+-- name: count_jobs
+SELECT apikey_hash, status, count(*) AS jobs FROM mcp_file_index_jobs GROUP BY apikey_hash, status;
+
+-- name: purge_candidates
+SELECT apikey_hash, project FROM mcp_files WHERE deleted AND deleted_at < %(deleted_before)s
+UNION
+SELECT apikey_hash, project FROM mcp_file_versions WHERE kept_at < %(versions_before)s
+UNION
+SELECT apikey_hash, project FROM mcp_applied WHERE created_at < %(others_before)s
+UNION
+SELECT apikey_hash, project FROM mcp_file_index_jobs WHERE status IN ('done', 'failed') AND updated_at < %(others_before)s
+ORDER BY 1, 2;
+
+-- name: purge_files
+DELETE FROM mcp_files
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND deleted AND deleted_at < %(deleted_before)s;
+
+-- name: purge_versions
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND kept_at < %(versions_before)s;
+
+-- name: purge_applied
+DELETE FROM mcp_applied WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND created_at < %(others_before)s;
+
+-- name: purge_jobs
+DELETE FROM mcp_file_index_jobs
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND status IN ('done', 'failed') AND updated_at < %(others_before)s;

@@ -1,0 +1,239 @@
+-- Every statement that the store runs on SQLite, by name; the PostgreSQL file has the same names and parameters.
+-- Each one names the tenant, although a tenant has its own file. Times are text whose order is the order of time.
+
+-- name: project_state
+SELECT version, file_count, total_bytes, updated_at
+FROM mcp_projects WHERE apikey_hash = :apikey_hash AND project = :project;
+
+-- name: find_applied
+SELECT key, digest, answer
+FROM mcp_applied WHERE apikey_hash = :apikey_hash AND project = :project AND key = :key;
+
+-- name: find_file
+SELECT id, path, size, created_at, CASE WHEN :with_content THEN content END AS content
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted;
+
+-- name: any_file_in
+SELECT EXISTS (
+    SELECT 1 FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted
+) AS found;
+
+-- name: files_in
+SELECT path, size, created_at, updated_at
+FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted
+ORDER BY path;
+
+-- name: files_among
+SELECT path
+FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND project = :project AND path IN (SELECT value FROM json_each(:paths)) AND NOT deleted
+ORDER BY path;
+
+-- name: directories_among
+SELECT asked.value AS path
+FROM json_each(:paths) AS asked
+WHERE EXISTS (
+    SELECT 1 FROM mcp_files AS f
+    WHERE f.apikey_hash = :apikey_hash AND f.project = :project
+      AND f.path >= asked.value || '/' AND f.path < asked.value || '0' AND NOT f.deleted
+)
+ORDER BY asked.value;
+
+-- name: insert_file
+INSERT INTO mcp_files (apikey_hash, project, path, content, size, created_at, updated_at, version, written_version)
+VALUES (:apikey_hash, :project, :path, :content, :size, :at, :at, :version, :version);
+
+-- name: keep_version
+INSERT INTO mcp_file_versions (apikey_hash, project, file_id, version, content, size, written_at, kept_at)
+SELECT apikey_hash, project, id, written_version, content, size, updated_at, :at
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND NOT deleted;
+
+-- name: update_file
+UPDATE mcp_files
+SET content = :content, size = :size, updated_at = :at, version = :version, written_version = :version
+WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND NOT deleted;
+
+-- name: append_file
+UPDATE mcp_files
+SET content = CAST(content || :tail AS BLOB), size = :size, updated_at = :at, version = :version, written_version = :version
+WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND NOT deleted;
+
+-- name: prune_versions
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = :apikey_hash AND project = :project AND file_id = :id AND version <= (
+    SELECT v.version FROM mcp_file_versions AS v
+    WHERE v.apikey_hash = :apikey_hash AND v.project = :project AND v.file_id = :id
+    ORDER BY v.version DESC LIMIT 1 OFFSET :kept
+);
+
+-- name: delete_files
+UPDATE mcp_files
+SET deleted = true, deleted_at = :at, version = :version
+WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted;
+
+-- name: move_files
+UPDATE mcp_files
+SET path = move.target, version = :version
+FROM (
+    SELECT json_extract(value, '$[0]') AS source, json_extract(value, '$[1]') AS target FROM json_each(:moves)
+) AS move
+WHERE mcp_files.apikey_hash = :apikey_hash AND mcp_files.project = :project AND mcp_files.path = move.source
+  AND NOT mcp_files.deleted;
+
+-- name: enqueue_jobs
+INSERT INTO mcp_file_index_jobs (
+    apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
+    created_at, updated_at
+)
+SELECT :apikey_hash, :project, json_extract(value, '$[0]'), json_extract(value, '$[1]'), :at, :version, 'pending', 0,
+       :at, :at, :at
+FROM json_each(:jobs) WHERE true
+ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
+DO UPDATE SET
+    operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
+    retry_count = 0, updated_at = excluded.updated_at,
+    available_at = CASE WHEN mcp_file_index_jobs.status = 'processing' THEN mcp_file_index_jobs.available_at
+                        ELSE excluded.available_at END
+WHERE excluded.version > mcp_file_index_jobs.version;
+
+-- name: save_project
+-- A version that is not the next one becomes NULL, which the column refuses: nobody came in between.
+INSERT INTO mcp_projects (apikey_hash, project, version, file_count, total_bytes, updated_at)
+VALUES (:apikey_hash, :project, :version, :file_count, :total_bytes, :at)
+ON CONFLICT (apikey_hash, project) DO UPDATE SET
+    version = CASE WHEN mcp_projects.version = excluded.version - 1 THEN excluded.version END,
+    file_count = excluded.file_count, total_bytes = excluded.total_bytes, updated_at = excluded.updated_at;
+
+-- name: remember_applied
+INSERT INTO mcp_applied (apikey_hash, project, key, digest, answer, created_at)
+VALUES (:apikey_hash, :project, :key, :digest, :answer, :at);
+
+-- name: stat_path
+SELECT 'FILE' AS type, size, created_at, updated_at
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted
+UNION ALL
+SELECT 'DIRECTORY', 0, NULL, max(updated_at)
+FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted
+GROUP BY apikey_hash, project;
+
+-- name: read_window
+SELECT 'FILE' AS type, size, substr(content, :start + 1, :count) AS data
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted
+UNION ALL
+SELECT 'DIRECTORY', 0, NULL
+WHERE EXISTS (
+    SELECT 1 FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted
+);
+
+-- name: list_heads
+-- A loose index scan: each step seeks the first file after everything that the last one stands for.
+WITH RECURSIVE head (path, number) AS (
+    SELECT (
+        SELECT min(f.path) FROM mcp_files AS f
+        WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path >= :low AND f.path < :high
+          AND NOT f.deleted
+    ), 1
+    UNION ALL
+    SELECT (
+        SELECT min(f.path) FROM mcp_files AS f
+        WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path >= beyond(head.path, :components)
+          AND f.path < :high AND NOT f.deleted
+    ), head.number + 1
+    FROM head WHERE head.path IS NOT NULL AND head.number < :limit
+)
+SELECT f.path, f.size, f.created_at, f.updated_at
+FROM head CROSS JOIN mcp_files AS f
+WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = head.path AND NOT f.deleted
+ORDER BY head.number;
+
+-- name: known_path
+SELECT EXISTS (
+    SELECT 1 FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path
+) AS found;
+
+-- name: list_versions
+SELECT v.version, v.size, v.written_at, v.kept_at AS replaced_at
+FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
+WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND v.kept_at >= :since
+UNION ALL
+SELECT f.written_version, f.size, f.updated_at, f.deleted_at
+FROM mcp_files AS f
+WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND f.deleted
+ORDER BY 1 DESC LIMIT :limit;
+
+-- name: version_content
+SELECT v.content
+FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
+WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND v.version = :version
+  AND v.kept_at >= :since
+UNION ALL
+SELECT f.content
+FROM mcp_files AS f
+WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND f.written_version = :version;
+
+-- name: list_projects
+SELECT project, file_count, total_bytes, updated_at
+FROM mcp_projects WHERE apikey_hash = :apikey_hash AND file_count > 0 ORDER BY project;
+
+-- name: read_contents
+SELECT path, content
+FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted
+ORDER BY path LIMIT :limit;
+
+-- name: claim_jobs
+UPDATE mcp_file_index_jobs
+SET status = 'processing', available_at = :until, claim = :claim, updated_at = :at
+WHERE (apikey_hash, id) IN (
+    SELECT apikey_hash, id FROM mcp_file_index_jobs
+    WHERE status IN ('pending', 'processing') AND available_at <= :at
+    ORDER BY available_at, id LIMIT :limit
+)
+RETURNING apikey_hash, project, file_path, operation, version, retry_count, id;
+
+-- name: finish_job
+UPDATE mcp_file_index_jobs
+SET status = CASE WHEN version = :version THEN 'done' ELSE 'pending' END, available_at = :at, claim = NULL,
+    last_error = NULL, updated_at = :at
+WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim = :claim AND status = 'processing';
+
+-- name: return_job
+-- A job that was renewed while it was worked on is due at once, with all its attempts.
+UPDATE mcp_file_index_jobs
+SET status = CASE WHEN version = :version THEN :status ELSE 'pending' END,
+    available_at = CASE WHEN version = :version THEN :due_at ELSE :at END,
+    retry_count = CASE WHEN version = :version THEN retry_count + 1 ELSE 0 END,
+    claim = NULL, last_error = :error, updated_at = :at
+WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim = :claim AND status = 'processing';
+
+-- name: count_jobs
+SELECT apikey_hash, status, count(*) AS jobs FROM mcp_file_index_jobs GROUP BY apikey_hash, status;
+
+-- name: purge_candidates
+SELECT apikey_hash, project FROM mcp_files WHERE deleted AND deleted_at < :deleted_before
+UNION
+SELECT apikey_hash, project FROM mcp_file_versions WHERE kept_at < :versions_before
+UNION
+SELECT apikey_hash, project FROM mcp_applied WHERE created_at < :others_before
+UNION
+SELECT apikey_hash, project FROM mcp_file_index_jobs WHERE status IN ('done', 'failed') AND updated_at < :others_before
+ORDER BY 1, 2;
+
+-- name: purge_files
+DELETE FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND project = :project AND deleted AND deleted_at < :deleted_before;
+
+-- name: purge_versions
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = :apikey_hash AND project = :project AND kept_at < :versions_before;
+
+-- name: purge_applied
+DELETE FROM mcp_applied WHERE apikey_hash = :apikey_hash AND project = :project AND created_at < :others_before;
+
+-- name: purge_jobs
+DELETE FROM mcp_file_index_jobs
+WHERE apikey_hash = :apikey_hash AND project = :project AND status IN ('done', 'failed') AND updated_at < :others_before;

@@ -1,0 +1,144 @@
+"""The store's files: one SQLite database per tenant, opened when needed, a bounded number kept open."""
+
+import hashlib
+import os
+import sqlite3
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from holdfast.adapters.locks import ThreadLocks
+from holdfast.adapters.sqlite.store_schema import migrate_store
+from holdfast.errors import ResourceBusy
+from holdfast.store.paths import beyond
+
+KEPT_OPEN = 32
+_EMPTY = ""
+_SUFFIX = ".db"
+
+
+class TenantFiles:
+    """Connections by tenant. Each is used by one thread at a time; the least lately used ones are closed."""
+
+    def __init__(self, folder: str, kept_open: int = KEPT_OPEN) -> None:
+        os.makedirs(folder, mode=0o700, exist_ok=True)
+        self.folder = folder
+        self._kept_open = kept_open
+        self._idle: list[tuple[str, sqlite3.Connection]] = []
+        self._lock = threading.Lock()
+        self._writers = ThreadLocks()
+
+    def names(self) -> list[str]:
+        """Return the names of all tenants' files, in order."""
+        return sorted(name.removesuffix(_SUFFIX) for name in os.listdir(self.folder) if name.endswith(_SUFFIX))
+
+    @contextmanager
+    def snapshot(self, tenant: str) -> Iterator[sqlite3.Connection]:
+        """Give one moment of a tenant's file. A tenant without a file gets an empty database, and stays without."""
+        with self.snapshot_of(file_name(tenant)) as connection:
+            yield connection
+
+    @contextmanager
+    def snapshot_of(self, name: str) -> Iterator[sqlite3.Connection]:
+        """Give one moment of a file by its name."""
+        with self._connection(name if self._exists(name) else _EMPTY) as connection:
+            connection.execute("BEGIN")
+            try:
+                yield connection
+            finally:
+                connection.execute("ROLLBACK")
+
+    @contextmanager
+    def writing(self, name: str, deadline: float) -> Iterator[sqlite3.Connection]:
+        """Give a file's one write transaction, committed at the end; ResourceBusy when it is not free in time.
+
+        Threads queue for it here, because SQLite's own wait is a sleep that grows.
+        """
+        with self._writers.hold(name, deadline) as is_free, self._connection(name) as connection:
+            if not is_free:
+                raise _busy()
+            _begin(connection, deadline)
+            try:
+                yield connection
+                connection.execute("COMMIT")
+            except BaseException:
+                if connection.in_transaction:
+                    connection.execute("ROLLBACK")
+                raise
+
+    def close(self) -> None:
+        """Close what is idle; connections in use are closed when they come back."""
+        with self._lock:
+            self._kept_open = 0
+            idle, self._idle = self._idle, []
+        for _, connection in idle:
+            connection.close()
+
+    @property
+    def idle_count(self) -> int:
+        """Return how many connections are kept open and unused."""
+        return len(self._idle)
+
+    @contextmanager
+    def _connection(self, name: str) -> Iterator[sqlite3.Connection]:
+        connection = self._taken(name) or self._opened(name)
+        try:
+            yield connection
+        finally:
+            self._give_back(name, connection)
+
+    def _taken(self, name: str) -> sqlite3.Connection | None:
+        with self._lock:
+            for at in range(len(self._idle) - 1, -1, -1):
+                if self._idle[at][0] == name:
+                    return self._idle.pop(at)[1]
+        return None
+
+    def _give_back(self, name: str, connection: sqlite3.Connection) -> None:
+        with self._lock:
+            self._idle.append((name, connection))
+            surplus = self._idle[: max(0, len(self._idle) - self._kept_open)]
+            del self._idle[: len(surplus)]
+        for _, unused in surplus:
+            unused.close()
+
+    def _exists(self, name: str) -> bool:
+        return os.path.exists(self._path(name))
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self.folder, name + _SUFFIX)
+
+    def _opened(self, name: str) -> sqlite3.Connection:
+        path = ":memory:" if name == _EMPTY else self._path(name)
+        if name != _EMPTY:
+            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
+        connection.row_factory = sqlite3.Row
+        connection.execute("PRAGMA busy_timeout = 10000")
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = FULL")
+        connection.execute("PRAGMA foreign_keys = ON")
+        connection.create_function("beyond", 2, beyond, deterministic=True)
+        migrate_store(connection)
+        return connection
+
+
+def file_name(tenant: str) -> str:
+    """Return the name of a tenant's file, which says nothing of the tenant."""
+    return hashlib.sha256(tenant.encode()).hexdigest()
+
+
+def _begin(connection: sqlite3.Connection, deadline: float) -> None:
+    wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
+    connection.execute(f"PRAGMA busy_timeout = {wait_ms:d}")
+    try:
+        connection.execute("BEGIN IMMEDIATE")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+            raise _busy() from None
+        raise
+
+
+def _busy() -> ResourceBusy:
+    return ResourceBusy("the store is being written to; try again")

@@ -1,0 +1,36 @@
+"""Rows of a store file as the store's own values, and back."""
+
+import sqlite3
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+from holdfast.adapters.statements import named_statements
+
+STATEMENTS = named_statements(__package__, "store.sql")
+
+
+def run(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
+    """Run a named statement."""
+    return connection.execute(STATEMENTS[name], parameters)
+
+
+def table(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return all rows of a named query by column, times as times."""
+    cursor = run(connection, name, parameters)
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    for time in (name for name in names if name.endswith("_at")):
+        for row in rows:
+            row[time] = time_of(row[time])
+    return rows
+
+
+def stored_time(at: datetime) -> str:
+    """Return a time as text in UTC with microseconds, so that text order is time order."""
+    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
+def time_of(stored: str | None) -> datetime | None:
+    """Return a stored time."""
+    return None if stored is None else datetime.fromisoformat(stored)

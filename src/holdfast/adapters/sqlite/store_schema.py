@@ -1,0 +1,95 @@
+"""The shape of a tenant's store file, one step after another; a step that has been taken is never edited."""
+
+import sqlite3
+
+_STEPS = (
+    """
+    CREATE TABLE mcp_projects (
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        file_count INTEGER NOT NULL CHECK (file_count >= 0),
+        total_bytes INTEGER NOT NULL CHECK (total_bytes >= 0),
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (apikey_hash, project)
+    ) WITHOUT ROWID;
+    CREATE TABLE mcp_files (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        path TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        deleted INTEGER NOT NULL DEFAULT false,
+        deleted_at TEXT,
+        version INTEGER NOT NULL,
+        written_version INTEGER NOT NULL,
+        content BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX mcp_files_live ON mcp_files (apikey_hash, project, path) WHERE NOT deleted;
+    CREATE INDEX mcp_files_deleted ON mcp_files (apikey_hash, project, path) WHERE deleted;
+    CREATE INDEX mcp_files_purge ON mcp_files (deleted_at) WHERE deleted;
+    CREATE TABLE mcp_file_versions (
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        file_id INTEGER NOT NULL REFERENCES mcp_files (id) ON DELETE CASCADE,
+        version INTEGER NOT NULL,
+        size INTEGER NOT NULL,
+        written_at TEXT NOT NULL,
+        kept_at TEXT NOT NULL,
+        content BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX mcp_file_versions_key ON mcp_file_versions (file_id, apikey_hash, version);
+    CREATE INDEX mcp_file_versions_purge ON mcp_file_versions (kept_at);
+    CREATE TABLE mcp_applied (
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        key TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        answer INTEGER NOT NULL,
+        created_at TEXT NOT NULL,
+        PRIMARY KEY (apikey_hash, project, key)
+    ) WITHOUT ROWID;
+    CREATE TABLE mcp_file_index_jobs (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        file_path TEXT NOT NULL,
+        operation TEXT NOT NULL CHECK (operation IN ('UPSERT', 'DELETE')),
+        file_updated_at TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('pending', 'processing', 'waiting_credential', 'done', 'failed')),
+        retry_count INTEGER NOT NULL,
+        available_at TEXT NOT NULL,
+        claim TEXT,
+        last_error TEXT,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    );
+    CREATE UNIQUE INDEX mcp_file_index_jobs_open ON mcp_file_index_jobs (apikey_hash, project, file_path)
+        WHERE status IN ('pending', 'processing', 'waiting_credential');
+    CREATE INDEX mcp_file_index_jobs_due ON mcp_file_index_jobs (status, available_at, id);
+    """,
+)
+
+
+def migrate_store(connection: sqlite3.Connection) -> None:
+    """Bring a store file to the newest shape; each step is one transaction, and a second run changes nothing."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for number in range(version + 1, len(_STEPS) + 1):
+        _take_step(connection, number, _STEPS[number - 1])
+
+
+def _take_step(connection: sqlite3.Connection, number: int, step: str) -> None:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version < number:
+            for statement in step.split(";"):
+                connection.execute(statement)
+            connection.execute(f"PRAGMA user_version = {number:d}")
+        connection.execute("COMMIT")
+    except BaseException:
+        connection.execute("ROLLBACK")
+        raise

@@ -1,0 +1,92 @@
+"""Opens the project store that a deployment asks for: SQLite in the state folder, or PostgreSQL by its address."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.adapters.sqlite.store import SqliteStore
+from holdfast.adapters.sqlite.store_queue import SqliteQueue
+from holdfast.config.settings import FilesSettings
+from holdfast.errors import InvalidArgument
+from holdfast.store.model import Limits
+from holdfast.store.ports import IndexQueue, Upkeep
+from holdfast.store.service import Store
+
+_SCHEMES = ("postgresql://", "postgres://")
+
+
+@dataclass(frozen=True)
+class OpenStore:
+    """The store, and for the worker its queue and its upkeep."""
+
+    store: Store
+    queue: IndexQueue
+    upkeep: Upkeep
+    close: Callable[[], None]
+
+
+def build_store(settings: FilesSettings, state_dir: str, database_url: str | None = None) -> OpenStore:
+    """Open the store; a PostgreSQL database is brought to the newest shape first. Nothing is read or written yet."""
+    limits = limits_of(settings)
+    if is_postgres(database_url):
+        return _on_postgres(limits, database_url or "")
+    database = SqliteStore(os.path.join(state_dir, "store"))
+    queue = SqliteQueue(database.files)
+    return OpenStore(Store(database, limits), queue, queue, database.close)
+
+
+def migrate_store(database_url: str | None) -> list[str]:
+    """Bring a PostgreSQL store to the newest shape and return the steps taken; SQLite files do it when opened."""
+    if not is_postgres(database_url):
+        return []
+    _need_driver()
+    from holdfast.adapters.postgres.migrate import migrate
+
+    return migrate(database_url or "")
+
+
+def is_postgres(database_url: str | None) -> bool:
+    """Return whether an address is one of PostgreSQL."""
+    return (database_url or "").startswith(_SCHEMES)
+
+
+def limits_of(settings: FilesSettings) -> Limits:
+    """Return the store's limits as the settings give them."""
+    return Limits(
+        allow_root_wipe=settings.allow_root_wipe,
+        max_payload_bytes=settings.max_payload_bytes,
+        max_file_bytes=settings.max_file_bytes,
+        max_project_bytes=settings.max_project_bytes,
+        list_limit_default=settings.list_limit_default,
+        list_limit_max=settings.list_limit_max,
+        lock_timeout_ms=settings.lock_timeout_ms,
+        delete_retention_days=settings.delete_retention_days,
+        search_enabled=settings.search.enabled,
+        search_limit_default=settings.search.limit_default,
+        search_limit_max=settings.search.limit_max,
+    )
+
+
+def _on_postgres(limits: Limits, url: str) -> OpenStore:
+    _need_driver()
+    from holdfast.adapters.postgres.migrate import migrate
+    from holdfast.adapters.postgres.store import PostgresStore
+    from holdfast.adapters.postgres.store_queue import PostgresQueue
+
+    migrate(url)
+    database, queue = PostgresStore(url), PostgresQueue(url)
+
+    def close() -> None:
+        database.close()
+        queue.close()
+
+    return OpenStore(Store(database, limits), queue, queue, close)
+
+
+def _need_driver() -> None:
+    try:
+        import psycopg_pool  # noqa: F401  only whether it is there
+    except ImportError:
+        raise InvalidArgument(
+            "DATABASE_URL names PostgreSQL, and its driver is missing: pip install 'holdfast[postgres]'"
+        ) from None

@@ -1,0 +1,228 @@
+"""Pure: what the store knows: files, projects, places, jobs, versions, and the limits that apply to them."""
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from holdfast.auth.context import AuthContext
+from holdfast.errors import PermissionDenied
+
+ONE_TICK = timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """The numbers that settings change; sizes in bytes, times in days or milliseconds."""
+
+    allow_root_wipe: bool = False
+    max_payload_bytes: int = 2_000_000
+    max_file_bytes: int = 10_000_000
+    max_project_bytes: int = 100_000_000
+    list_limit_default: int = 256
+    list_limit_max: int = 1024
+    lock_timeout_ms: int = 3000
+    delete_retention_days: float = 30.0
+    versions_kept: int = 20
+    version_days: float = 30.0
+    idempotency_days: float = 7.0
+    search_enabled: bool = True
+    search_limit_default: int = 5
+    search_limit_max: int = 20
+
+
+class EntryType(StrEnum):
+    """What a path stands for."""
+
+    FILE = "FILE"
+    DIRECTORY = "DIRECTORY"
+
+
+class Operation(StrEnum):
+    """What an index job asks for."""
+
+    UPSERT = "UPSERT"
+    DELETE = "DELETE"
+
+
+@dataclass(frozen=True, slots=True)
+class Stat:
+    """What is at a path; a directory has no time of creation, and nothing has a type when it does not exist."""
+
+    type: EntryType | None = None
+    size: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def exists(self) -> bool:
+        """Return whether anything is there."""
+        return self.type is not None
+
+
+@dataclass(frozen=True, slots=True)
+class StoredFile:
+    """A live file as a mutation finds it; `content` is there when it was asked for."""
+
+    id: int
+    path: str
+    size: int
+    created_at: datetime
+    content: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What stands in the way of a path: the file there, files below it, a file above it."""
+
+    file: StoredFile | None
+    is_directory: bool
+    file_above: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class FileLine:
+    """One live file in a listing of many."""
+
+    path: str
+    size: int
+    created_at: datetime
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """One line of a listing. A directory's times would cost a reading of all beneath it, so it has none."""
+
+    path: str
+    type: EntryType
+    size: int = 0
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def name(self) -> str:
+        """Return the last component."""
+        return self.path.rpartition("/")[2]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """The first entries of a directory, and whether there are more."""
+
+    entries: tuple[Entry, ...]
+    has_more: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Bytes of a file around the ones asked for; `size` is the whole file's, `data` starts at `start`."""
+
+    size: int
+    start: int
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Slice:
+    """Text of a file and the byte range it has there; `moved` when the range is not the one asked for."""
+
+    text: str
+    start: int
+    end: int
+    moved: bool
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectState:
+    """The counters of a project, which only the holder of its lock changes."""
+
+    version: int = 0
+    file_count: int = 0
+    total_bytes: int = 0
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ProjectSummary:
+    """One project of a tenant."""
+
+    project: str
+    file_count: int
+    total_bytes: int
+    updated_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """The number and the time of one mutation. The number orders; the time is for people."""
+
+    version: int
+    at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """A mutation that carried an idempotency key: what was asked, by its hash, and what was answered."""
+
+    key: str
+    digest: str
+    answer: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """Index work that a mutation owes."""
+
+    path: str
+    operation: Operation
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimedJob:
+    """A job under a lease: only the holder of the claim can finish it, and only for the version it saw."""
+
+    tenant: str
+    project: str
+    path: str
+    operation: Operation
+    version: int
+    retry_count: int
+    id: int
+    claim: str
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """Bytes that a path had before; `replaced_at` is when they stopped being the file."""
+
+    version: int
+    size: int
+    written_at: datetime
+    replaced_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A passage that answers a query, with its byte range."""
+
+    project: str
+    path: str
+    start: int
+    end: int
+    text: str
+    score: float
+    is_full_file: bool
+
+
+def tenant_of(auth: AuthContext | None) -> str:
+    """Return the tenant that every statement is scoped by; PermissionDenied when nobody was authenticated."""
+    if auth is None or not auth.apikey_hash:
+        raise PermissionDenied("The store needs an authenticated caller: give an API key.")
+    return auth.apikey_hash
+
+
+def next_stamp(state: ProjectState, now: datetime) -> Stamp:
+    """Return the stamp of the next mutation of a project: strictly later than the last one, whatever the clock says."""
+    last = state.updated_at
+    at = now if last is None or now > last else last + ONE_TICK
+    return Stamp(state.version + 1, at)

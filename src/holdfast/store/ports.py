@@ -1,0 +1,145 @@
+"""What the store needs from a database: short mutations under a project's lock, readings of one moment, and a queue.
+
+Every method of a mutation that reads must be called before any that writes: writes are sent together at the end.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from datetime import datetime
+from typing import Protocol
+
+from holdfast.store.model import (
+    Applied,
+    ClaimedJob,
+    FileLine,
+    Job,
+    Place,
+    ProjectState,
+    ProjectSummary,
+    Stamp,
+    Stat,
+    StoredFile,
+    Version,
+    Window,
+)
+from holdfast.store.paths import Move, Span
+
+
+class Mutation(Protocol):
+    """One change of one project, alone under the project's lock; all of it happens when the block ends, or nothing."""
+
+    @property
+    def state(self) -> ProjectState:
+        """The project's counters as the lock found them."""
+
+    def applied(self, key: str) -> Applied | None:
+        """Return what a mutation with that idempotency key did before, None when there was none."""
+
+    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> Place:
+        """Return what is at a path, below it, and above it."""
+
+    def files_in(self, span: Span) -> list[FileLine]:
+        """Return the live files of a span in byte order."""
+
+    def files_among(self, paths: Sequence[str]) -> list[str]:
+        """Return those of the paths that are live files, in byte order."""
+
+    def directories_among(self, paths: Sequence[str]) -> list[str]:
+        """Return those of the paths that have live files beneath them."""
+
+    def version_content(self, path: str, version: int, since: datetime) -> bytes | None:
+        """Return bytes that a path had, None when they are not kept."""
+
+    def create(self, path: str, content: bytes, stamp: Stamp) -> None:
+        """Add a file."""
+
+    def replace(self, file: StoredFile, content: bytes, stamp: Stamp, versions_kept: int) -> None:
+        """Give a file new bytes and keep the ones before as a version; versions beyond the newest few go."""
+
+    def append(self, file: StoredFile, tail: bytes, stamp: Stamp, versions_kept: int) -> None:
+        """Add bytes to the end of a file, which need not be read for that, and keep the ones before as a version."""
+
+    def delete(self, span: Span, stamp: Stamp) -> None:
+        """Mark the live files of a span as deleted."""
+
+    def move(self, moves: Sequence[Move], stamp: Stamp) -> None:
+        """Give live files other paths; their versions go with them."""
+
+    def enqueue(self, jobs: Sequence[Job], stamp: Stamp) -> None:
+        """Add index jobs; a job for a path that already has one waiting takes its place."""
+
+    def settle(self, state: ProjectState, stamp: Stamp, applied: Applied | None) -> None:
+        """Write the project's counters, and what was answered when the caller may ask again."""
+
+
+class Reading(Protocol):
+    """What a tenant's store holds at one moment."""
+
+    def stat(self, project: str, path: str, below: Span) -> Stat:
+        """Return what is at a path."""
+
+    def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+        """Return bytes of a file, or what else is at the path."""
+
+    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileLine]:
+        """Return the first file of each group that shares its first components, in byte order of the files.
+
+        The cost grows with the number returned, not with the files that are passed over.
+        """
+
+    def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
+        """Return those of the paths that have live files beneath them."""
+
+    def knows(self, project: str, path: str) -> bool:
+        """Return whether a path is a live file or one that was deleted and not yet purged."""
+
+    def history(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
+        """Return the versions of a path replaced since then, newest first."""
+
+    def version_content(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
+        """Return bytes that a path had, None when they are not kept."""
+
+    def projects(self) -> list[ProjectSummary]:
+        """Return the tenant's projects that hold a live file, by name."""
+
+    def contents(self, project: str, span: Span) -> Iterator[tuple[str, bytes]]:
+        """Yield path and bytes of the live files of a span, in byte order."""
+
+
+class StoreDatabase(Protocol):
+    """The store of every tenant. Safe to use from any thread."""
+
+    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> AbstractContextManager[Mutation]:
+        """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
+
+    def reading(self, tenant: str) -> AbstractContextManager[Reading]:
+        """Look at one moment of a tenant's store; nobody waits."""
+
+    def close(self) -> None:
+        """Give up every connection."""
+
+
+class IndexQueue(Protocol):
+    """The jobs that mutations left, for workers of any number of processes."""
+
+    def claim(self, limit: int, lease_ms: int, now: datetime) -> list[ClaimedJob]:
+        """Take jobs that are due, or whose lease has ended, for so long; nobody else gets them meanwhile."""
+
+    def finish(self, job: ClaimedJob, now: datetime) -> bool:
+        """Mark a job done; False when the claim was lost. A job that was renewed meanwhile is due again."""
+
+    def retry(self, job: ClaimedJob, error: str, due_at: datetime, now: datetime) -> bool:
+        """Give a job back, to be due later; the attempt counts."""
+
+    def fail(self, job: ClaimedJob, error: str, now: datetime) -> bool:
+        """Give a job up and keep the reason."""
+
+    def depth(self) -> dict[str, int]:
+        """Return the number of jobs by status."""
+
+
+class Upkeep(Protocol):
+    """What has outlived its time."""
+
+    def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:
+        """Remove deleted files, versions, answered keys and ended jobs of every tenant that are older; returns rows."""

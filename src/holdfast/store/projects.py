@@ -1,0 +1,10 @@
+"""The projects of a tenant."""
+
+from holdfast.store.desk import Desk
+from holdfast.store.model import ProjectSummary
+
+
+def projects(desk: Desk, tenant: str) -> list[ProjectSummary]:
+    """Return the caller's own projects that hold files, by name."""
+    with desk.database.reading(tenant) as reading:
+        return reading.projects()

@@ -1,0 +1,73 @@
+"""How a deployment opens its store."""
+
+import builtins
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.adapters.store import build_store, is_postgres, limits_of, migrate_store
+from holdfast.auth.context import LOCAL_USER
+from holdfast.config.settings import FilesSettings, SearchSettings
+from holdfast.errors import InvalidArgument
+from holdfast.store.model import Limits
+from tests.helpers.databases import new_caller, postgres_database
+
+
+def test_the_default_is_a_private_folder_of_the_state(tmp_path: Path) -> None:
+    opened = build_store(FilesSettings(), str(tmp_path))
+    opened.store.write(LOCAL_USER, "p", "/a", "x")
+    assert (tmp_path / "store").stat().st_mode & 0o777 == 0o700
+    assert all(path.stat().st_mode & 0o077 == 0 for path in (tmp_path / "store").rglob("*"))
+    opened.close()
+    again = build_store(FilesSettings(), str(tmp_path), "sqlite:////elsewhere/state.db")
+    assert again.store.read(LOCAL_USER, "p", "/a").text == "x"
+    assert again.queue.depth() == {"pending": 1}
+    again.close()
+
+
+def test_a_postgresql_address_opens_postgresql_and_brings_it_up_to_date(
+    tmp_path: Path, postgres_server_url: str
+) -> None:
+    with postgres_database(postgres_server_url, migrated=False) as url:
+        opened = build_store(FilesSettings(), str(tmp_path), url)
+        me = new_caller()
+        opened.store.write(me, "p", "/a", "x")
+        assert opened.queue.depth() == {"pending": 1}
+        assert opened.store.purge(opened.upkeep) == 0
+        assert migrate_store(url) == []
+        opened.close()
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_missing_driver_is_said_in_words(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = builtins.__import__
+
+    def without_driver(name: str, *rest: Any) -> Any:
+        if name.startswith("psycopg"):
+            raise ImportError(name)
+        return real(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without_driver)
+    with pytest.raises(InvalidArgument, match=r"holdfast\[postgres\]"):
+        build_store(FilesSettings(), str(tmp_path), "postgresql://nobody@/nothing")
+
+
+def test_settings_become_limits() -> None:
+    assert limits_of(FilesSettings()) == Limits()
+    changed = FilesSettings(allow_root_wipe=True, lock_timeout_ms=7, search=SearchSettings(enabled=False, limit_max=9))
+    limits = limits_of(changed)
+    assert (limits.allow_root_wipe, limits.lock_timeout_ms, limits.search_enabled, limits.search_limit_max) == (
+        True,
+        7,
+        False,
+        9,
+    )
+
+
+def test_only_postgresql_addresses_are_postgresql() -> None:
+    assert is_postgres("postgresql://a/b")
+    assert is_postgres("postgres://a/b")
+    assert not is_postgres("sqlite:////x")
+    assert not is_postgres(None)
+    assert migrate_store(None) == []

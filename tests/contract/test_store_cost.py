@@ -1,0 +1,136 @@
+"""What a listing costs: rows and steps that are counted, never time."""
+
+import sqlite3
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+
+from holdfast.adapters.postgres.store_rows import STATEMENTS
+from holdfast.adapters.sqlite.store import SqliteStore
+from holdfast.adapters.sqlite.store_files import file_name
+from holdfast.auth.context import AuthContext
+from holdfast.store.model import Limits
+from holdfast.store.service import Store
+from tests.helpers.databases import new_caller, postgres_backend
+
+MANY, FEW = 100_000, 1_000
+PLANT_SQLITE = """
+INSERT INTO mcp_files (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
+WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
+SELECT ?, 'p', '/big/d' || (i % 3) || '/f' || i, 1, '2030-01-01T00:00:00.000000Z', '2030-01-01T00:00:00.000000Z', 1, 1, x'61' FROM n
+"""
+PLANT_POSTGRES = """
+INSERT INTO mcp_files (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
+SELECT %s, 'p', '/big/d' || (i %% 3) || '/f' || i, 1, now(), now(), 1, 1, 'a' FROM generate_series(0, %s - 1) AS i
+"""
+DIRECTORIES = ["/big/d0", "/big/d1", "/big/d2"]
+
+
+def steps_of_listing(folder: Path, files: int) -> int:
+    """Return the instructions of SQLite's machine that one listing takes."""
+    database, me = SqliteStore(str(folder)), new_caller()
+    store = Store(database, Limits())
+    store.write(me, "p", "/other", "x")
+    with database.files.writing(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
+        connection.execute(PLANT_SQLITE, [files, me.apikey_hash])
+    count = 0
+
+    def counted() -> int:
+        nonlocal count
+        count += 1
+        return 0
+
+    with database.files.snapshot(me.apikey_hash) as connection:
+        connection.set_progress_handler(counted, 1)
+    assert [entry.path for entry in store.listing(me, "p", "/big").entries] == DIRECTORIES
+    connection.set_progress_handler(None, 1)
+    database.close()
+    return count
+
+
+@pytest.mark.req("ST-32")
+def test_on_sqlite_a_hundred_times_the_files_take_the_same_steps(tmp_path: Path) -> None:
+    few, many = (steps_of_listing(tmp_path / str(files), files) for files in (FEW, MANY))
+    assert 0 < few < 2_000
+    assert many <= few * 1.1
+
+
+def rows_read(plan: dict[str, Any]) -> Iterator[float]:
+    """Yield the rows that each scan of a table read, also those that it threw away."""
+    if plan.get("Relation Name", "").startswith("mcp_"):
+        yield (plan["Actual Rows"] + plan.get("Rows Removed by Filter", 0)) * plan["Actual Loops"]
+    for inner in plan.get("Plans", []):
+        yield from rows_read(inner)
+
+
+@pytest.fixture(scope="module")
+def crowded(postgres_url: str) -> Iterator[tuple[str, AuthContext]]:
+    """Give a database in which a tenant has a directory of many files."""
+    me = new_caller()
+    with psycopg.connect(postgres_url, autocommit=True) as owner:
+        owner.execute(PLANT_POSTGRES, [me.apikey_hash, MANY])
+        owner.execute("ANALYZE mcp_files")
+        yield postgres_url, me
+        owner.execute("DELETE FROM mcp_files WHERE apikey_hash = %s", [me.apikey_hash])
+
+
+def plan_of(url: str, me: AuthContext, name: str, **parameters: Any) -> dict[str, Any]:
+    """Return how PostgreSQL ran a statement as the application's role."""
+    with psycopg.connect(url) as connection:
+        connection.execute("SET ROLE holdfast_app")
+        connection.execute("SELECT set_config('holdfast.apikey_hash', %s, true)", [me.apikey_hash])
+        explained = b"EXPLAIN (ANALYZE, FORMAT JSON) " + STATEMENTS[name].encode()
+        row = connection.execute(explained, {"apikey_hash": me.apikey_hash, "project": "p", **parameters}).fetchone()
+        assert row is not None
+        connection.rollback()
+        plan: dict[str, Any] = row[0][0]["Plan"]
+        return plan
+
+
+@pytest.mark.req("ST-32", "ST-41")
+def test_on_postgresql_a_listing_reads_as_many_rows_as_it_answers(crowded: tuple[str, AuthContext]) -> None:
+    url, me = crowded
+    plan = plan_of(url, me, "list_heads", low="/big/", high="/big0", components=2, limit=257)
+    assert sum(rows_read(plan)) <= 2 * len(DIRECTORIES)
+    with postgres_backend(url) as backend:
+        assert [entry.path for entry in backend.store().listing(me, "p", "/big").entries] == DIRECTORIES
+
+
+@pytest.mark.req("ST-41")
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("any_file_in", {"low": "/big/d1/", "high": "/big/d10"}),
+        ("find_file", {"path": "/big/d0/f0", "with_content": False}),
+        ("read_window", {"path": "/big/d0/f0", "low": "/big/d0/f0/", "high": "/big/d0/f00", "start": 0, "count": 9}),
+        ("stat_path", {"path": "/big/d0/f0", "low": "/big/d0/f0/", "high": "/big/d0/f00"}),
+        ("files_among", {"paths": '["/big/d0/f0", "/big/d0", "/big"]'}),
+        ("directories_among", {"paths": '["/big/d0/f0", "/big/d0", "/nothing"]'}),
+        ("read_contents", {"low": "/big/d1/", "high": "/big/d10", "limit": 5}),
+        ("move_files", {"moves": '[["/big/d0/f0", "/moved"]]', "version": 2}),
+        ("delete_files", {"low": "/big/d0/f0", "high": "/big/d0/f0!", "version": 2, "at": datetime.now(UTC)}),
+    ],
+)
+def test_on_postgresql_row_level_security_leaves_the_index_in_use(
+    crowded: tuple[str, AuthContext], name: str, parameters: dict[str, Any]
+) -> None:
+    url, me = crowded
+    assert sum(rows_read(plan_of(url, me, name, **parameters))) <= 10
+
+
+def test_the_live_index_serves_a_range_on_sqlite(tmp_path: Path) -> None:
+    database, me = SqliteStore(str(tmp_path)), new_caller()
+    Store(database, Limits()).write(me, "p", "/a", "x")
+    with database.files.snapshot(me.apikey_hash) as connection:
+        plan = connection.execute(
+            "EXPLAIN QUERY PLAN SELECT path FROM mcp_files "
+            "WHERE apikey_hash = 'a' AND project = 'p' AND path >= '/' AND path < '0' AND NOT deleted"
+        ).fetchall()
+        assert any("mcp_files_live" in str(tuple(row)) for row in plan)
+        assert isinstance(connection, sqlite3.Connection)
+    database.close()
