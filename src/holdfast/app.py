@@ -12,9 +12,9 @@ from holdfast.store.service import Store
 
 @dataclass(frozen=True)
 class App:
-    """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store, if any."""
+    """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store."""
 
     settings: Settings
     folders_of: Callable[[Caller], Folders]
     changes: Changes
-    store: Store | None = None
+    store: Store

@@ -11,6 +11,7 @@ from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.sqlite.inspect import inspect_database
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.adapters.sqlite.keys import SqliteKeys
+from holdfast.adapters.store import OpenStore, build_store, migrate_store
 from holdfast.app import App
 from holdfast.auth.context import AuthContext, Caller
 from holdfast.auth.keys import Keys
@@ -27,10 +28,11 @@ from holdfast.tools.finding import FINDING
 from holdfast.tools.pipe import MCP_PIPE
 from holdfast.tools.reading import READING
 from holdfast.tools.registry import Registry
+from holdfast.tools.storing import STORING
 
 KEPT_ROOT_SETS = 64
 
-TOOLS = Registry([*READING, *FINDING, *CHANGING, MCP_PIPE])
+TOOLS = Registry([*READING, *FINDING, *CHANGING, *STORING, MCP_PIPE])
 
 
 @dataclass
@@ -77,6 +79,7 @@ class Wired:
     folders: FolderBook
     app: App
     admission: Admission
+    opened: OpenStore
     keys: Keys | None = None
 
     def open_roots(self, caller: Caller) -> list[str]:
@@ -98,6 +101,7 @@ class Wired:
             self.keys.close()
         self.folders.close()
         self.app.changes.close()
+        self.opened.close()
 
 
 def build(settings: Settings, state_dir: str) -> Wired:
@@ -105,10 +109,11 @@ def build(settings: Settings, state_dir: str) -> Wired:
     folders = FolderBook(settings.folders, state_dir)
     changes = Changes(open_journal(state_dir), state_dir, settings.journal)
     changes.recover()
-    app = App(settings, folders.folders_of, changes)
+    opened = build_store(settings.mcp.files, state_dir, variable("DATABASE_URL"))
+    app = App(settings, folders.folders_of, changes, opened.store)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
-    return Wired(Dispatcher(app, TOOLS, settings, admission), folders, app, admission, keys)
+    return Wired(Dispatcher(app, TOOLS, settings, admission), folders, app, admission, opened, keys)
 
 
 def _admission(settings: Settings, keys: Keys | None) -> Admission:
@@ -120,6 +125,11 @@ def _admission(settings: Settings, keys: Keys | None) -> Admission:
 def open_keys(state_dir: str) -> Keys:
     """Open the list of keys of a state folder, beside a running server or without one."""
     return Keys(SqliteKeys(os.path.join(state_dir, "state.db")))
+
+
+def migrate() -> list[str]:
+    """Bring the project store of this deployment to the newest shape; returns the steps that were taken."""
+    return migrate_store(variable("DATABASE_URL"))
 
 
 def database_fault(path: str) -> str | None:

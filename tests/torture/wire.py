@@ -5,6 +5,7 @@ take the machine from the servers. What it sends is what the newest protocol ask
 """
 
 import json
+import select
 import socket
 from typing import Any
 
@@ -72,13 +73,9 @@ class Door:
             raise NotSent(type(error).__name__) from error
 
     def _is_hung_up(self) -> bool:
+        """Return whether something is there to read while nothing was asked, which can only be the end."""
         assert self._socket is not None
-        try:
-            return self._socket.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT) == b""
-        except BlockingIOError:
-            return False
-        except OSError:
-            return True
+        return bool(select.select([self._socket], [], [], 0)[0])
 
     def _exchange(self, request: bytes) -> dict[str, Any]:
         assert self._socket is not None

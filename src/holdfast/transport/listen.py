@@ -5,9 +5,14 @@ import socket
 
 from holdfast.errors import InvalidArgument, ResourceBusy
 
+_BACKLOG = 2048
+
 
 def listen_on(host: str, port: int, *, or_any_port: bool = False) -> socket.socket:
-    """Return a bound socket. Raises ResourceBusy naming a taken port; a background server takes any free one instead."""
+    """Return a listening socket. Raises ResourceBusy naming a taken port; a background server takes any free one instead.
+
+    It listens at once: two sockets can be bound to one port, and only the second one's `listen` tells.
+    """
     try:
         family, kind, _protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
@@ -17,6 +22,7 @@ def listen_on(host: str, port: int, *, or_any_port: bool = False) -> socket.sock
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         listener.bind(address)
+        listener.listen(_BACKLOG)
     except OSError as error:
         listener.close()
         if or_any_port and error.errno in (errno.EADDRINUSE, errno.EACCES) and port != 0:

@@ -18,6 +18,7 @@ from holdfast.auth.authenticate import Authenticator, KeyList, nobody_listed
 from holdfast.auth.context import Caller
 from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
+from holdfast.errors import Internal
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.connections import Connections
@@ -188,7 +189,7 @@ class Server:
             self._connections.http_count = lambda: len(http.server_state.connections)
             serving = asyncio.create_task(http.serve(sockets=list(plan.listeners)))
             try:
-                await http.listening.wait()
+                await _either(http.listening, serving)
                 yield
             finally:
                 http.should_exit = True
@@ -242,6 +243,18 @@ class _Http(uvicorn.Server):
 
     def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
         return nullcontext()
+
+
+async def _either(event: asyncio.Event, task: "asyncio.Task[None]") -> None:
+    """Wait for the event; a task that ends before it has failed, and its error is raised."""
+    waiting = asyncio.create_task(event.wait())
+    try:
+        await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
+        if task.done():
+            task.result()
+            raise Internal("The HTTP door did not open.")
+    finally:
+        waiting.cancel()
 
 
 def _settle_memory() -> None:

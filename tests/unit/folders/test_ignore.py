@@ -2,6 +2,7 @@
 
 import os
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -119,6 +120,5 @@ def test_a_gitignore_that_is_a_link_or_a_fifo_is_not_read(tmp_path: Path) -> Non
 def test_an_ignore_file_of_any_size_is_read_in_bounded_time(tmp_path: Path) -> None:
     plant(tmp_path, {".gitignore": "secret\n" + "".join(f"*{n}?\n" for n in range(120_000)), "secret": "", "plain": ""})
     began = time.monotonic()
-    text = search(folders_over(tmp_path), new_call(), ".", "**/[ps]*")
-    assert text.splitlines() == [str(tmp_path / "plain")]
+    assert walked(tmp_path) == [".gitignore", "plain"]
     assert time.monotonic() - began < 10

@@ -28,6 +28,7 @@ from holdfast.config.settings import (
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound
 from holdfast.folders.budget import estimate_tokens
 from holdfast.folders.service import Folders
+from holdfast.store.service import Store
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.pipe import MAX_PARALLEL, MCP_PIPE
@@ -110,7 +111,7 @@ TABLE = [
 
 def dispatcher(settings: Settings | None = None, admission: Admission | None = None) -> Dispatcher:
     chosen = settings or Settings()
-    app = App(chosen, cast("Any", lambda _caller: cast(Folders, None)), cast(Changes, None))
+    app = App(chosen, cast("Any", lambda _caller: cast(Folders, None)), cast(Changes, None), cast(Store, None))
     return Dispatcher(app, Registry(TABLE), chosen, admission)
 
 
@@ -354,7 +355,7 @@ async def test_a_pipe_tells_its_progress_and_that_of_its_steps() -> None:
 
 async def test_a_pipe_out_of_time_says_which_steps_were_under_way() -> None:
     hasty = replace(MCP_PIPE, name="hasty_pipe", timeout_seconds=0.2)
-    table = Dispatcher(App(Settings(), cast("Any", None), cast(Changes, None)), Registry([*TABLE, hasty]), Settings())
+    table = Dispatcher(App(Settings(), cast("Any", None), cast(Changes, None), cast(Store, None)), Registry([*TABLE, hasty]), Settings())
     steps = [step("quick", text="x"), step("slow", "wait", seconds=10, label="hasty"), step("never", text=ref("slow"))]
     answer = await table.call(sample.CALLER, "hasty_pipe", {"steps": steps})
     quick, slow, never = cast(PipeAnswer, answer.data).steps
