@@ -94,8 +94,13 @@ def test_a_lone_surrogate_is_answered_on_the_relay(root: Path, state_dir: Path) 
         body = '{"jsonrpc":"2.0","id":9,"method":"tools/call","params":{"name":"write_file","arguments":{"path":"a","content":"%s"}}}'
         pipe.send((body % "\\ud800").encode() + b"\n")
         answer = pipe.receive()
-        assert answer["id"] == 9
-        assert "error" in answer or answer["result"]["isError"]
+        assert (answer["id"], answer["result"]["structuredContent"]["code"]) == (9, "INVALID_ARGUMENT")
+        body = (
+            '{"jsonrpc":"2.0","id":10,"method":"tools/call","params":{"name":"file_write","arguments":'
+            '{"project":"p","path":"/a","content":"\\ud800"}}}'
+        )
+        pipe.send(body.encode() + b"\n")
+        assert pipe.receive()["result"]["structuredContent"]["code"] == "INVALID_QUERY"
     assert harvest(root) == {}
 
 

@@ -318,10 +318,24 @@ def test_in_open_mode_any_long_key_is_a_tenant_without_folder_tools(tmp_path: Pa
 def test_without_directories_there_are_no_folder_tools_over_http(tmp_path: Path) -> None:
     house = House(tmp_path)
     with house.serve():
-        assert result(post(house))["result"]["tools"] == []
+        listed = {entry["name"] for entry in result(post(house))["result"]["tools"]}
+        assert "file_stat" in listed
+        assert listed.isdisjoint({"read_text_file", "list_directory", "write_file", "list_changes"})
         with house.relay() as relay:
             relay.initialize()
             assert relay.ask(1, "tools/list")["result"]["tools"]
+
+
+@pytest.mark.req("SV-04.a")
+def test_half_a_character_in_a_call_is_answered_by_the_tool(house: House) -> None:
+    body = (
+        b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"file_write","arguments":'
+        b'{"project":"p","path":"/a","content":"\\ud800"}}}'
+    )
+    headers = {"authorization": f"Bearer {house.token}", "accept": "application/json, text/event-stream"}
+    answer = httpx2.post(f"{house.url}/mcp", content=body, headers={**headers, "content-type": "application/json"})
+    assert (answer.status_code, answer.json()["id"]) == (200, 7)
+    assert answer.json()["result"]["structuredContent"]["code"] == "INVALID_QUERY"
 
 
 @pytest.mark.req("SV-01.b", "SV-01.c")

@@ -87,6 +87,12 @@ def lose(_app: App, _call: Call, args: Echo) -> Answer:
     raise NotFound(f"No such thing: {args.text}")
 
 
+@tool("measure", group=Group.FILES, effect=Effect.READ, title="Measure")
+def measure(_app: App, _call: Call, args: Echo) -> Answer:
+    """Say how many bytes a text has."""
+    return Answer.of(str(len(args.text.encode())))
+
+
 @tool("crash", group=Group.FILES, effect=Effect.READ, title="Crash")
 def crash(_app: App, _call: Call, args: Echo) -> Answer:
     """Fail with a fault whose message holds content."""
@@ -95,5 +101,5 @@ def crash(_app: App, _call: Call, args: Echo) -> Answer:
 
 def dispatcher(settings: Settings | None = None) -> Dispatcher:
     """Return a dispatcher over the sample tools; they need no app."""
-    registry = Registry([echo, echo_data, picture, wait, lose, crash])
+    registry = Registry([echo, echo_data, picture, wait, lose, measure, crash])
     return Dispatcher(cast(App, None), registry, settings or Settings())

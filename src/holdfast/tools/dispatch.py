@@ -75,6 +75,8 @@ class Dispatcher:
             return await self._run(entry, call, _parse(entry, arguments))
         except HoldfastError:
             raise
+        except UnicodeEncodeError:
+            raise InvalidArgument(f"{name}: text must be valid Unicode; an argument holds half a character.") from None
         except Exception as error:
             raise _internal(name, error) from error
         finally:

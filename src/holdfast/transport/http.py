@@ -1,11 +1,13 @@
 """The HTTP door: MCP over streamable HTTP at /mcp, WebSocket at /ws, /health, and the person's pages."""
 
+import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
-from pydantic_core import from_json
+from mcp_types import PROTOCOL_VERSION_META_KEY
+from pydantic_core import from_json, to_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
@@ -16,13 +18,16 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast import __version__
 from holdfast.auth.context import Caller
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.transport import wire
 from holdfast.transport.connections import Connections
 from holdfast.transport.guard import CALLER
 from holdfast.transport.links import COOKIE, SESSION_SECONDS, ConsoleLinks
-from holdfast.transport.protocol import Context, build_server
+from holdfast.transport.parse import HALF_CHARACTERS, id_of, is_call, parse
+from holdfast.transport.protocol import Context, build_server, run_tool
 from holdfast.transport.websocket import WebSocketDoor
 
 _MAX_SESSIONS = 1_000
+_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
 _PAGE_HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -39,9 +44,12 @@ class McpDoor:
     """
 
     def __init__(self, dispatcher: Dispatcher, max_body_bytes: int, connections: Connections) -> None:
+        self._dispatcher = dispatcher
         self._connections = connections
+        server = build_server(dispatcher, _caller_of)
+        self._server_info = server.server_info_stamp
         self._with_session = StreamableHTTPSessionManager(
-            build_server(dispatcher, _caller_of), max_request_body_size=max_body_bytes, max_sessions=_MAX_SESSIONS
+            server, max_request_body_size=max_body_bytes, max_sessions=_MAX_SESSIONS
         )
         self._without_session = StreamableHTTPSessionManager(
             build_server(dispatcher, _caller_of), stateless=True, max_request_body_size=max_body_bytes
@@ -59,15 +67,33 @@ class McpDoor:
             await self._listen(scope, receive, send)
             return
         with self._connections.stream():
-            manager, receive = await self._manager_for(scope, receive)
-            await manager.handle_request(scope, receive, send)
+            if scope["method"] != "POST":
+                await self._with_session.handle_request(scope, receive, send)
+                return
+            message = await receive()
+            body = message.get("body", b"")
+            answer = await self._answer_half_characters(scope, body)
+            if answer is not None:
+                await answer(scope, receive, send)
+                return
+            has_session = "mcp-session-id" in Headers(scope=scope) or _is_initialize(body)
+            manager = self._with_session if has_session else self._without_session
+            await manager.handle_request(scope, _again(message, receive), send)
 
-    async def _manager_for(self, scope: Scope, receive: Receive) -> tuple[StreamableHTTPSessionManager, Receive]:
-        if scope["method"] != "POST" or "mcp-session-id" in Headers(scope=scope):
-            return self._with_session, receive
-        body = await receive()
-        manager = self._with_session if _is_initialize(body.get("body", b"")) else self._without_session
-        return manager, _again(body, receive)
+    async def _answer_half_characters(self, scope: Scope, body: bytes) -> Response | None:
+        """Answer a call whose text holds half a character: the SDK refuses it unread, and it is the tool's to refuse."""
+        if not _HALF_CHARACTER.search(body):
+            return None
+        message, fault = parse(body)
+        params, number = message.get("params"), id_of(message)
+        if fault != HALF_CHARACTERS or number is None or message.get("method") != "tools/call":
+            return None
+        if not isinstance(params, dict) or not is_call(params):
+            return None
+        result = await run_tool(self._dispatcher, scope[CALLER], params["name"], params.get("arguments") or {}, None)
+        if PROTOCOL_VERSION_META_KEY in (params.get("_meta") or {}):
+            result = wire.stamped(result, self._server_info)
+        return Response(to_json({"jsonrpc": "2.0", "id": number, "result": result}), media_type="application/json")
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a session's stream of notices, which would last for ever, until the server drains."""

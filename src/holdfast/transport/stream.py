@@ -6,7 +6,6 @@ The first request always goes to the SDK, which fixes the protocol era of the co
 """
 
 import asyncio
-import json
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
@@ -18,25 +17,23 @@ import mcp_types as types
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
-from pydantic_core import from_json, to_json
+from pydantic_core import to_json
 
 from holdfast.auth.context import Caller
 from holdfast.call import ProgressSink
 from holdfast.errors import ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
+from holdfast.transport.parse import HALF_CHARACTERS, Fault, RequestId, as_id, id_of, is_call, parse
 from holdfast.transport.progress import progress_to
 from holdfast.transport.protocol import build_server, run_tool
 
 Receive = Callable[[], Awaitable[bytes | None]]
 Send = Callable[[bytes], Awaitable[None]]
-RequestId = str | int
-Fault = tuple[int, str]
 
 _log = logging.getLogger(__name__)
 
 _MODERN = MODERN_PROTOCOL_VERSIONS[-1]
-_PLAIN_CALL = frozenset({"name", "arguments", "_meta"})
 _MAX_IN_FLIGHT = 1024
 _DRAIN_SECONDS = 5.0
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
@@ -56,7 +53,7 @@ class _Connection:
         self._server = build_server(dispatcher, lambda _ctx: caller)
         self._to_sdk, self._sdk_reads = anyio.create_memory_object_stream[SessionMessage | Exception]()
         self._sdk_writes, self._from_sdk = anyio.create_memory_object_stream[SessionMessage]()
-        self._stamp = {types.SERVER_INFO_META_KEY: self._server.server_info_stamp}
+        self._stamp = self._server.server_info_stamp
         self._writing = anyio.Lock(fast_acquire=True)
         self._calls: dict[RequestId, asyncio.Task[None]] = {}
         self._initialize_id: RequestId | None = None
@@ -106,10 +103,12 @@ class _Connection:
                 await self._send(message)
 
     async def _take(self, raw: bytes) -> None:
-        message, fault = _parse(raw)
-        if fault is not None:
+        message, fault = parse(raw)
+        # Half a character in an argument is the tool's to refuse, in its own words; in any other message it is a fault.
+        goes_on = fault in (None, HALF_CHARACTERS) and self._opened and await self._take_short_way(message)
+        if not goes_on and fault is not None:
             await self._refuse(message, fault)
-        elif not (self._opened and await self._take_short_way(message)):
+        elif not goes_on:
             await self._take_long_way(message)
 
     async def _take_short_way(self, message: dict[str, Any]) -> bool:
@@ -118,10 +117,10 @@ class _Connection:
         if not isinstance(params, dict):
             return False
         if message.get("method") == "notifications/cancelled":
-            return self._cancel(_as_id(params.get("requestId")))
-        if message.get("method") != "tools/call" or not _is_call(params):
+            return self._cancel(as_id(params.get("requestId")))
+        if message.get("method") != "tools/call" or not is_call(params):
             return False
-        number = _id_of(message)
+        number = id_of(message)
         version = self._version_of(params)
         if version is None or number is None:
             return False
@@ -165,8 +164,7 @@ class _Connection:
 
     async def _respond(self, number: RequestId, version: str, result: dict[str, Any]) -> None:
         if version == _MODERN:
-            result["resultType"] = "complete"
-            result["_meta"] = self._stamp
+            result = wire.stamped(result, self._stamp)
         try:
             answer = to_json({"jsonrpc": "2.0", "id": number, "result": result})
         except ValueError as error:
@@ -206,45 +204,6 @@ class _Connection:
 
     async def _refuse(self, message: dict[str, Any], fault: Fault) -> None:
         """Answer what is no JSON-RPC message, under its own id where one can be read."""
-        number = _id_of(message)
+        number = id_of(message)
         code, text = fault
         await self._write(to_json({"jsonrpc": "2.0", "id": number, "error": {"code": code, "message": text}}))
-
-
-def _parse(raw: bytes) -> tuple[dict[str, Any], Fault | None]:
-    """Return the message, and the fault that keeps it from being one; what can be read of it comes either way."""
-    try:
-        return _as_object(from_json(raw, allow_inf_nan=False))
-    except ValueError:
-        pass
-    try:
-        message, fault = _as_object(json.loads(raw))
-    except (ValueError, RecursionError):
-        return {}, (types.PARSE_ERROR, "Parse error: not valid JSON")
-    return message, fault or (types.INVALID_PARAMS, "Invalid params: text must be valid Unicode and numbers finite")
-
-
-def _as_object(value: object) -> tuple[dict[str, Any], Fault | None]:
-    if isinstance(value, dict):
-        return value, None
-    return {}, (types.INVALID_REQUEST, "Invalid request: expected one JSON object")
-
-
-def _id_of(message: dict[str, Any]) -> RequestId | None:
-    return _as_id(message.get("id"))
-
-
-def _as_id(value: object) -> RequestId | None:
-    return value if isinstance(value, str | int) and not isinstance(value, bool) else None
-
-
-def _is_call(params: dict[str, Any]) -> bool:
-    """Return whether these are the parameters of a plain call; anything beyond (tasks, input) is the SDK's."""
-    arguments = params.get("arguments")
-    meta = params.get("_meta")
-    return (
-        params.keys() <= _PLAIN_CALL
-        and isinstance(params.get("name"), str)
-        and (arguments is None or isinstance(arguments, dict))
-        and (meta is None or isinstance(meta, dict))
-    )

@@ -4,6 +4,7 @@ import base64
 from collections.abc import Iterable
 from typing import Any
 
+import mcp_types as types
 from pydantic_core import to_json
 
 from holdfast.errors import HoldfastError
@@ -36,6 +37,11 @@ def answered(answer: Answer) -> dict[str, Any]:
     if answer.data is not None:
         result["structuredContent"] = answer.data.model_dump(mode="json", by_alias=True, exclude_none=True)
     return result
+
+
+def stamped(result: dict[str, Any], server_info: dict[str, Any]) -> dict[str, Any]:
+    """Return a result as the stateless protocol wants it: complete, and with the name of the server."""
+    return {**result, "resultType": "complete", "_meta": {types.SERVER_INFO_META_KEY: server_info}}
 
 
 def refused(error: HoldfastError) -> dict[str, Any]:

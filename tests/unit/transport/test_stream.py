@@ -194,12 +194,22 @@ async def test_what_is_no_request_gets_an_error_under_its_id(
         assert (await line.ask(99, "ping", {}))["result"] == {}
 
 
-async def test_a_lone_surrogate_in_an_argument_is_answered() -> None:
+async def test_half_a_character_in_an_argument_is_the_tools_to_refuse() -> None:
     async with handshaken() as line:
-        text = b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"echo","arguments":{"text":"\\ud800"}}}'
+        text = (
+            b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"measure","arguments":{"text":"\\ud800"}}}'
+        )
         answer = await line.raw(text)
         assert answer["id"] == 4
-        assert "error" in answer or answer["result"]["isError"]
+        assert answer["result"]["structuredContent"]["code"] == "INVALID_ARGUMENT"
+        assert "half a character" in answer["result"]["structuredContent"]["message"]
+
+
+async def test_half_a_character_in_an_id_does_not_end_the_connection() -> None:
+    async with handshaken() as line:
+        answer = await line.raw(b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"echo"}}')
+        assert (answer["id"], answer["error"]["code"]) == (None, -32602)
+        assert (await line.ask(99, "ping", {}))["result"] == {}
 
 
 async def test_a_fault_is_answered_without_its_message() -> None:

@@ -1,0 +1,93 @@
+"""Pure: is there an order of one project's calls that respects real time and explains every answer?
+
+The search of Wing and Gong with Lowe's memory of configurations already tried. It knows nothing of the store: it has the
+calls, their answers and the sequential model. Two steps keep it short and lose no order: a call that changes nothing
+and whose answer is right is taken at once, and one whose outcome is unknown is taken only where it changes something.
+"""
+
+from collections.abc import Iterator, Sequence
+from enum import Enum
+
+from tests.torture.history import Operation
+from tests.torture.model import State, step
+
+BUDGET = 400_000
+
+
+class Verdict(Enum):
+    """What the search found."""
+
+    LINEARIZABLE = "linearizable"
+    IMPOSSIBLE = "impossible"
+    UNDECIDED = "undecided"
+
+
+def judge(operations: Sequence[Operation], budget: int = BUDGET) -> Verdict:
+    """Search for an order; UNDECIDED when so many configurations were not enough."""
+    return _Search(sorted(operations, key=lambda one: one.start), budget).run()
+
+
+class _Search:
+    def __init__(self, operations: list[Operation], budget: int) -> None:
+        self._operations = operations
+        self._budget = budget
+        self._tried: set[tuple[int, frozenset[tuple[str, str]]]] = set()
+        self._all_known = sum(1 << at for at, one in enumerate(operations) if one.answer is not None)
+
+    def run(self) -> Verdict:
+        stack = [self._branches({}, 0, 0)]
+        while stack:
+            if len(self._tried) > self._budget:
+                return Verdict.UNDECIDED
+            branch = next(stack[-1], None)
+            if branch is None:
+                stack.pop()
+                continue
+            state, taken, first = self._absorbed(*branch)
+            if taken & self._all_known == self._all_known:
+                return Verdict.LINEARIZABLE
+            stack.append(self._branches(state, taken, first))
+        return Verdict.LINEARIZABLE if not self._all_known else Verdict.IMPOSSIBLE
+
+    def _branches(self, state: State, taken: int, first: int) -> Iterator[tuple[State, int, int]]:
+        """Yield the configurations that one more call leads to: those that end first come first, unknown ones last."""
+        state, taken, first = self._absorbed(state, taken, first)
+        for at in sorted(self._open(taken, first), key=lambda at: self._operations[at].end):
+            one = self._operations[at]
+            answer, after = step(state, one.tool, one.args)
+            if after is state or one.answer not in (None, answer):
+                continue
+            mark = taken | 1 << at
+            key = (mark, frozenset(after.items()))
+            if key not in self._tried:
+                self._tried.add(key)
+                yield after, mark, first
+
+    def _absorbed(self, state: State, taken: int, first: int) -> tuple[State, int, int]:
+        """Take every call that changes nothing and is answered rightly, until there is none."""
+        found = True
+        while found:
+            found = False
+            while taken >> first & 1:
+                first += 1
+            for at in self._open(taken, first):
+                one = self._operations[at]
+                if one.answer is None:
+                    continue
+                answer, after = step(state, one.tool, one.args)
+                if after is state and answer == one.answer:
+                    taken |= 1 << at
+                    found = True
+        return state, taken, first
+
+    def _open(self, taken: int, first: int) -> list[int]:
+        """Return the calls that may come next: none of the others had ended before they began."""
+        found, soonest = [], float("inf")
+        for at in range(first, len(self._operations)):
+            one = self._operations[at]
+            if one.start > soonest:
+                break
+            if not taken >> at & 1:
+                found.append(at)
+                soonest = min(soonest, one.end)
+        return found
