@@ -34,7 +34,7 @@ from holdfast.store.model import Limits
 from holdfast.store.ports import IndexQueue, StoreDatabase, Upkeep
 from holdfast.store.service import Store
 
-_OPTIONS = "-c listen_addresses='' -c fsync=off -c max_connections=200 -c unix_socket_directories={folder}"
+_OPTIONS = "-c listen_addresses='' -c fsync={fsync} -c max_connections=200 -c unix_socket_directories={folder}"
 
 
 def new_caller() -> AuthContext:
@@ -109,8 +109,11 @@ def postgres_backend(url: str) -> Iterator[Backend]:
 
 
 @contextmanager
-def postgres_server() -> Iterator[str]:
-    """Run a PostgreSQL of its own until the end; yields the address of its first database, without tables."""
+def postgres_server(*, durable: bool = False) -> Iterator[str]:
+    """Run a PostgreSQL of its own until the end; yields the address of its first database, without tables.
+
+    Tests do not wait for the disk; a durable one does, as in production.
+    """
     folder = Path(tempfile.mkdtemp(prefix="holdfast-pg-", dir="/tmp"))
     account = _account()
     if account:
@@ -119,7 +122,8 @@ def postgres_server() -> Iterator[str]:
     data = folder / "data"
     try:
         _run([programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--no-sync"], account)
-        start = [programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", _OPTIONS.format(folder=folder)]
+        options = _OPTIONS.format(folder=folder, fsync="on" if durable else "off")
+        start = [programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", options]
         _run([*start, "start"], account)
         try:
             yield f"postgresql://postgres@/postgres?host={folder}"

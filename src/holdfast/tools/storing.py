@@ -6,11 +6,9 @@ from datetime import UTC, datetime
 from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
-from holdfast.errors import PermissionDenied
 from holdfast.store.content import ENCODING
 from holdfast.store.model import Entry, EntryType
 from holdfast.store.search import ALL_PROJECTS
-from holdfast.store.service import Store
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, Tool, tool
 from holdfast.tools.storing_shapes import (
@@ -43,7 +41,7 @@ from holdfast.tools.storing_shapes import (
 @tool("file_stat", group=Group.STORE, effect=Effect.READ, title="Stat stored file", output=StatAnswer)
 def file_stat(app: App, call: Call, args: StatOf) -> Answer:
     """Tell whether a stored path exists, and its type, size and times."""
-    found = _store(app).stat(call.caller.auth, args.project, args.path)
+    found = app.store.stat(call.caller.auth, args.project, args.path)
     data = StatAnswer(
         exists=found.exists,
         type=found.type,
@@ -58,7 +56,7 @@ def file_stat(app: App, call: Call, args: StatOf) -> Answer:
 @tool("file_read", group=Group.STORE, effect=Effect.READ, title="Read stored file", output=ReadAnswer)
 def file_read(app: App, call: Call, args: ReadOf) -> Answer:
     """Read a stored file, or a byte range of it; a cut inside a character moves to its beginning."""
-    found = _store(app).read(call.caller.auth, args.project, args.path, args.offset, args.length)
+    found = app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
     moved = {"start": found.start, "end": found.end} if found.moved else {}
     return Answer.of(found.text, data=ReadAnswer(content=found.text, content_encoding=ENCODING, **moved))
 
@@ -66,7 +64,7 @@ def file_read(app: App, call: Call, args: ReadOf) -> Answer:
 @tool("file_write", group=Group.STORE, effect=Effect.CHANGE, title="Write stored file", output=WriteAnswer)
 def file_write(app: App, call: Call, args: WriteOf) -> Answer:
     """Write text to a stored file; directories are implied. The bytes before are kept: see file_history."""
-    written = _store(app).write(
+    written = app.store.write(
         call.caller.auth,
         args.project,
         args.path,
@@ -82,7 +80,7 @@ def file_write(app: App, call: Call, args: WriteOf) -> Answer:
 @tool("file_delete", group=Group.STORE, effect=Effect.DESTROY, title="Delete stored file", output=DeleteAnswer)
 def file_delete(app: App, call: Call, args: DeleteOf) -> Answer:
     """Delete a stored file, or a directory with recursive. file_restore brings files back."""
-    count = _store(app).delete(
+    count = app.store.delete(
         call.caller.auth, args.project, args.path, recursive=args.recursive, idempotency_key=args.idempotency_key
     )
     return Answer.of(f"{count} files deleted", data=DeleteAnswer(deleted_count=count))
@@ -91,7 +89,7 @@ def file_delete(app: App, call: Call, args: DeleteOf) -> Answer:
 @tool("file_rename", group=Group.STORE, effect=Effect.CHANGE, title="Rename stored file", output=RenameAnswer)
 def file_rename(app: App, call: Call, args: RenameOf) -> Answer:
     """Move a stored file or directory; nothing moves when anything is in the way."""
-    count = _store(app).rename(
+    count = app.store.rename(
         call.caller.auth,
         args.project,
         args.from_path,
@@ -105,7 +103,7 @@ def file_rename(app: App, call: Call, args: RenameOf) -> Answer:
 @tool("file_list", group=Group.STORE, effect=Effect.READ, title="List stored files", output=ListAnswer)
 def file_list(app: App, call: Call, args: ListOf) -> Answer:
     """List a stored directory, sorted by path."""
-    found = _store(app).listing(call.caller.auth, args.project, args.path, args.depth, args.limit)
+    found = app.store.listing(call.caller.auth, args.project, args.path, args.depth, args.limit)
     data = ListAnswer(entries=[_entry(entry) for entry in found.entries], has_more=found.has_more)
     more = f"[More than {len(found.entries)} entries: raise limit, or list a directory beneath.]"
     return Answer.of(_lines(map(_entry_line, data.entries)), more if found.has_more else "", data=data)
@@ -121,7 +119,7 @@ def file_list(app: App, call: Call, args: ListOf) -> Answer:
 )
 def file_search(app: App, call: Call, args: SearchOf) -> Answer:
     """Find passages in stored files; read on with file_read at the byte range of a hit."""
-    hits = _store(app).search(
+    hits = app.store.search(
         call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check
     )
     chunks = [
@@ -142,7 +140,7 @@ def file_search(app: App, call: Call, args: SearchOf) -> Answer:
 @tool("file_history", group=Group.STORE, effect=Effect.READ, title="Stored file's versions", output=HistoryAnswer)
 def file_history(app: App, call: Call, args: HistoryOf) -> Answer:
     """List the earlier versions of a stored file, newest first."""
-    found = _store(app).history(call.caller.auth, args.project, args.path)
+    found = app.store.history(call.caller.auth, args.project, args.path)
     versions = [
         VersionAnswer(
             version=one.version,
@@ -159,14 +157,14 @@ def file_history(app: App, call: Call, args: HistoryOf) -> Answer:
 @tool("file_restore", group=Group.STORE, effect=Effect.CHANGE, title="Restore stored file", output=WriteAnswer)
 def file_restore(app: App, call: Call, args: RestoreOf) -> Answer:
     """Bring back an earlier version of a stored file, as a new write."""
-    written = _store(app).restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
+    written = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
     return Answer.of(f"{written} bytes restored", data=WriteAnswer(bytes_written=written))
 
 
 @tool("project_list", group=Group.STORE, effect=Effect.READ, title="List projects", output=ProjectsAnswer)
 def project_list(app: App, call: Call, args: NoArguments) -> Answer:
     """List your projects with file count, bytes and last change."""
-    found = _store(app).projects(call.caller.auth)
+    found = app.store.projects(call.caller.auth)
     projects = [
         ProjectAnswer(
             project=one.project,
@@ -178,12 +176,6 @@ def project_list(app: App, call: Call, args: NoArguments) -> Answer:
     ]
     shown = [f"{one.project}: {one.file_count} files, {one.total_bytes} bytes, {one.updated_at}" for one in projects]
     return Answer.of(_lines(shown), data=ProjectsAnswer(projects=projects))
-
-
-def _store(app: App) -> Store:
-    if app.store is None:
-        raise PermissionDenied("This server has no project store.")
-    return app.store
 
 
 def _entry(entry: Entry) -> EntryAnswer:

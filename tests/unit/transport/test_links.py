@@ -1,5 +1,7 @@
 """Links that work once, and the sessions they open."""
 
+import pytest
+
 from holdfast.transport.links import LINK_SECONDS, SESSION_SECONDS, ConsoleLinks
 
 
@@ -21,12 +23,14 @@ def test_a_link_opens_one_session() -> None:
     assert links.redeem("guess") is None
 
 
+@pytest.mark.req("SV-11.c")
 def test_a_link_and_a_session_run_out() -> None:
     clock = Clock()
     links = ConsoleLinks(clock)
     late, used = links.mint(), links.mint()
     session = links.redeem(used)
     assert session is not None
+    assert LINK_SECONDS == 60
     clock.now += LINK_SECONDS
     assert links.redeem(late) is None
     clock.now += SESSION_SECONDS

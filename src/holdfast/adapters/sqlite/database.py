@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.adapters.sqlite.migrations import migrate
-from holdfast.adapters.sqlite.queries import statements
+from holdfast.adapters.statements import named_statements
 from holdfast.errors import QuotaExceeded, ResourceBusy
 
 _BUSY_MS = 10_000
@@ -24,7 +24,7 @@ class Database:
     def __init__(self, path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._lock = threading.RLock()
-        self._statements = statements()
+        self._statements = named_statements(__package__, "queries.sql")
         self._connection = _connect(path)
         self._durable = True
         migrate(self._connection)

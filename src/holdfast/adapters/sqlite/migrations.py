@@ -2,6 +2,8 @@
 
 import sqlite3
 
+from holdfast.adapters.sqlite.steps import take_steps
+
 _STEPS = (
     """
     CREATE TABLE plans (
@@ -68,16 +70,5 @@ _STEPS = (
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring a database to the newest shape; each step is one transaction, and a second run changes nothing."""
-    for number, step in enumerate(_STEPS, start=1):
-        connection.execute("BEGIN IMMEDIATE")
-        try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version < number:
-                for statement in step.split(";"):
-                    connection.execute(statement)
-                connection.execute(f"PRAGMA user_version = {number:d}")
-            connection.execute("COMMIT")
-        except BaseException:
-            connection.execute("ROLLBACK")
-            raise
+    """Bring state.db to the newest shape."""
+    take_steps(connection, _STEPS)

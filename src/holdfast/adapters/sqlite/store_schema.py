@@ -2,6 +2,8 @@
 
 import sqlite3
 
+from holdfast.adapters.sqlite.steps import take_steps
+
 _STEPS = (
     """
     CREATE TABLE mcp_projects (
@@ -75,21 +77,5 @@ _STEPS = (
 
 
 def migrate_store(connection: sqlite3.Connection) -> None:
-    """Bring a store file to the newest shape; each step is one transaction, and a second run changes nothing."""
-    (version,) = connection.execute("PRAGMA user_version").fetchone()
-    for number in range(version + 1, len(_STEPS) + 1):
-        _take_step(connection, number, _STEPS[number - 1])
-
-
-def _take_step(connection: sqlite3.Connection, number: int, step: str) -> None:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version < number:
-            for statement in step.split(";"):
-                connection.execute(statement)
-            connection.execute(f"PRAGMA user_version = {number:d}")
-        connection.execute("COMMIT")
-    except BaseException:
-        connection.execute("ROLLBACK")
-        raise
+    """Bring a store file to the newest shape."""
+    take_steps(connection, _STEPS)
