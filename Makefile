@@ -15,14 +15,17 @@ CHECKED := src tests benchmarks scripts
 # Some machines tell Python never to write bytecode, which doubles the start-up of every process here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run test lint format pytest bench docs lock setup clean
+.PHONY: help run run-postgres test lint format pytest bench torture docs lock setup clean
 
 help: ## Show this list.
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 run: ## Serve this folder; stop with Ctrl-C.
 	@$(SETUP) run
 	@exec $(BIN)/holdfast serve .
+
+run-postgres: setup ## The same with a PostgreSQL for the project store; both end with Ctrl-C, and its data with it.
+	@PYTHONPATH=. exec $(BIN)/python scripts/run_postgres.py
 
 test: lint pytest ## Check everything: style, types, contracts, all tests.
 
@@ -41,6 +44,12 @@ pytest: setup ## Run the tests: first those that need the machine to themselves,
 
 bench: setup ## Run every benchmark.
 	@shopt -s nullglob; for file in benchmarks/*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
+
+torture: setup ## Torture the store: mutants, then a million calls under 1,000 kills and 50 database crashes.
+	$(BIN)/python -m tests.torture.store --mutants
+	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 120 --client-kills 60 --server-kills 30
+	$(BIN)/python -m tests.torture.store --seconds 7200 --operations 1000000 --client-kills 800 \
+		--server-kills 200 --crashes 50
 
 format: setup ## Rewrite the files in the one format.
 	$(BIN)/ruff check --fix-only --quiet .

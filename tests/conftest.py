@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.agent import LEGACY, MODERN, Agent, command
+from tests.helpers.databases import postgres_database, postgres_server
 
 
 def stop_server(state: Path) -> None:
@@ -66,3 +67,17 @@ def ended_state(tmp_path: Path) -> Iterator[Path]:
     folder.mkdir(mode=0o700)
     yield folder
     stop_server(folder)
+
+
+@pytest.fixture(scope="session")
+def postgres_server_url() -> Iterator[str]:
+    """Give a PostgreSQL server without our tables."""
+    with postgres_server() as url:
+        yield url
+
+
+@pytest.fixture(scope="session")
+def postgres_url(postgres_server_url: str) -> Iterator[str]:
+    """Give a migrated database that all tests share; each has tenants of its own."""
+    with postgres_database(postgres_server_url) as url:
+        yield url

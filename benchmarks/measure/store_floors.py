@@ -63,6 +63,8 @@ def postgres_floor(url: str, tenant: str) -> Iterator[Floor]:
     with psycopg.connect(url, autocommit=True) as writer, psycopg.connect(url, autocommit=True) as reader:
         for connection in (writer, reader):
             connection.execute("SELECT set_config('role', 'holdfast_app', false), set_config('timezone', 'UTC', false)")
+            connection.execute("SELECT set_config('plan_cache_mode', 'force_generic_plan', false)")
+            connection.execute("SELECT set_config('enable_seqscan', 'off', false)")
         reader.execute("SELECT set_config('default_transaction_isolation', 'repeatable read', false)")
         reader.execute("SELECT set_config('default_transaction_read_only', 'on', false)")
         yield _PostgresFloor(writer, reader, tenant)
@@ -80,6 +82,7 @@ def _change(scope: dict[str, Any], path: str, content: bytes, at: object, state:
         "at": at,
         "version": version + 1,
         "id": file_id,
+        "path": path,
         "content": content,
         "size": len(content),
         "kept": VERSIONS_KEPT,
@@ -168,5 +171,7 @@ class _PostgresFloor:
 
     def _rows(self, name: str, asked: Mapping[str, Any]) -> object:
         with self._reader.pipeline():
-            self._reader.execute("SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": self._tenant})
+            self._reader.execute(
+                "SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": self._tenant}
+            )
             return self._reader.execute(ON_POSTGRES[name], {**self._scope, **asked}).fetchall()

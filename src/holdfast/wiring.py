@@ -11,7 +11,7 @@ from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.sqlite.inspect import inspect_database
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.adapters.sqlite.keys import SqliteKeys
-from holdfast.adapters.store import OpenStore, build_store, migrate_store
+from holdfast.adapters.store import OpenStore, build_store, migrate_store, missing_steps
 from holdfast.app import App
 from holdfast.auth.context import AuthContext, Caller
 from holdfast.auth.keys import Keys
@@ -130,6 +130,11 @@ def open_keys(state_dir: str) -> Keys:
 def migrate() -> list[str]:
     """Bring the project store of this deployment to the newest shape; returns the steps that were taken."""
     return migrate_store(variable("DATABASE_URL"))
+
+
+def missing_migrations() -> list[str]:
+    """Return the steps that `migrate` would take. Raises what keeps a server from using its store."""
+    return missing_steps(variable("DATABASE_URL"))
 
 
 def database_fault(path: str) -> str | None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from holdfast.folders.budget import encode_cursor
 from tests.helpers.agent import Agent, Reply
 from tests.helpers.trees import harvest, plant
 
@@ -77,9 +78,7 @@ def test_a_move_onto_an_existing_target_is_an_error_and_both_stay(agent: Agent, 
 @pytest.mark.req("FS-17.a")
 def test_many_moves_to_one_name_at_once_end_with_one_winner(agent: Agent, root: Path) -> None:
     plant(root, {f"{n}.txt": str(n) for n in range(20)})
-    replies = agent.parallel(
-        ("move_file", {"source": f"{n}.txt", "destination": "target.txt"}) for n in range(20)
-    )
+    replies = agent.parallel(("move_file", {"source": f"{n}.txt", "destination": "target.txt"}) for n in range(20))
     assert sum(not reply.is_error for reply in replies) == 1
     assert sorted(harvest(root).values()) == sorted(str(n).encode() for n in range(20))
 
@@ -143,7 +142,9 @@ def test_an_edit_needs_exactly_the_announced_occurrences(agent: Agent, root: Pat
     assert harvest(root) == {"a.txt": b"x = 1\nx = 1\n"}
     reply = agent.call(
         "edit_files",
-        files=[{"path": "a.txt", "edits": [{"old_string": "x = 1", "new_string": "x = 2", "expected_replacements": 2}]}],
+        files=[
+            {"path": "a.txt", "edits": [{"old_string": "x = 1", "new_string": "x = 2", "expected_replacements": 2}]}
+        ],
     )
     assert reply.ok().data["files"][0]["status"] == "applied"
     assert harvest(root) == {"a.txt": b"x = 2\nx = 2\n"}
@@ -181,8 +182,10 @@ def test_edits_of_one_file_are_all_or_nothing_and_the_failing_one_is_named(agent
 @pytest.mark.req("FS-32.b")
 def test_files_of_one_call_are_independent(agent: Agent, root: Path) -> None:
     plant(root, {"a.txt": "a", "b.txt": "b", "c.txt": "c"})
-    wanted = [{"path": name, "edits": [{"old_string": old, "new_string": "X"}]} for name, old in
-              (("a.txt", "a"), ("b.txt", "nope"), ("missing.txt", "x"), ("../out.txt", "x"), ("c.txt", "c"))]
+    wanted = [
+        {"path": name, "edits": [{"old_string": old, "new_string": "X"}]}
+        for name, old in (("a.txt", "a"), ("b.txt", "nope"), ("missing.txt", "x"), ("../out.txt", "x"), ("c.txt", "c"))
+    ]
     reply = agent.call("edit_files", files=wanted).ok()
     outcomes = reply.data["files"]
     assert [outcome["status"] for outcome in outcomes] == ["applied", "failed", "failed", "failed", "applied"]
@@ -220,7 +223,9 @@ def test_a_match_equal_to_its_replacement_is_a_no_change_error(agent: Agent, roo
 
 @pytest.mark.req("FS-34.b")
 def test_typographic_twins_match_when_they_map_to_one_place(agent: Agent, root: Path) -> None:
-    plant(root, {"a.txt": "He said \u201cyes\u201d \u2013 twice.\n", "b.txt": "\u201ca\u201d \u2018a\u2019 \u201ca\u201d"})
+    plant(
+        root, {"a.txt": "He said \u201cyes\u201d \u2013 twice.\n", "b.txt": "\u201ca\u201d \u2018a\u2019 \u201ca\u201d"}
+    )
     edit(agent, "a.txt", ('said "yes" - twice', 'said "no" - twice'))
     assert (root / "a.txt").read_text() == "He said \u201cno\u201d \u2013 twice.\n"
     assert failure(agent, "b.txt", ('"a"', "b"))["found"] == 0
@@ -319,7 +324,15 @@ def test_every_verb_is_listed_and_taken_back_newest_first(agent: Agent, root: Pa
     agent.call("move_file", source="new", destination="renamed").ok()
     listed = changes(agent)
     assert [change["kind"] for change in listed] == [
-        "move", "delete", "delete", "move", "append", "edit", "write", "write", "mkdir",
+        "move",
+        "delete",
+        "delete",
+        "move",
+        "append",
+        "edit",
+        "write",
+        "write",
+        "mkdir",
     ]
     assert all(change["undoable"] for change in listed)
     for change in listed:
@@ -409,3 +422,25 @@ def _when_purged(agent: Agent) -> list[dict[str, Any]]:
     while (listed := changes(agent))[-1]["undoable"] and time.monotonic() < give_up_at:
         pass
     return listed
+
+
+@pytest.mark.req("FS-38.a")
+def test_a_change_beneath_a_name_that_is_no_text_is_listed_and_undone(agent: Agent, root: Path) -> None:
+    odd = os.fsencode(root) + b"/d\xff"
+    os.mkdir(odd)
+    (root / "link").symlink_to(os.fsdecode(odd))
+    agent.call("write_file", path="link/f", content="one").ok()
+    change = agent.call("write_file", path="link/f", content="two").ok().text.split("change ")[1].strip()
+    listed = agent.call("list_changes", limit=1).ok().data["changes"][0]
+    assert (listed["change_id"], listed["path"]) == (change, f"{root}/d\ufffd/f")
+    agent.call("undo_change", change_id=change).ok()
+    assert (root / "link/f").read_text() == "one"
+
+
+@pytest.mark.req("FS-13.a")
+@pytest.mark.parametrize("tool", ["list_directory", "directory_tree", "search_files", "grep_content", "list_changes"])
+def test_a_forged_cursor_is_refused_in_words(agent: Agent, tool: str) -> None:
+    forged = encode_cursor({"after": "\ud800", "in": "\ud800/", "path": "\ud800", "line": 1, "seq": 2**80})
+    needed = {"search_files": {"path": ".", "pattern": "**"}, "grep_content": {"pattern": "x"}, "list_changes": {}}
+    reply = agent.call(tool, **needed.get(tool, {"path": "."}), cursor=forged)
+    assert reply.code == "INVALID_ARGUMENT"

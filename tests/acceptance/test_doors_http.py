@@ -94,6 +94,19 @@ def test_a_foreign_origin_is_forbidden(house: House, origin: str) -> None:
 
 
 @pytest.mark.req("SV-05.a")
+def test_two_origins_are_none_of_ours_even_if_the_first_one_is(house: House) -> None:
+    headers = [("authorization", f"Bearer {house.token}"), ("origin", house.url), ("origin", "https://evil.test")]
+    assert httpx2.post(f"{house.url}/mcp", json=LIST, headers=headers).status_code == 403
+
+
+@pytest.mark.req("SV-11.c")
+def test_the_agents_token_does_not_open_the_persons_page(house: House) -> None:
+    answer = httpx2.get(f"{house.url}/", headers={"authorization": f"Bearer {house.token}"})
+    assert answer.status_code == 401
+    assert "holdfast open" in answer.text
+
+
+@pytest.mark.req("SV-05.a")
 def test_our_own_origin_and_the_configured_one_are_served(house: House) -> None:
     assert post(house, origin=house.url).status_code == 200
     assert post(house, origin=house.url.replace("127.0.0.1", "localhost")).status_code == 200

@@ -21,6 +21,9 @@ STORE_DEFAULTS = {
     "list_limit_max": 1024,
     "lock_timeout_ms": 3000,
     "delete_retention_days": 30.0,
+    "versions_kept": 20,
+    "version_days": 30.0,
+    "idempotency_days": 7.0,
     "search.enabled": True,
     "search.limit_default": 5,
     "search.limit_max": 20,
@@ -145,7 +148,13 @@ def test_a_tool_or_a_group_that_is_switched_off_is_gone(state: Path, root: Path)
 
     (state / "settings.yml").write_text("settings: {mcp: {groups: {files: {enabled: false}}}}")
     with Agent([root], state, options=["--in-process"]) as agent:
+        assert {tool.name.partition("_")[0] for tool in agent.tools()} == {"file", "project", "mcp"}
+
+    off = "{files: {enabled: false}, store: {enabled: false}}"
+    (state / "settings.yml").write_text(f"settings: {{mcp: {{groups: {off}}}}}")
+    with Agent([root], state, options=["--in-process"]) as agent:
         assert agent.tools() == []
+        assert agent.call("file_stat", project="p", path="/a").code == "NOT_FOUND"
 
 
 @pytest.mark.req("FS-01.a")
@@ -205,7 +214,8 @@ def test_read_only_mode_refuses_every_change(state: Path, root: Path) -> None:
         piped = agent.call("mcp_pipe", steps=steps, continue_on_error=True).ok().data["steps"]
         assert agent.call("read_text_file", path="kept.txt").ok().text.startswith("as it was")
 
-    assert mutating <= {*changes, "mcp_pipe"}
+    in_the_store = {"file_write", "file_delete", "file_rename", "file_restore"}
+    assert mutating <= {*changes, "mcp_pipe", *in_the_store}
     assert set(codes.values()) == {"PERMISSION_DENIED"} == {step["error"]["code"] for step in piped}
     assert [entry.name for entry in root.iterdir()] == ["kept.txt"]
 

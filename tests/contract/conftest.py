@@ -7,28 +7,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.store.service import Store
-from tests.helpers.databases import (
-    Backend,
-    new_caller,
-    postgres_backend,
-    postgres_database,
-    postgres_server,
-    sqlite_backend,
-)
-
-
-@pytest.fixture(scope="session")
-def postgres_server_url() -> Iterator[str]:
-    """Give a PostgreSQL server without our tables."""
-    with postgres_server() as url:
-        yield url
-
-
-@pytest.fixture(scope="session")
-def postgres_url(postgres_server_url: str) -> Iterator[str]:
-    """Give a migrated database that all tests share; each has tenants of its own."""
-    with postgres_database(postgres_server_url) as url:
-        yield url
+from tests.helpers.databases import Backend, new_caller, postgres_backend, sqlite_backend
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

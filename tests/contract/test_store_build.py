@@ -9,7 +9,7 @@ import pytest
 from holdfast.adapters.store import build_store, is_postgres, limits_of, migrate_store
 from holdfast.auth.context import LOCAL_USER
 from holdfast.config.settings import FilesSettings, SearchSettings
-from holdfast.errors import InvalidArgument
+from holdfast.errors import InvalidArgument, ResourceBusy
 from holdfast.store.model import Limits
 from tests.helpers.databases import new_caller, postgres_database
 
@@ -55,6 +55,9 @@ def test_a_missing_driver_is_said_in_words(tmp_path: Path, monkeypatch: pytest.M
 
 def test_settings_become_limits() -> None:
     assert limits_of(FilesSettings()) == Limits()
+    assert limits_of(FilesSettings(versions_kept=1, version_days=2, idempotency_days=3)) == Limits(
+        versions_kept=1, version_days=2, idempotency_days=3
+    )
     changed = FilesSettings(allow_root_wipe=True, lock_timeout_ms=7, search=SearchSettings(enabled=False, limit_max=9))
     limits = limits_of(changed)
     assert (limits.allow_root_wipe, limits.lock_timeout_ms, limits.search_enabled, limits.search_limit_max) == (
@@ -70,4 +73,23 @@ def test_only_postgresql_addresses_are_postgresql() -> None:
     assert is_postgres("postgres://a/b")
     assert not is_postgres("sqlite:////x")
     assert not is_postgres(None)
+    for wrong in ("postgresq://a/b", "mysql://a/b", "/var/lib/store.db"):
+        with pytest.raises(InvalidArgument, match="DATABASE_URL must begin with postgresql://"):
+            is_postgres(wrong)
     assert migrate_store(None) == []
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://me:hush-hush@127.0.0.1:1/none",
+        "postgresql://me:hush-hush#1@127.0.0.1/none",
+        "postgresql://me:hush-hush/1@127.0.0.1/none",
+        "postgresql://me@127.0.0.1:hush-hush/none",
+        "postgresql://me@h/none?hush-hush=1",
+    ],
+)
+def test_a_database_that_cannot_be_reached_is_said_without_its_password(url: str) -> None:
+    with pytest.raises((ResourceBusy, InvalidArgument), match="DATABASE_URL") as caught:
+        migrate_store(url)
+    assert "hush" not in str(caught.value)

@@ -49,7 +49,8 @@ def test_a_held_project_is_busy_in_time_and_other_projects_do_not_wait(backend: 
     holder = backend.database()
     store = backend.store(Limits(lock_timeout_ms=200))
     store.write(me, "p", "/a", "before")
-    with holder.mutation(me.apikey_hash, "p", 1000):
+    with holder.mutation(me.apikey_hash, "p", 1000) as held:
+        assert held.state.version == 1, "asking for it waits until the lock is there"
         begun = time.monotonic()
         with pytest.raises(ResourceBusy) as caught:
             store.write(me, "p", "/a", "x")
@@ -74,7 +75,8 @@ def test_many_who_wait_for_one_project_keep_nobody_else_from_theirs(backend: Bac
             store.write(me, "p", "/a", "x")
         return "busy"
 
-    with holder.mutation(me.apikey_hash, "p", 1000), ThreadPoolExecutor(1) as pool:
+    with holder.mutation(me.apikey_hash, "p", 1000) as held, ThreadPoolExecutor(1) as pool:
+        assert held.state.version == 1
         waiting = pool.submit(all_at_once, 24, wait)
         time.sleep(0.2)
         begun = time.monotonic()
@@ -90,7 +92,8 @@ def test_a_lock_that_is_given_back_in_time_is_waited_for(backend: Backend, me: A
     held, written = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with holder.mutation(me.apikey_hash, "p", 1000):
+        with holder.mutation(me.apikey_hash, "p", 1000) as mutation:
+            assert mutation.state.version == 0
             held.set()
             assert not written.wait(0.3)
 
@@ -106,7 +109,8 @@ HOLDER = """
 import sys
 from tests.helpers.databases import *
 database = SqliteStore(sys.argv[2]) if sys.argv[1] == "sqlite" else PostgresStore(sys.argv[2])
-with database.mutation(sys.argv[3], "p", 1000):
+with database.mutation(sys.argv[3], "p", 1000) as held:
+    assert held.state is not None
     print("held", flush=True)
     sys.stdin.read()
 """

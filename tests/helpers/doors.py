@@ -144,9 +144,10 @@ class Pipes:
 
 
 class House:
-    """One state folder and everything that runs in it."""
+    """One state folder and everything that runs in it, with what its deployment puts into the environment."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, **environment: str) -> None:
+        self._environment = environment
         self.state = folder / "state"
         self.root = folder / "project"
         self.root.mkdir()
@@ -157,7 +158,7 @@ class House:
     def env(self) -> dict[str, str]:
         """Return the environment of a client on this machine."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return {**kept, "HOLDFAST_STATE_DIR": str(self.state)}
+        return {**kept, **self._environment, "HOLDFAST_STATE_DIR": str(self.state)}
 
     def settings(self, text: str) -> None:
         """Write the settings file that background servers read."""
@@ -187,6 +188,13 @@ class House:
         """Run one command to its end."""
         return subprocess.run(
             command(*arguments), env=self.env, cwd="/", capture_output=True, text=True, timeout=timeout, check=False
+        )
+
+    def run_bytes(self, *arguments: str, given: bytes = b"", **env: str) -> "subprocess.CompletedProcess[bytes]":
+        """Run one command to its end, with bytes on its stdin."""
+        environment = {**self.env, **env}
+        return subprocess.run(
+            command(*arguments), env=environment, cwd="/", input=given, capture_output=True, timeout=30, check=False
         )
 
     def facts(self) -> dict[str, Any]:

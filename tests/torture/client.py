@@ -13,11 +13,13 @@ from typing import Any
 
 from tests.torture.history import BUSY, NOT_MADE, UNKNOWN, Journal
 from tests.torture.model import MUTATIONS
-from tests.torture.wire import Broken, Door, NotSent
+from tests.torture.wire import Broken, Door, NotSent, Stream
 
 FILES = ["/a", "/b", "/d/x", "/d/y", "/e/x"]
 DIRECTORIES = ["/d", "/e", "/a"]
 ATTEMPTS = 4
+HTTP_EVERY = 4
+"""One lane in so many speaks HTTP, the others WebSocket."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +46,8 @@ class Lane:
         self._config = config
         self._name = f"{config.name}.{number}"
         self._choose = random.Random(f"{config.seed}.{self._name}")
-        self._doors = [[Door(port, key) for key in config.keys] for port in config.ports]
+        kind = Door if number % HTTP_EVERY == 0 else Stream
+        self._doors = [[kind(port, key) for key in config.keys] for port in config.ports]
         self._journal = Journal(f"{config.log}/{self._name}.log")
         self._count = 0
 

@@ -13,6 +13,9 @@ from tests.torture.model import State, step
 
 BUDGET = 400_000
 
+Configuration = tuple[State, int, int]
+"""A state, the calls that led to it as bits, and the first call that is not among them."""
+
 
 class Verdict(Enum):
     """What the search found."""
@@ -35,7 +38,8 @@ class _Search:
         self._all_known = sum(1 << at for at, one in enumerate(operations) if one.answer is not None)
 
     def run(self) -> Verdict:
-        stack = [self._branches({}, 0, 0)]
+        start: Configuration = ({}, 0, 0)
+        stack = [iter([start])]
         while stack:
             if len(self._tried) > self._budget:
                 return Verdict.UNDECIDED
@@ -47,11 +51,10 @@ class _Search:
             if taken & self._all_known == self._all_known:
                 return Verdict.LINEARIZABLE
             stack.append(self._branches(state, taken, first))
-        return Verdict.LINEARIZABLE if not self._all_known else Verdict.IMPOSSIBLE
+        return Verdict.IMPOSSIBLE
 
-    def _branches(self, state: State, taken: int, first: int) -> Iterator[tuple[State, int, int]]:
+    def _branches(self, state: State, taken: int, first: int) -> Iterator[Configuration]:
         """Yield the configurations that one more call leads to: those that end first come first, unknown ones last."""
-        state, taken, first = self._absorbed(state, taken, first)
         for at in sorted(self._open(taken, first), key=lambda at: self._operations[at].end):
             one = self._operations[at]
             answer, after = step(state, one.tool, one.args)
@@ -63,7 +66,7 @@ class _Search:
                 self._tried.add(key)
                 yield after, mark, first
 
-    def _absorbed(self, state: State, taken: int, first: int) -> tuple[State, int, int]:
+    def _absorbed(self, state: State, taken: int, first: int) -> Configuration:
         """Take every call that changes nothing and is answered rightly, until there is none."""
         found = True
         while found:

@@ -1,6 +1,7 @@
 """The parts that are killed: a PostgreSQL of its own, and servers that come back on the same port."""
 
 import os
+import random
 import shutil
 import signal
 import socket
@@ -9,10 +10,11 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.helpers import databases
-from tests.torture.wire import Broken, Door, NotSent
+from tests.torture.wire import Broken, NotSent, ask
 
 SETTINGS = """settings:
   auth:
@@ -107,7 +109,7 @@ class Instance:
         while time.monotonic() < deadline:
             self.keep_up()
             try:
-                if not Door(self.port, key, 10).call("file_stat", {"project": "ready", "path": "/a"}).get("isError"):
+                if not ask(self.port, key, "file_stat", {"project": "ready", "path": "/a"}).get("isError"):
                     return
             except (Broken, NotSent):
                 pass
@@ -126,7 +128,9 @@ def stop_all(instances: Sequence[Instance]) -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+    """Return a port below those that the kernel gives to clients: one of theirs could be taken while a server is down."""
+    while True:
+        port = random.randrange(18_000, 30_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port

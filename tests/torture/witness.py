@@ -6,7 +6,7 @@ which index jobs were added, what the project's counters became, and which calle
 
 import json
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
@@ -132,8 +132,8 @@ def _text(value: object) -> str | None:
     return None if value is None else value if isinstance(value, str) else json.dumps(value)
 
 
-def _ordered(transactions: "Iterator[list[Note]] | object") -> list[list[Note]]:
-    return sorted(transactions, key=_version)  # type: ignore[call-overload, no-any-return]
+def _ordered(transactions: Iterable[list[Note]]) -> list[list[Note]]:
+    return sorted(transactions, key=_version)
 
 
 def _version(notes: list[Note]) -> int:

@@ -45,9 +45,23 @@ def migrate_store(database_url: str | None) -> list[str]:
     return migrate(database_url or "")
 
 
+def missing_steps(database_url: str | None) -> list[str]:
+    """Return the steps that `migrate_store` would take; the database is only looked at."""
+    if not is_postgres(database_url):
+        return []
+    _need_driver()
+    from holdfast.adapters.postgres.migrate import missing_steps as missing
+
+    return missing(database_url or "")
+
+
 def is_postgres(database_url: str | None) -> bool:
-    """Return whether an address is one of PostgreSQL."""
-    return (database_url or "").startswith(_SCHEMES)
+    """Return whether an address is one of PostgreSQL; InvalidArgument when it is neither that nor SQLite's."""
+    if not database_url or database_url.startswith("sqlite:"):
+        return False
+    if not database_url.startswith(_SCHEMES):
+        raise InvalidArgument(f"DATABASE_URL must begin with {_SCHEMES[0]}, or be unset for SQLite in the state folder")
+    return True
 
 
 def limits_of(settings: FilesSettings) -> Limits:

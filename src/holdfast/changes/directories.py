@@ -49,21 +49,25 @@ class Directories:
 def _run(jail: Jail, plan: Plan) -> Outcome:
     exceptions: _Exceptions = {}
     for position, item in enumerate(plan.items):
-        with jail.place(item.src_path, follow=False) as place:
-            try:
-                if item.op is Op.MKDIR:
-                    os.mkdir(place.name, 0o777, dir_fd=place.parent_fd)
-                else:
-                    os.rmdir(place.name, dir_fd=place.parent_fd)
-            except OSError as error:
-                if item.op is Op.MKDIR and not isinstance(error, FileExistsError):
-                    raise
-                exceptions[position] = (ItemStatus.SKIPPED, error.strerror)
-                continue
-            sync_directory(place.parent_fd)
+        try:
+            _make_or_remove(jail, item)
+        except (HoldfastError, OSError) as error:
+            if item.op is Op.MKDIR and not isinstance(error, FileExistsError):
+                raise
+            why = error.strerror if isinstance(error, OSError) else "It is not there."
+            exceptions[position] = (ItemStatus.SKIPPED, why)
     if len(exceptions) == len(plan.items) and plan.first.op is Op.RMDIR:
         raise Abandoned(NotEmpty(f"{plan.first.src_path} is not empty or not there any more; it was left alone."))
     return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
+
+
+def _make_or_remove(jail: Jail, item: Item) -> None:
+    with jail.place(item.src_path, follow=False) as place:
+        if item.op is Op.MKDIR:
+            os.mkdir(place.name, 0o777, dir_fd=place.parent_fd)
+        else:
+            os.rmdir(place.name, dir_fd=place.parent_fd)
+        sync_directory(place.parent_fd)
 
 
 def _missing(jail: Jail, path: str) -> tuple[list[str], str, str]:

@@ -111,11 +111,11 @@ class Changes:
         with _told(path), self._held(folders.jail, call, path) as place:
             if look(place.parent_fd, place.name) is None:
                 _check_hash(None, expected_hash, place.path)
-                edited = edit_bytes(None, edits, _limits(folders))
+                edited = edit_bytes(None, edits, _limits(folders), call.check)
                 return self._commit_edit(place, None, edited, dry_run, kind)
             with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
                 _check_hash(base.hash, expected_hash, place.path)
-                edited = edit_bytes(base.data, edits, _limits(folders))
+                edited = edit_bytes(base.data, edits, _limits(folders), call.check)
                 return self._commit_edit(place, base, edited, dry_run, kind)
 
     def append(self, folders: Folders, call: Call, path: str, content: str) -> Written:

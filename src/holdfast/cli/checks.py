@@ -15,10 +15,10 @@ from dataclasses import dataclass
 from holdfast.config.environment import state_database, state_dir, unknown_variables, variable
 from holdfast.config.load import check_names, load
 from holdfast.config.settings import ServerSettings
-from holdfast.errors import InvalidArgument
+from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.syscalls import has_openat2, landlock_abi
 from holdfast.tools.registry import Group
-from holdfast.wiring import TOOLS, counter_fault, database_fault
+from holdfast.wiring import TOOLS, counter_fault, database_fault, missing_migrations
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 _MIN_FREE_BYTES = 500_000_000
@@ -43,6 +43,7 @@ def examine(settings_path: str | None) -> list[Finding]:
         _variables,
         _state_folder,
         _database,
+        _store,
         _redis,
         _disk,
         _kernel,
@@ -115,6 +116,20 @@ def _database() -> Iterator[Finding]:
         yield Finding(
             BROKEN, "database", f"{path}: {fault}", "Run `holdfast stop`, then move the file aside or restore it."
         )
+
+
+def _store() -> Iterator[Finding]:
+    if variable("DATABASE_URL") is None:
+        return
+    try:
+        missing = missing_migrations()
+    except HoldfastError as error:
+        yield Finding(
+            BROKEN, "project store", error.message, "Correct or unset DATABASE_URL; no server starts with it."
+        )
+        return
+    shape = f"the first server will bring it up to date ({', '.join(missing)})" if missing else "it is up to date"
+    yield Finding(OK, "project store", f"the database of DATABASE_URL answers; {shape}")
 
 
 def _redis() -> Iterator[Finding]:

@@ -16,6 +16,7 @@ Examples:
   holdfast serve ~/project          HTTP, WebSocket and socket in this terminal
   holdfast status --json            is a server running, and where
   holdfast open                     open its console in the browser
+  holdfast files ls -p notes        the files of the project store
   holdfast keys create              a key for a caller that is not you
   holdfast config show              every setting and where its value came from"""
 
@@ -25,9 +26,11 @@ _COMMANDS = {
     "status": "holdfast.cli.running:status_command",
     "open": "holdfast.cli.running:open_command",
     "stop": "holdfast.cli.running:stop_command",
+    "files": "holdfast.cli.files:files_group",
     "keys": "holdfast.cli.keys:keys_group",
     "config": "holdfast.cli.config:config_group",
     "doctor": "holdfast.cli.doctor:doctor_command",
+    "migrate": "holdfast.cli.migrate:migrate_command",
 }
 
 

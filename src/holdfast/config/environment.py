@@ -9,6 +9,7 @@ SETTINGS_VARIABLE = "HOLDFAST_SETTINGS"
 VARIABLES = {
     "HOLDFAST_STATE_DIR": "Folder of the state: journal, tokens, socket. Default: the platform's data folder.",
     "HOLDFAST_SETTINGS": "The settings file. Default: settings.yml in the state folder, where there is one.",
+    "HOLDFAST_KEY": "Key that `holdfast files` acts with. Default: none, which is the user of this machine.",
     "DATABASE_URL": "Database of the project store. Default: SQLite in the state folder.",
     "REDIS_URL": "Redis for limits and sealed credentials when several servers share them.",
     "ROOT_DIR": "Allowed directories when neither the command line nor the settings name any, separated by ':'.",
@@ -19,7 +20,7 @@ VARIABLES = {
 }
 """Every variable that is read, and what it says. They place a deployment; none of them is a setting."""
 
-SECRET_VARIABLES = frozenset({"DATABASE_URL", "REDIS_URL", "OPENAI_API_KEY", "LANGFUSE_SECRET_KEY"})
+SECRET_VARIABLES = frozenset({"HOLDFAST_KEY", "DATABASE_URL", "REDIS_URL", "OPENAI_API_KEY", "LANGFUSE_SECRET_KEY"})
 """Variables whose value is, or may hold, a password."""
 
 

@@ -6,6 +6,7 @@ locked itself in. The child sees the given directories for reading and nothing e
 
 import os
 import resource
+import secrets
 import select
 import stat
 import subprocess
@@ -32,6 +33,8 @@ _READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR
 _RUN = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR | LANDLOCK_EXECUTE
 _POLL_SECONDS = 0.05
 _CHUNK_BYTES = 1 << 16
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_BUSY_SHARE = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,33 +168,41 @@ def _popen(child: Child) -> "subprocess.Popen[bytes]":
 
 
 class _Idleness:
-    """Notices a child that uses no processor time and writes nothing, where the system tells."""
+    """Notices a child that reads nothing, writes nothing and hardly computes, where the system tells.
+
+    Its other threads may look for work all the while, so a little processor time is no sign of life.
+    """
 
     def __init__(self, pid: int, seconds: float | None) -> None:
-        self._path = f"/proc/{pid}/stat"
+        self._pid = pid
         self._seconds = seconds
-        self._spent = b""
-        self._since = time.monotonic()
+        self._reads, self._ticks, self._since = b"", 0, time.monotonic()
 
     def check(self, *, has_written: bool) -> None:
         """Raise Stalled when it has lasted too long."""
-        if self._seconds is None:
+        if self._seconds is None or (time.monotonic() - self._since < self._seconds and not has_written):
             return
-        spent, now = self._time_spent(), time.monotonic()
-        if has_written or spent != self._spent:
-            self._spent, self._since = spent, now
-        elif now - self._since > self._seconds:
+        reads, ticks = self._reads_and_ticks()
+        busy = (ticks - self._ticks) / _TICKS_PER_SECOND > _BUSY_SHARE * self._seconds
+        if not (has_written or busy or reads != self._reads):
             raise Stalled
+        self._reads, self._ticks, self._since = reads, ticks, time.monotonic()
 
-    def _time_spent(self) -> bytes:
+    def _reads_and_ticks(self) -> tuple[bytes, int]:
         try:
-            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except OSError:
-            return str(time.monotonic()).encode()
-        try:
-            return b" ".join(os.read(fd, 4096).rpartition(b")")[2].split()[11:13])
-        finally:
-            os.close(fd)
+            reads = _small_file(f"/proc/{self._pid}/io").partition(b"syscr:")[2].split()[0]
+            fields = _small_file(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
+        except (OSError, IndexError):
+            return secrets.token_bytes(8), 0
+        return reads, int(fields[11]) + int(fields[12])
+
+
+def _small_file(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
 
 
 class _Pump:

@@ -4,7 +4,7 @@ Nothing here guesses. A match that is not there, or is there more often than ann
 what was found; near misses are named by line and never applied.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
@@ -34,8 +34,12 @@ class Limits:
     max_answer_tokens: int = 25_000
 
 
-def apply_edits(text: str | None, edits: Sequence[Edit], limits: Limits) -> str:
+def apply_edits(
+    text: str | None, edits: Sequence[Edit], limits: Limits, check: Callable[[], None] = lambda: None
+) -> str:
     """Return the text after all edits, each applied to what the one before left; None stands for a missing file.
+
+    `check` is called before each edit and may raise: many edits of a large file take their time.
 
     Raises EditRejected naming the edit that does not fit; then none of them counts. Line ends of the text are
     kept as they are: a line feed in a match also matches CRLF, and inserted lines end as the file's lines do.
@@ -44,6 +48,7 @@ def apply_edits(text: str | None, edits: Sequence[Edit], limits: Limits) -> str:
         raise EditRejected("validation_error", "There is no edit.", "Give at least one edit.")
     running = text
     for index, edit in enumerate(edits):
+        check()
         try:
             running = _apply(running, edit, limits)
         except EditRejected as error:

@@ -1,6 +1,6 @@
 """Pure: a file's bytes as text that can be edited, and back again without touching a byte outside the edit."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
@@ -17,18 +17,20 @@ class Edited:
     data: bytes
 
 
-def edit_bytes(data: bytes | None, edits: Sequence[Edit], limits: Limits) -> Edited:
-    """Apply edits to a file's bytes; None stands for a missing file, which becomes UTF-8.
+def edit_bytes(
+    data: bytes | None, edits: Sequence[Edit], limits: Limits, check: Callable[[], None] = lambda: None
+) -> Edited:
+    """Apply edits to a file's bytes; None stands for a missing file, which becomes UTF-8. `check` may stop it.
 
     Raises EditRejected when the edits do not fit, when the file is binary, when its encoding cannot be given back
     byte for byte, or when the encoding lacks a character of the new text.
     """
     if data is None:
-        after = apply_edits(None, edits, limits)
+        after = apply_edits(None, edits, limits, check)
         return Edited("", after, encode_text(after, UTF8))
     encoding = _encoding_of(data)
     before = decode(data, encoding)
-    after = apply_edits(before, edits, limits)
+    after = apply_edits(before, edits, limits, check)
     return Edited(before, after, encode_text(after, encoding))
 
 

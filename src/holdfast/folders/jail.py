@@ -331,7 +331,7 @@ def _check_syntax(path: str) -> None:
     if "\0" in path:
         raise InvalidPath("A path cannot hold a NUL byte.")
     try:
-        encoded = path.encode()
+        encoded = path.encode("utf-8", "surrogateescape")  # a name that is no UTF-8 comes from the journal
     except UnicodeEncodeError:
         raise InvalidPath("A path must be valid Unicode text; it holds a lone surrogate.") from None
     if len(encoded) > MAX_PATH_BYTES:

@@ -1,5 +1,6 @@
 """The allowed directories of one connection, opened once and held as descriptors."""
 
+import errno
 import logging
 import os
 from collections.abc import Iterable, Iterator, Sequence
@@ -83,6 +84,8 @@ def _working_directory(cwd: str) -> str:
 def _open_root(given: str, cwd: str, state_dir: str) -> Root:
     absolute = os.path.normpath(Path(cwd) / Path(given).expanduser())
     real = os.path.realpath(absolute)
+    if not _is_text(real):
+        raise OSError(errno.EILSEQ, "its path is not valid Unicode text")
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(real, flags)
     try:
@@ -93,6 +96,14 @@ def _open_root(given: str, cwd: str, state_dir: str) -> Root:
     except BaseException:
         os.close(fd)
         raise
+
+
+def _is_text(path: str) -> bool:
+    try:
+        path.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def _is_state_folder_or_inside(path: str, state_dir: str) -> bool:

@@ -1,8 +1,12 @@
-"""Pure: what the store knows: files, projects, places, jobs, versions, and the limits that apply to them."""
+"""Pure: what the store knows: files, projects, places, jobs, versions, and the limits that apply to them.
+
+What a reading makes, often hundreds at a time, is a named tuple, which is made in a third of a frozen class's time.
+"""
 
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
+from typing import NamedTuple
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import PermissionDenied
@@ -44,8 +48,7 @@ class Operation(StrEnum):
     DELETE = "DELETE"
 
 
-@dataclass(frozen=True, slots=True)
-class Stat:
+class Stat(NamedTuple):
     """What is at a path; a directory has no time of creation, and nothing has a type when it does not exist."""
 
     type: EntryType | None = None
@@ -79,8 +82,7 @@ class Place:
     file_above: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class FileLine:
+class FileLine(NamedTuple):
     """One live file in a listing of many."""
 
     path: str
@@ -89,8 +91,7 @@ class FileLine:
     updated_at: datetime
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(NamedTuple):
     """One line of a listing. A directory's times would cost a reading of all beneath it, so it has none."""
 
     path: str
@@ -113,8 +114,7 @@ class Listing:
     has_more: bool
 
 
-@dataclass(frozen=True, slots=True)
-class Window:
+class Window(NamedTuple):
     """Bytes of a file around the ones asked for; `size` is the whole file's, `data` starts at `start`."""
 
     size: int
@@ -122,8 +122,7 @@ class Window:
     data: bytes
 
 
-@dataclass(frozen=True, slots=True)
-class Slice:
+class Slice(NamedTuple):
     """Text of a file and the byte range it has there; `moved` when the range is not the one asked for."""
 
     text: str

@@ -7,7 +7,7 @@ Paths are compared as bytes. Every character of a path is printable ASCII, so wh
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import NewType
+from typing import NamedTuple, NewType
 
 from holdfast.errors import InvalidPath
 
@@ -22,8 +22,7 @@ _AFTER_SLASH = "0"
 _AFTER_ALL = "\x7f"
 
 
-@dataclass(frozen=True, slots=True)
-class Span:
+class Span(NamedTuple):
     """Every path from `low` up to, but not including, `high`."""
 
     low: str
@@ -55,9 +54,9 @@ def store_path(path: str) -> StorePath:
         raise InvalidPath(f"path may hold printable ASCII without spaces only: {_shown(path)}")
     if len(path) > MAX_PATH_BYTES:
         raise InvalidPath(f"path must be at most {MAX_PATH_BYTES} bytes and has {len(path)}")
-    for name in path[1:].split("/"):
-        if name in ("", ".", ".."):
-            raise InvalidPath(f"path may not have empty, '.' or '..' components: {_shown(path)}")
+    closed = path + "/"
+    if "//" in closed or "/./" in closed or "/../" in closed:
+        raise InvalidPath(f"path may not have empty, '.' or '..' components: {_shown(path)}")
     return StorePath(path)
 
 

@@ -241,7 +241,7 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
     An undo is a change itself and can be undone.
     """
     change_id, plan = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
-    return Answer.of(f"Undid {plan.kind} of {plan.first.src_path}\nchange {change_id}")
+    return Answer.of(f"Undid {plan.kind} of {shown_name(plan.first.src_path)}\nchange {change_id}")
 
 
 CHANGING: tuple[Tool, ...] = (
@@ -318,11 +318,16 @@ def _listed(change: Change) -> ListedChange:
     return ListedChange(
         change_id=change.id,
         kind=change.kind.value,
-        path=change.path,
-        destination=change.dest_path,
+        path=_text(change.path),
+        destination=None if change.dest_path is None else _text(change.dest_path),
         status=change.status.value,
         at=change.created_at,
         entries=change.items,
         undoable=change.undoable,
         undoes=change.undoes,
     )
+
+
+def _text(path: str) -> str:
+    """Return a path as JSON can hold it: a byte that is no UTF-8 becomes U+FFFD."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

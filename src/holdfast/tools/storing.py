@@ -12,6 +12,7 @@ from holdfast.store.search import ALL_PROJECTS
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, Tool, tool
 from holdfast.tools.storing_shapes import (
+    SHORT_TEXT_CHARS,
     ChunkAnswer,
     DeleteAnswer,
     DeleteOf,
@@ -58,7 +59,7 @@ def file_read(app: App, call: Call, args: ReadOf) -> Answer:
     """Read a stored file, or a byte range of it; a cut inside a character moves to its beginning."""
     found = app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
     moved = {"start": found.start, "end": found.end} if found.moved else {}
-    return Answer.of(found.text, data=ReadAnswer(content=found.text, content_encoding=ENCODING, **moved))
+    return Answer.of(_shown_text(found.text), data=ReadAnswer(content=found.text, content_encoding=ENCODING, **moved))
 
 
 @tool("file_write", group=Group.STORE, effect=Effect.CHANGE, title="Write stored file", output=WriteAnswer)
@@ -119,9 +120,7 @@ def file_list(app: App, call: Call, args: ListOf) -> Answer:
 )
 def file_search(app: App, call: Call, args: SearchOf) -> Answer:
     """Find passages in stored files; read on with file_read at the byte range of a hit."""
-    hits = app.store.search(
-        call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check
-    )
+    hits = app.store.search(call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check)
     chunks = [
         ChunkAnswer(
             file_path=hit.path,
@@ -196,6 +195,16 @@ def _entry_line(entry: EntryAnswer) -> str:
 def _hit_text(hit: ChunkAnswer) -> str:
     where = f"{hit.project} {hit.file_path}" if hit.project else hit.file_path
     return f"{where} [{hit.file_seek_start_bytes}, {hit.file_seek_end_bytes})\n{hit.chunk_content}"
+
+
+def _shown_text(text: str) -> str:
+    """Return the block beside the content: all of a short text, of a long one where it is, so it is not sent twice."""
+    if len(text) <= SHORT_TEXT_CHARS:
+        return text
+    return (
+        f"[{len(text)} characters, in the field content. To have text as a block, read ranges of at most "
+        f"{SHORT_TEXT_CHARS} bytes with offset and length.]"
+    )
 
 
 def _lines(lines: Iterable[str]) -> str:

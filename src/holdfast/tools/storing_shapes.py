@@ -8,6 +8,9 @@ from holdfast.tools.registry import Arguments
 
 NullableText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
 
+SHORT_TEXT_CHARS = 10_000
+"""Up to here a text that was read is also shown as a block, for clients that show blocks alone."""
+
 _PROJECT = "Project: 1 to 128 of A-Z a-z 0-9 _ - ."
 _FILE = "File path: starts with '/', printable ASCII without spaces."
 _PATH = "File or directory path; '' is the root."

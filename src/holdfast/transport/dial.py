@@ -3,6 +3,7 @@
 Standard library only: the relay and the commands use it.
 
     client → {"version", "kind": "agent" | "person" | "control", "roots", "spare_roots", "cwd"}
+             and "folders": false from an agent that wants no directories at all
     server → {"challenge": nonce}                     to a person and to control; the answer is {"proof": …}
     server → {"ok": true, "version", "pid", "kind", "max_message_bytes"}   or   {"error": {"code", "message", …}}
 """
@@ -32,9 +33,12 @@ class Refused(Exception):
 
 
 class Client:
-    """Who connects: the directories it was started with, those its environment offers, and where it was started."""
+    """Who connects: the directories it was started with, those its environment offers, and where it was started.
 
-    def __init__(self, kind: str, roots: list[str], spare_roots: list[str], cwd: str) -> None:
+    One that wants no `folders` has none, wherever it was started.
+    """
+
+    def __init__(self, kind: str, roots: list[str], spare_roots: list[str], cwd: str, *, folders: bool = True) -> None:
         self.hello: Line = {
             "version": __version__,
             "kind": kind,
@@ -42,6 +46,8 @@ class Client:
             "spare_roots": spare_roots,
             "cwd": cwd,
         }
+        if not folders:
+            self.hello["folders"] = False
 
 
 def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Line]:

@@ -80,7 +80,7 @@ class Guard:
     def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
         if _head_bytes(scope) > MAX_HEAD_BYTES:
             return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", {"connection": "close"})
-        host, origin = headers.get("host", ""), headers.get("origin")
+        host, origin = headers.get("host", ""), _one_origin(headers)
         if not self._hosts.accepts_host(host):
             return _text(421, "This server does not answer to that host name; see server.allowed_hosts.")
         if origin is not None and not self._hosts.accepts_origin(origin, host):
@@ -99,8 +99,8 @@ class Guard:
         return None
 
     def _caller(self, path: str, headers: Headers) -> Caller | None:
-        if path in PERSON_PATHS and self._is_person(_cookie(headers)):
-            return Caller(LOCAL_USER, Kind.PERSON)
+        if path in PERSON_PATHS:
+            return Caller(LOCAL_USER, Kind.PERSON) if self._is_person(_cookie(headers)) else None
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             return None
@@ -172,6 +172,12 @@ def _head_bytes(scope: Scope) -> int:
 def _announced_bytes(headers: Headers) -> int:
     text = headers.get("content-length", "0")
     return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _one_origin(headers: Headers) -> str | None:
+    """Return the Origin header; several are one that nobody has, since each reader would take another."""
+    given = headers.getlist("origin")
+    return ", ".join(given) if given else None
 
 
 def _cookie(headers: Headers) -> str:

@@ -11,6 +11,8 @@ from holdfast.transport.launch import LOCK_HELD_STATUS
 from holdfast.transport.state import StateFolder
 
 BACKGROUND, FOREGROUND, IN_PROCESS = "background", "foreground", "in-process"
+COMMAND = "command"
+"""A command that does one thing itself because no server is running; whoever comes meanwhile waits for it."""
 _TAKE_OVER_SECONDS = 15.0
 _PREDECESSOR_SECONDS = 8.0
 _AT_ONCE_SECONDS = 0.3

@@ -127,8 +127,8 @@ class SocketDoor:
         cwd = hello.get("cwd", "/")
         if not isinstance(cwd, str) or not cwd.startswith("/"):
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
-        if kind == "person" and not roots:
-            return Caller(LOCAL_USER, Kind.PERSON, cwd=cwd, client=kind)
+        if not roots and (kind == "person" or hello.get("folders") is False):
+            return Caller(LOCAL_USER, Kind(kind), cwd=cwd, client=kind)
         roots = roots or self.spare_roots or _texts(hello, "spare_roots")
         caller = Caller(LOCAL_USER, Kind(kind), roots, cwd, client=kind)
         opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))

@@ -8,7 +8,7 @@ The first request always goes to the SDK, which fixes the protocol era of the co
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext, suppress
 from typing import Any
 
 import anyio
@@ -21,7 +21,7 @@ from pydantic_core import to_json
 
 from holdfast.auth.context import Caller
 from holdfast.call import ProgressSink
-from holdfast.errors import ResourceBusy
+from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
 from holdfast.transport.parse import HALF_CHARACTERS, Fault, RequestId, as_id, id_of, is_call, parse
@@ -35,6 +35,8 @@ _log = logging.getLogger(__name__)
 
 _MODERN = MODERN_PROTOCOL_VERSIONS[-1]
 _MAX_IN_FLIGHT = 1024
+_MAX_AT_ONCE = 32
+"""Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
 _DRAIN_SECONDS = 5.0
 _GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
@@ -55,6 +57,7 @@ class _Connection:
         self._sdk_writes, self._from_sdk = anyio.create_memory_object_stream[SessionMessage]()
         self._stamp = self._server.server_info_stamp
         self._writing = anyio.Lock(fast_acquire=True)
+        self._turns = anyio.Semaphore(_MAX_AT_ONCE, fast_acquire=True)
         self._calls: dict[RequestId, asyncio.Task[None]] = {}
         self._initialize_id: RequestId | None = None
         self._version: str | None = None
@@ -158,9 +161,18 @@ class _Connection:
 
     async def _call(self, number: RequestId, version: str, params: dict[str, Any]) -> None:
         arguments = params.get("arguments") or {}
-        with self._progress(params) as progress:
-            result = await run_tool(self._dispatcher, self._caller, params["name"], arguments, progress)
-        await self._respond(number, version, result)
+        async with self._turn(params["name"]):
+            with self._progress(params) as progress:
+                result = await run_tool(self._dispatcher, self._caller, params["name"], arguments, progress)
+            await self._respond(number, version, result)
+
+    def _turn(self, name: str) -> AbstractAsyncContextManager[None] | anyio.Semaphore:
+        """Wait for one of the connection's places; a tool that waits for others, or for a person, takes none."""
+        try:
+            waits = self._dispatcher.find(self._caller, name).conduct is not None
+        except HoldfastError:
+            waits = True
+        return nullcontext() if waits else self._turns
 
     async def _respond(self, number: RequestId, version: str, result: dict[str, Any]) -> None:
         if version == _MODERN:

@@ -2,11 +2,14 @@
 
 import os
 import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.errors import (
     AccessDenied,
@@ -17,6 +20,7 @@ from holdfast.errors import (
     NotFound,
     PayloadTooLarge,
     PermissionDenied,
+    TimedOut,
 )
 from holdfast.folders.edit import Edit
 from tests.unit.changes.world import World, opened_world
@@ -207,3 +211,13 @@ def test_a_cancelled_call_changes_nothing(world: World) -> None:
     with pytest.raises(HoldfastError):
         world.changes.write(world.folders, call, "a.txt", "x")
     assert not (world.root / "a.txt").exists()
+
+
+def test_many_edits_of_a_large_file_stop_when_the_call_does(world: World) -> None:
+    (world.root / "big.txt").write_text("line\n" * 2_000_000 + "end\n")
+    call = Call(Caller(LOCAL_USER), timeout_seconds=1)
+    edits = [Edit("end", "fin") if number % 2 == 0 else Edit("fin", "end") for number in range(20_000)]
+    began = time.monotonic()
+    with pytest.raises(TimedOut):
+        world.changes.edit(world.folders, call, "big.txt", edits)
+    assert time.monotonic() - began < 5

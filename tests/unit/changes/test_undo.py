@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from holdfast.config.settings import JournalSettings
-from holdfast.errors import Conflict, EditRejected, NotFound
+from holdfast.errors import Conflict, EditRejected, NotEmpty, NotFound
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, opened_world
 
@@ -186,3 +186,23 @@ def test_random_edits_taken_back_give_the_original_bytes(
         world.undo(change)
     assert (world.root / "a.txt").read_bytes() == original
     os.unlink(world.root / "a.txt")
+
+
+def test_every_change_of_a_chain_of_undos_says_whether_it_is_in_effect(world: World) -> None:
+    world.write("f", "one")
+    chain = [world.write("f", "two")]
+    for _ in range(5):
+        chain.append(world.undo(chain[-1]))
+        status = {change.id: change.status for change in world.listed()}
+        newest_first = [status[change] for change in reversed(chain)]
+        assert newest_first == [("EXECUTED", "UNDONE")[n % 2] for n in range(len(chain))]
+    assert (world.root / "f").read_text() == "one"
+
+
+def test_undoing_a_directory_that_went_with_the_one_above_it_changes_nothing_and_says_so(world: World) -> None:
+    world.mkdir("d")
+    inner = world.mkdir("d/e") or ""
+    world.delete("d", recursive=True)
+    with pytest.raises(NotEmpty):
+        world.undo(inner)
+    assert [change.status for change in world.listed()] == ["FAILED", "EXECUTED", "EXECUTED", "EXECUTED"]

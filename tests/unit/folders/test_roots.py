@@ -1,6 +1,7 @@
 """The allowed directories: which are opened, which are skipped, and when there is nothing to serve."""
 
 import logging
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -81,3 +82,10 @@ def test_a_root_that_was_removed_is_known_to_be_gone(home: Path) -> None:
     (home / "brief").mkdir()
     assert [is_gone(root) for root in roots] == [True, False]
     close_roots(roots)
+
+
+def test_a_directory_whose_path_is_no_text_is_skipped(tmp_path: Path) -> None:
+    odd = os.fsdecode(os.fsencode(tmp_path) + b"/r\xff")
+    os.mkdir(odd)
+    with pytest.raises(InvalidArgument, match="not valid Unicode"):
+        open_roots([odd], "/", str(tmp_path / "state"))

@@ -8,6 +8,7 @@ from typing import Any
 import anyio
 import pytest
 
+from holdfast.transport import stream
 from holdfast.transport.stream import serve_stream
 from tests.helpers import sample
 
@@ -225,3 +226,27 @@ async def test_a_request_pending_when_the_client_closes_is_still_answered() -> N
         await line.send(2, "tools/call", modern("wait", seconds=0.1))
         line.to_server.close()
         assert {(await line.next())["id"], (await line.next())["id"]} == {1, 2}
+
+
+async def test_a_client_that_reads_nothing_has_few_calls_made_and_the_others_wait() -> None:
+    line, unread = Line(), anyio.Event()
+
+    async def send(message: bytes) -> None:
+        if b'"waited"' in message:
+            await unread.wait()
+        await line.server_writes.send(message)
+
+    sample.STOPPED.clear()
+    with line.to_server, line.server_reads, line.server_writes, line.from_server:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve_stream, sample.dispatcher(), sample.CALLER, line.receive, send)
+            await line.ask(0, "tools/call", modern("echo", text="hi"))
+            for number in range(1, 91):
+                await line.send(number, "tools/call", modern("wait", seconds=0))
+            while len(sample.STOPPED) < stream._MAX_AT_ONCE:
+                await anyio.sleep(0.01)
+            await anyio.sleep(0.2)
+            assert len(sample.STOPPED) == stream._MAX_AT_ONCE
+            unread.set()
+            assert {(await line.next())["id"] for _ in range(90)} == set(range(1, 91))
+            line.to_server.close()

@@ -1,11 +1,14 @@
 """Brings a PostgreSQL database to the newest shape, from any number of instances at once."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, LiteralString, NamedTuple
 
 import psycopg
+from psycopg.conninfo import conninfo_to_dict
 
-from holdfast.errors import InvalidArgument, PermissionDenied
+from holdfast.errors import InvalidArgument, PermissionDenied, ResourceBusy
 
 _LOCK_KEY = 0x686F6C6466617374
 """The bytes of 'holdfast': the advisory lock that only migrations take."""
@@ -39,11 +42,25 @@ def migrate(url: str) -> list[str]:
     """Take the steps that are missing, all of them or none, and return their names; a second run does nothing.
 
     The role of the URL becomes the owner of the tables and a member of holdfast_app and holdfast_worker.
-    PermissionDenied or InvalidArgument say what an administrator has to do first.
+    PermissionDenied or InvalidArgument say what an administrator has to do first, ResourceBusy that nobody answers.
     """
+    with _connected(url) as connection:
+        return [step.name for step in _taken(connection)]
+
+
+def missing_steps(url: str) -> list[str]:
+    """Return the names of the steps that are missing; the database is only looked at. Raises as `migrate` does."""
+    with _connected(url) as connection:
+        return [step.name for step in _missing(connection)]
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Give one transaction; what goes wrong in it is said in words that hold no password."""
+    password = _password(url)
     try:
         with psycopg.connect(url) as connection:
-            return [step.name for step in _taken(connection)]
+            yield connection
     except psycopg.errors.InsufficientPrivilege as error:
         raise PermissionDenied(
             f"the role of DATABASE_URL cannot set up the store: {error.diag.message_primary}. "
@@ -53,6 +70,25 @@ def migrate(url: str) -> list[str]:
         raise InvalidArgument(
             f"PostgreSQL cannot hold the store: {error.diag.message_primary}. It needs the extension vector, 0.8 or newer."
         ) from None
+    except psycopg.OperationalError as error:
+        reason = " ".join(str(error).split())
+        shown = reason.replace(password, "****") if password else reason
+        raise ResourceBusy(f"the database of DATABASE_URL does not let us in: {shown}") from None
+
+
+def _password(url: str) -> str:
+    """Return the password of an address; InvalidArgument, which repeats nothing of it, when it is none."""
+    try:
+        parts = conninfo_to_dict(url)
+        ports = [int(port) for port in str(parts.get("port") or "5432").split(",")]
+    except (psycopg.ProgrammingError, ValueError):
+        ports = []
+    if not ports:
+        raise InvalidArgument(
+            "DATABASE_URL is no address that PostgreSQL understands: postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
+            "with characters such as '#', '/' and '@' in a password written as %23, %2F and %40."
+        )
+    return str(parts.get("password") or "")
 
 
 def _taken(connection: psycopg.Connection[Any]) -> list[Migration]:

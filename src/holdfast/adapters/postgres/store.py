@@ -31,13 +31,19 @@ _OVERTAKEN = (
 """Someone else was there first; the last is how `save_project` says so."""
 
 
-def open_pool(url: str, role: Role, size: int, *, isolation: Isolation = "read committed") -> Pool:
-    """Return a pool whose connections act as a role that owns no table."""
+def open_pool(
+    url: str, role: Role, size: int, *, isolation: Isolation = "read committed", steady_plans: bool = False
+) -> Pool:
+    """Return a pool whose connections act as a role that owns no table.
+
+    With steady plans a statement is planned once for each connection and always seeks in an index, which is right for
+    statements that touch few rows whatever their values are: planning takes as long as a look at a file.
+    """
     return ConnectionPool(
         url,
         connection_class=Connection,
         kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "holdfast"},
-        configure=partial(_prepare, role, isolation),
+        configure=partial(_prepare, role, isolation, steady_plans),
         min_size=0,
         max_size=size,
         timeout=_CONNECT_SECONDS,
@@ -46,12 +52,19 @@ def open_pool(url: str, role: Role, size: int, *, isolation: Isolation = "read c
     )
 
 
-def _prepare(role: Role, isolation: Isolation, connection: Connection) -> None:
+def _prepare(role: Role, isolation: Isolation, steady_plans: bool, connection: Connection) -> None:
     connection.execute(
         "SELECT set_config('role', %(role)s, false), set_config('timezone', 'UTC', false), "
+        "set_config('plan_cache_mode', %(plans)s, false), set_config('enable_seqscan', %(seqscan)s, false), "
         "set_config('default_transaction_isolation', %(isolation)s, false), "
         "set_config('default_transaction_read_only', %(read_only)s, false)",
-        {"role": role, "isolation": isolation, "read_only": "on" if isolation == "repeatable read" else "off"},
+        {
+            "role": role,
+            "plans": "force_generic_plan" if steady_plans else "auto",
+            "seqscan": "off" if steady_plans else "on",
+            "isolation": isolation,
+            "read_only": "on" if isolation == "repeatable read" else "off",
+        },
     )
 
 
@@ -63,8 +76,8 @@ class PostgresStore:
     """
 
     def __init__(self, url: str, pool_size: int = 16) -> None:
-        self._pool = open_pool(url, "holdfast_app", pool_size)
-        self._readers = open_pool(url, "holdfast_app", pool_size, isolation="repeatable read")
+        self._pool = open_pool(url, "holdfast_app", pool_size, steady_plans=True)
+        self._readers = open_pool(url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True)
         self._threads = ThreadLocks()
 
     @contextmanager

@@ -51,17 +51,17 @@ VALUES (%(apikey_hash)s, %(project)s, %(path)s, %(content)s, %(size)s, %(at)s, %
 -- name: keep_version
 INSERT INTO mcp_file_versions (apikey_hash, project, file_id, version, content, size, written_at, kept_at)
 SELECT apikey_hash, project, id, written_version, content, size, updated_at, %(at)s::timestamptz
-FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND NOT deleted;
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted;
 
 -- name: update_file
 UPDATE mcp_files
 SET content = %(content)s, size = %(size)s, updated_at = %(at)s, version = %(version)s, written_version = %(version)s
-WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND NOT deleted;
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted;
 
 -- name: append_file
 UPDATE mcp_files
 SET content = content || %(tail)s::bytea, size = %(size)s, updated_at = %(at)s, version = %(version)s, written_version = %(version)s
-WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND NOT deleted;
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted;
 
 -- name: prune_versions
 DELETE FROM mcp_file_versions

@@ -69,14 +69,14 @@ class PostgresMutation:
 
     def replace(self, file: StoredFile, content: bytes, stamp: Stamp, versions_kept: int) -> None:
         """Give a file new bytes and keep the ones before as a version."""
-        self._write("keep_version", stamp, id=file.id)
-        self._write("update_file", stamp, id=file.id, content=content, size=len(content))
+        self._write("keep_version", stamp, path=file.path)
+        self._write("update_file", stamp, path=file.path, content=content, size=len(content))
         self._write("prune_versions", stamp, id=file.id, kept=versions_kept)
 
     def append(self, file: StoredFile, tail: bytes, stamp: Stamp, versions_kept: int) -> None:
         """Add bytes to the end of a file and keep the ones before as a version."""
-        self._write("keep_version", stamp, id=file.id)
-        self._write("append_file", stamp, id=file.id, tail=tail, size=file.size + len(tail))
+        self._write("keep_version", stamp, path=file.path)
+        self._write("append_file", stamp, path=file.path, tail=tail, size=file.size + len(tail))
         self._write("prune_versions", stamp, id=file.id, kept=versions_kept)
 
     def delete(self, span: Span, stamp: Stamp) -> None:

@@ -168,14 +168,16 @@ class SqliteJournal:
         self._kept_bytes -= row["size_bytes"]
 
     def _settle_undone(self, plan_id: str) -> None:
-        """What this plan undid is UNDONE; what that one had undone is in effect again."""
-        (undone,) = self._db.run("undone_by_plan", {"id": plan_id}).fetchone()
-        if undone is None:
-            return
-        self._mark(undone, PlanStatus.UNDONE, ItemStatus.DONE, ItemStatus.UNDONE)
-        (revived,) = self._db.run("undone_by_plan", {"id": undone}).fetchone()
-        if revived is not None:
-            self._mark(revived, PlanStatus.EXECUTED, ItemStatus.UNDONE, ItemStatus.DONE)
+        """What this plan undid is UNDONE, what that one had undone is in effect again, and so on down the chain."""
+        is_undone = True
+        (below,) = self._db.run("undone_by_plan", {"id": plan_id}).fetchone()
+        while below is not None:
+            if is_undone:
+                self._mark(below, PlanStatus.UNDONE, ItemStatus.DONE, ItemStatus.UNDONE)
+            else:
+                self._mark(below, PlanStatus.EXECUTED, ItemStatus.UNDONE, ItemStatus.DONE)
+            is_undone = not is_undone
+            (below,) = self._db.run("undone_by_plan", {"id": below}).fetchone()
 
     def _mark(self, plan_id: str, status: PlanStatus, present: ItemStatus, items: ItemStatus) -> None:
         self._db.run("set_plan_status", {"id": plan_id, "status": status.value})

@@ -31,11 +31,9 @@ class SqliteStore:
             if change.steps:
                 self._commit(tenant, project, change, time.monotonic() + lock_timeout_ms / 1000)
 
-    @contextmanager
-    def reading(self, tenant: str) -> Iterator[SqliteReading]:
+    def reading(self, tenant: str) -> SqliteReading:
         """Look at one moment of a tenant's store."""
-        with self.files.snapshot(tenant) as connection:
-            yield SqliteReading(connection, tenant)
+        return SqliteReading(self.files.snapshot(tenant), tenant)
 
     def close(self) -> None:
         """Close every connection."""

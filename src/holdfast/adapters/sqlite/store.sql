@@ -48,17 +48,17 @@ VALUES (:apikey_hash, :project, :path, :content, :size, :at, :at, :version, :ver
 -- name: keep_version
 INSERT INTO mcp_file_versions (apikey_hash, project, file_id, version, content, size, written_at, kept_at)
 SELECT apikey_hash, project, id, written_version, content, size, updated_at, :at
-FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND NOT deleted;
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted;
 
 -- name: update_file
 UPDATE mcp_files
 SET content = :content, size = :size, updated_at = :at, version = :version, written_version = :version
-WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND NOT deleted;
+WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted;
 
 -- name: append_file
 UPDATE mcp_files
 SET content = CAST(content || :tail AS BLOB), size = :size, updated_at = :at, version = :version, written_version = :version
-WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND NOT deleted;
+WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted;
 
 -- name: prune_versions
 DELETE FROM mcp_file_versions

@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import lru_cache
 
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.sqlite.store_schema import migrate_store
@@ -33,21 +34,13 @@ class TenantFiles:
         """Return the names of all tenants' files, in order."""
         return sorted(name.removesuffix(_SUFFIX) for name in os.listdir(self.folder) if name.endswith(_SUFFIX))
 
-    @contextmanager
-    def snapshot(self, tenant: str) -> Iterator[sqlite3.Connection]:
+    def snapshot(self, tenant: str) -> "Snapshot":
         """Give one moment of a tenant's file. A tenant without a file gets an empty database, and stays without."""
-        with self.snapshot_of(file_name(tenant)) as connection:
-            yield connection
+        return Snapshot(self, file_name(tenant))
 
-    @contextmanager
-    def snapshot_of(self, name: str) -> Iterator[sqlite3.Connection]:
+    def snapshot_of(self, name: str) -> "Snapshot":
         """Give one moment of a file by its name."""
-        with self._connection(name if self._exists(name) else _EMPTY) as connection:
-            connection.execute("BEGIN")
-            try:
-                yield connection
-            finally:
-                connection.execute("ROLLBACK")
+        return Snapshot(self, name)
 
     @contextmanager
     def writing(self, name: str, deadline: float) -> Iterator[sqlite3.Connection]:
@@ -55,17 +48,20 @@ class TenantFiles:
 
         Threads queue for it here, because SQLite's own wait is a sleep that grows.
         """
-        with self._writers.hold(name, deadline) as is_free, self._connection(name) as connection:
+        with self._writers.hold(name, deadline) as is_free:
             if not is_free:
                 raise _busy()
-            _begin(connection, deadline)
+            connection = self._taken(name) or self._opened(name)
             try:
+                _begin(connection, deadline)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
                 if connection.in_transaction:
                     connection.execute("ROLLBACK")
                 raise
+            finally:
+                self.give_back(name, connection)
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when they come back."""
@@ -80,22 +76,17 @@ class TenantFiles:
         """Return how many connections are kept open and unused."""
         return len(self._idle)
 
-    @contextmanager
-    def _connection(self, name: str) -> Iterator[sqlite3.Connection]:
-        connection = self._taken(name) or self._opened(name)
-        try:
-            yield connection
-        finally:
-            self._give_back(name, connection)
+    def borrowed(self, name: str) -> tuple[str, sqlite3.Connection]:
+        """Return a connection to read a file with, and the name to give it back by."""
+        connection = self._taken(name)
+        if connection is not None:
+            return name, connection
+        if os.path.exists(self._path(name)):
+            return name, self._opened(name)
+        return _EMPTY, self._taken(_EMPTY) or self._opened(_EMPTY)
 
-    def _taken(self, name: str) -> sqlite3.Connection | None:
-        with self._lock:
-            for at in range(len(self._idle) - 1, -1, -1):
-                if self._idle[at][0] == name:
-                    return self._idle.pop(at)[1]
-        return None
-
-    def _give_back(self, name: str, connection: sqlite3.Connection) -> None:
+    def give_back(self, name: str, connection: sqlite3.Connection) -> None:
+        """Keep a connection for the next one who needs it, and close those that were longest unused."""
         with self._lock:
             self._idle.append((name, connection))
             surplus = self._idle[: max(0, len(self._idle) - self._kept_open)]
@@ -103,8 +94,12 @@ class TenantFiles:
         for _, unused in surplus:
             unused.close()
 
-    def _exists(self, name: str) -> bool:
-        return os.path.exists(self._path(name))
+    def _taken(self, name: str) -> sqlite3.Connection | None:
+        with self._lock:
+            for at in range(len(self._idle) - 1, -1, -1):
+                if self._idle[at][0] == name:
+                    return self._idle.pop(at)[1]
+        return None
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name + _SUFFIX)
@@ -124,6 +119,28 @@ class TenantFiles:
         return connection
 
 
+class Snapshot:
+    """One moment of a file, for as long as it is entered; a plain class, because every reading passes here."""
+
+    __slots__ = ("_connection", "_files", "_name")
+
+    def __init__(self, files: TenantFiles, name: str) -> None:
+        self._files = files
+        self._name = name
+
+    def __enter__(self) -> sqlite3.Connection:
+        self._name, self._connection = self._files.borrowed(self._name)
+        self._connection.execute("BEGIN")
+        return self._connection
+
+    def __exit__(self, *_fault: object) -> None:
+        try:
+            self._connection.execute("ROLLBACK")
+        finally:
+            self._files.give_back(self._name, self._connection)
+
+
+@lru_cache(maxsize=1024)
 def file_name(tenant: str) -> str:
     """Return the name of a tenant's file, which says nothing of the tenant."""
     return hashlib.sha256(tenant.encode()).hexdigest()

@@ -1,12 +1,12 @@
 """One moment of a tenant's store file."""
 
 import json
-import sqlite3
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Self
 
-from holdfast.adapters.sqlite.store_rows import stored_time, table
+from holdfast.adapters.sqlite.store_files import Snapshot
+from holdfast.adapters.sqlite.store_rows import run, stored_time, table, time_at, time_of
 from holdfast.store.model import EntryType, FileLine, ProjectSummary, Stat, Version, Window
 from holdfast.store.paths import Span, exactly
 
@@ -14,34 +14,44 @@ _FILES_AT_ONCE = 16
 
 
 class SqliteReading:
-    """Reads within one transaction of one connection."""
+    """Reads within one transaction of one connection, which it holds for as long as it is entered."""
 
-    def __init__(self, connection: sqlite3.Connection, tenant: str) -> None:
-        self._connection = connection
+    __slots__ = ("_connection", "_snapshot", "_tenant")
+
+    def __init__(self, snapshot: Snapshot, tenant: str) -> None:
+        self._snapshot = snapshot
         self._tenant = tenant
+
+    def __enter__(self) -> Self:
+        self._connection = self._snapshot.__enter__()
+        return self
+
+    def __exit__(self, *_fault: object) -> None:
+        self._snapshot.__exit__()
 
     def stat(self, project: str, path: str, below: Span) -> Stat:
         """Return what is at a path."""
-        rows = self._rows("stat_path", project=project, path=path, low=below.low, high=below.high)
-        return Stat(**{**rows[0], "type": EntryType(rows[0]["type"])}) if rows else Stat()
+        asked = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
+        row = run(self._connection, "stat_path", asked).fetchone()
+        if row is None:
+            return Stat()
+        kind, size, created_at, updated_at = row
+        return Stat(EntryType(kind), size, time_of(created_at), time_of(updated_at))
 
     def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
-        rows = self._rows(
-            "read_window", project=project, path=path, low=below.low, high=below.high, start=start, count=count
-        )
-        if not rows:
+        asked = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
+        row = run(self._connection, "read_window", {**asked, "start": start, "count": count}).fetchone()
+        if row is None:
             return Stat()
-        if rows[0]["type"] == EntryType.DIRECTORY:
-            return Stat(EntryType.DIRECTORY)
-        return Window(rows[0]["size"], start, rows[0]["data"] or b"")
+        kind, size, data = row
+        return Window(size, start, data or b"") if kind == EntryType.FILE else Stat(EntryType(kind))
 
     def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileLine]:
         """Return the first file of each group that shares its first components."""
-        rows = self._rows(
-            "list_heads", project=project, low=span.low, high=span.high, components=components, limit=limit
-        )
-        return [FileLine(**row) for row in rows]
+        asked = {"apikey_hash": self._tenant, "project": project, "low": span.low, "high": span.high}
+        rows = run(self._connection, "list_heads", {**asked, "components": components, "limit": limit})
+        return [FileLine(path, size, time_at(created), time_at(updated)) for path, size, created, updated in rows]
 
     def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""

@@ -32,5 +32,9 @@ def stored_time(at: datetime) -> str:
 
 
 def time_of(stored: str | None) -> datetime | None:
-    """Return a stored time."""
+    """Return a stored time, None where there is none."""
     return None if stored is None else datetime.fromisoformat(stored)
+
+
+time_at = datetime.fromisoformat
+"""Returns a stored time that is there."""

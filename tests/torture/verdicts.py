@@ -1,0 +1,159 @@
+"""Everything that may be wrong after a run, each question a function from the world to a list of problems."""
+
+import hashlib
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass, field
+
+import psycopg
+
+from tests.torture.history import History, Operation, Place, read_history
+from tests.torture.launch import OPENED
+from tests.torture.linear import Verdict, judge
+from tests.torture.replay import Replay
+from tests.torture.servers import LOCK_SECONDS
+from tests.torture.world import Plan, World
+
+FULL_SYNC = f"{OPENED}journal_mode=wal synchronous=2"
+_SHOWN = 12
+_ENOUGH = 5
+"""A history that has no order takes long to judge; so many settle the question."""
+
+
+@dataclass
+class Report:
+    """What happened and what was wrong with it; `problems` is empty when every promise was kept."""
+
+    plan: Plan
+    counts: dict[str, int] = field(default_factory=dict)
+    kills: dict[str, int] = field(default_factory=dict)
+    seconds: float = 0.0
+    tortured: float = 0.0
+    problems: list[str] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        lines = [
+            f"{self.plan.engine}, seed {self.plan.seed}, mutant {self.plan.mutant}: "
+            f"{'OK' if not self.problems else f'{len(self.problems)} PROBLEMS'}",
+            f"  {self.seconds:.0f} s, {self.tortured:.0f} s of them torture, kills {self.kills}",
+            f"  {self.counts}",
+            *(f"  - {problem[:400]}" for problem in self.problems[:_SHOWN]),
+        ]
+        return "\n".join(lines)
+
+
+def judged(report: Report, world: World) -> None:
+    """Put into the report what was counted and everything that is wrong."""
+    history = read_history(world.logs)
+    report.counts = dict(history.counts)
+    report.problems += _fault_problems(world, history)
+    report.problems += _order_problems(report, history)
+    report.problems += _witness_problems(report, world, history)
+    report.problems += _pragma_problems(world)
+
+
+def waiting_problems(world: World) -> list[str]:
+    """While a change of one project is held up inside its lock, other projects and tenants go on."""
+    if not world.cluster:
+        return []
+    found: list[str] = []
+    write = {"path": "/a", "content": "y"}
+    held = threading.Thread(target=lambda: world.ask(0, "file_write", {"project": "probe", **write}))
+    with psycopg.connect(world.cluster.url) as owner:
+        tenant = hashlib.sha256(world.plan.keys[0].encode()).hexdigest()
+        owner.execute("SELECT 1 FROM mcp_projects WHERE apikey_hash = %s AND project = 'probe' FOR UPDATE", [tenant])
+        held.start()
+        _until_waiting(world.cluster.url)
+        for tenant_number, project in ((0, "probe2"), (1, "probe")):
+            begun = time.monotonic()
+            world.ask(tenant_number, "file_write", {"project": project, **write}, instance=1)
+            if time.monotonic() - begun > LOCK_SECONDS / 2:
+                found.append(f"a change of project {project} of tenant {tenant_number} waited for another project")
+        owner.rollback()
+    held.join(30)
+    return found
+
+
+def _until_waiting(url: str) -> None:
+    with psycopg.connect(url, autocommit=True) as owner:
+        for _ in range(200):
+            row = owner.execute("SELECT count(*) FROM pg_stat_activity WHERE wait_event_type = 'Lock'").fetchone()
+            if row and row[0]:
+                return
+            time.sleep(0.01)
+
+
+def _fault_problems(world: World, history: History) -> list[str]:
+    found = [f"{fault.id}: {fault.what}" for fault in history.faults]
+    if found:
+        found += [line for instance in world.instances for line in instance.log().splitlines() if " fault " in line][:5]
+    return found
+
+
+def _order_problems(report: Report, history: History) -> list[str]:
+    verdicts: Counter[Verdict] = Counter()
+    found = []
+    for place, verdict in _judged(history):
+        verdicts[verdict] += 1
+        if verdict is not Verdict.LINEARIZABLE:
+            found.append(f"{place}: {verdict.value} ({len(history.by_place[place])} calls)")
+        if len(found) >= _ENOUGH:
+            break
+    report.counts |= {verdict.value: count for verdict, count in verdicts.items()}
+    report.counts["longest"] = max(map(len, history.by_place.values()), default=0)
+    return found
+
+
+def _judged(history: History) -> Iterator[tuple[Place, Verdict]]:
+    places = list(history.by_place)
+    if sum(map(len, history.by_place.values())) < 20_000:
+        yield from ((place, judge(history.by_place[place])) for place in places)
+        return
+    with ProcessPoolExecutor(2) as pool:
+        yield from zip(places, pool.map(judge, history.by_place.values(), chunksize=20), strict=True)
+
+
+def _witness_problems(report: Report, world: World, history: History) -> list[str]:
+    numbers = {hashlib.sha256(key.encode()).hexdigest(): number for number, key in enumerate(world.plan.keys)}
+    found, versions, seen = [], 0, set()
+    for (tenant, project), transactions in world.accounts():
+        if project.startswith("probe"):
+            continue
+        place = (numbers[tenant], project)
+        seen.add(place)
+        operations = history.by_place.get(place, [])
+        replay = Replay(operations)
+        versions += len(transactions)
+        wrong = list(replay.problems(transactions, with_keys=_has_keys(project)))
+        wrong += _final_problems(replay, operations)
+        found += [f"{place}: {problem}" for problem in wrong[:3]]
+    report.counts["versions"] = versions
+    changed = {place for place, calls in history.by_place.items() if any(_is_acknowledged(one) for one in calls)}
+    return found + [f"{place}: acknowledged changes, and no trace of any" for place in sorted(changed - seen)]
+
+
+def _final_problems(replay: Replay, operations: list[Operation]) -> Iterator[str]:
+    final = {
+        one.args["path"]: one.answer for one in operations if one.id.startswith("final") and one.tool == "file_read"
+    }
+    if {path: ("ok", text) for path, text in replay.state.items()} != final:
+        yield "what is left is not what the transactions made"
+
+
+def _is_acknowledged(operation: Operation) -> bool:
+    return operation.tool == "file_write" and (operation.answer or ())[:1] == ("ok",)
+
+
+def _has_keys(project: str) -> bool:
+    """Return whether the clients gave keys there; they do in every other project."""
+    return int(project.rpartition("-")[2]) % 2 == 0
+
+
+def _pragma_problems(world: World) -> list[str]:
+    said = [line for instance in world.instances for line in instance.log().splitlines() if line.startswith(OPENED)]
+    if not world.cluster and not said:
+        return ["no server said how it opens the store's files"]
+    return sorted({f"not durable: {line}" for line in said if line != FULL_SYNC})
