@@ -430,3 +430,15 @@ def test_the_tools_have_the_names_and_parameters_that_agents_know(place: Deploym
         assert sorted(listed[name].input_schema.get("properties", {})) == sorted(parameters)
         assert listed[name].output_schema
         assert "$ref" not in json.dumps(listed[name].output_schema)
+
+
+@pytest.mark.req("SV-06", "FS-15")
+def test_a_long_text_is_sent_once_and_a_short_one_is_shown_as_well(files: Files) -> None:
+    long = "x" * 100_000
+    files("file_write", path="/long", content=long).ok()
+    files("file_write", path="/short", content="short").ok()
+    answer = files("file_read", path="/long").ok()
+    assert answer.data["content"] == long
+    assert len(answer.text) < 300
+    assert files("file_read", path="/short").ok().text == "short"
+    assert files("file_read", path="/long", offset=99_990, length=10).ok().text == "x" * 10

@@ -16,7 +16,7 @@ from holdfast.adapters.sqlite.store_files import file_name
 from holdfast.auth.context import AuthContext
 from holdfast.store.model import Limits
 from holdfast.store.service import Store
-from tests.helpers.databases import new_caller, postgres_backend
+from tests.helpers.databases import new_caller, postgres_backend, postgres_database
 
 MANY, FEW = 100_000, 1_000
 PLANT_SQLITE = """
@@ -134,3 +134,23 @@ def test_the_live_index_serves_a_range_on_sqlite(tmp_path: Path) -> None:
         assert any("mcp_files_live" in str(tuple(row)) for row in plan)
         assert isinstance(connection, sqlite3.Connection)
     database.close()
+
+
+@pytest.mark.req("ST-32", "ST-41")
+@pytest.mark.parametrize(
+    ("name", "parameters"),
+    [
+        ("any_file_in", {"low": "/d/", "high": "/d0"}),
+        ("stat_path", {"path": "/d", "low": "/d/", "high": "/d0"}),
+        ("keep_version", {"path": "/d/f", "at": datetime.now(UTC)}),
+    ],
+)
+def test_on_postgresql_a_project_that_nobody_analyzed_yet_is_sought_by_path(
+    postgres_server_url: str, name: str, parameters: dict[str, Any]
+) -> None:
+    me = new_caller()
+    with postgres_database(postgres_server_url) as url:
+        with psycopg.connect(url, autocommit=True) as owner:
+            owner.execute("ALTER TABLE mcp_files SET (autovacuum_enabled = false)")
+            owner.execute(PLANT_POSTGRES, [me.apikey_hash, FEW])
+        assert sum(rows_read(plan_of(url, me, name, **parameters))) <= 10

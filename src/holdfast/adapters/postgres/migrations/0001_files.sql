@@ -23,11 +23,12 @@ CREATE FUNCTION holdfast_tenant() RETURNS character
 LANGUAGE sql STABLE PARALLEL SAFE
 RETURN nullif(current_setting('holdfast.apikey_hash', true), '')::bpchar;
 
--- The least path after this one whose first so many components differ from its own.
+-- The least path after this one whose first so many components differ from its own. Everything in it is immutable, so that
+-- it becomes part of the query that calls it.
 CREATE FUNCTION holdfast_beyond(path text, components integer) RETURNS text
 LANGUAGE sql IMMUTABLE PARALLEL SAFE
 RETURN CASE WHEN length(path) - length(replace(path, '/', '')) <= components THEN path || '!'
-            ELSE array_to_string((string_to_array(path, '/'))[1:components + 1], '/') || '0' END;
+            ELSE substring(path FROM '^((?:/[^/]*){' || components::text || '})') || '0' END;
 
 CREATE TABLE mcp_projects (
     apikey_hash char(64) NOT NULL CHECK (apikey_hash <> ''),
