@@ -44,7 +44,7 @@ from tests.helpers.databases import (
 ROOMY = Limits(max_project_bytes=10**12)
 FLOOR_BAR = 2.0
 LEVEL_BAR_MS = 5.0
-FILL_SECONDS = 150.0
+FILL_SECONDS = 100.0
 
 Work = Callable[[int], object]
 
@@ -69,7 +69,7 @@ def main() -> None:
         for opened in (_on_sqlite, _on_postgres):
             with opened(Path(name)) as side:
                 rows += _beside_the_floor(side, 4 if options.quick else 30)
-                rows += _over_http(side, Path(name), 0.5 if options.quick else 2.0)
+                rows += _over_http(side, Path(name), 0.5 if options.quick else 1.5)
                 rows += _one_level(side, 1_000 if options.quick else 100_000)
                 if options.million:
                     rows += _very_many(side, 10_000 if options.quick else 1_000_000)

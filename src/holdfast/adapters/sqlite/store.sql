@@ -74,10 +74,12 @@ SET deleted = true, deleted_at = :at, version = :version
 WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted;
 
 -- name: move_files
+-- The LIMIT makes the moves a table of their own, so that each file is sought by path, however many the project has.
 UPDATE mcp_files
 SET path = move.target, version = :version
 FROM (
     SELECT json_extract(value, '$[0]') AS source, json_extract(value, '$[1]') AS target FROM json_each(:moves)
+    LIMIT -1
 ) AS move
 WHERE mcp_files.apikey_hash = :apikey_hash AND mcp_files.project = :project AND mcp_files.path = move.source
   AND NOT mcp_files.deleted;
