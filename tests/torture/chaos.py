@@ -12,7 +12,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from tests.torture.client import Config
+from tests.torture.history import NOT_MADE
 from tests.torture.servers import Cluster, Instance
+
+_NOT_MADE = f',"{NOT_MADE}",'.encode()
 
 CLIENT, SERVER, DATABASE = "client", "server", "database"
 
@@ -131,5 +134,5 @@ class Progress:
                 with Path(entry.path).open("rb") as log:
                     log.seek(before)
                     data = log.read()
-                self._lines += data.count(b"\n")
+                self._lines += data.count(b"\n") - 2 * data.count(_NOT_MADE)
                 self._sizes[entry.name] = before + len(data)

@@ -75,8 +75,8 @@ def read_history(folder: Path) -> History:
     for path in sorted(folder.glob("*.log")):
         for begun, ended in _pairs(_lines(path)):
             _, number, start, tenant, project, tool, args = begun
-            counts["calls"] += 1
             outcome, value = (ended[3], ended[4]) if ended else (UNKNOWN, "killed")
+            counts["calls"] += outcome != NOT_MADE
             if outcome in (UNKNOWN, BUSY, NOT_MADE):
                 counts[outcome] += 1
             if outcome == BUSY and value is not None:
