@@ -24,7 +24,9 @@ def test_a_connection_sees_and_undoes_only_changes_beneath_its_own_roots(state_d
         assert you.call("undo_change", change_id=change["change_id"]).code == "NOT_FOUND"
         assert you.call("read_text_file", path=str(tmp_path / "mine" / "a.txt")).code == "ACCESS_DENIED"
         with Agent([tmp_path], state_dir) as above:
-            assert [one["change_id"] for one in above.call("list_changes").ok().data["changes"]] == [change["change_id"]]
+            assert [one["change_id"] for one in above.call("list_changes").ok().data["changes"]] == [
+                change["change_id"]
+            ]
         me.call("undo_change", change_id=change["change_id"]).ok()
     assert harvest(tmp_path / "mine") == {"a.txt": b"a"}
 

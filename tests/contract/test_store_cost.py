@@ -13,6 +13,7 @@ import pytest
 from holdfast.adapters.postgres.store_rows import STATEMENTS
 from holdfast.adapters.sqlite.store import SqliteStore
 from holdfast.adapters.sqlite.store_files import file_name
+from holdfast.adapters.sqlite.store_rows import STATEMENTS as ON_SQLITE
 from holdfast.auth.context import AuthContext
 from holdfast.store.model import Limits
 from holdfast.store.service import Store
@@ -154,3 +155,13 @@ def test_on_postgresql_a_project_that_nobody_analyzed_yet_is_sought_by_path(
             owner.execute("ALTER TABLE mcp_files SET (autovacuum_enabled = false)")
             owner.execute(PLANT_POSTGRES, [me.apikey_hash, FEW])
         assert sum(rows_read(plan_of(url, me, name, **parameters))) <= 10
+
+
+def test_on_sqlite_a_rename_seeks_each_file_by_its_path(tmp_path: Path) -> None:
+    database, me = SqliteStore(str(tmp_path)), new_caller()
+    Store(database, Limits()).write(me, "p", "/a", "x")
+    asked = {"apikey_hash": me.apikey_hash, "project": "p", "version": 2, "moves": "[]"}
+    with database.files.snapshot(me.apikey_hash) as connection:
+        plan = [row["detail"] for row in connection.execute("EXPLAIN QUERY PLAN " + ON_SQLITE["move_files"], asked)]
+    assert any("mcp_files_live" in detail and "path=?" in detail for detail in plan)
+    database.close()

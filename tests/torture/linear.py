@@ -1,8 +1,9 @@
 """Pure: is there an order of one project's calls that respects real time and explains every answer?
 
 The search of Wing and Gong with Lowe's memory of configurations already tried. It knows nothing of the store: it has the
-calls, their answers and the sequential model. Two steps keep it short and lose no order: a call that changes nothing
-and whose answer is right is taken at once, and one whose outcome is unknown is taken only where it changes something.
+calls, their answers and the sequential model. Three steps keep it short and lose no order: a call that changes nothing
+and whose answer is right is taken at once; one whose outcome is unknown is taken only where it changes something; and of
+two configurations that differ only in the unknown calls they have used up, the one that used more is not tried.
 """
 
 from collections.abc import Iterator, Sequence
@@ -27,14 +28,24 @@ class Verdict(Enum):
 
 def judge(operations: Sequence[Operation], budget: int = BUDGET) -> Verdict:
     """Search for an order; UNDECIDED when so many configurations were not enough."""
-    return _Search(sorted(operations, key=lambda one: one.start), budget).run()
+    ordered = sorted(operations, key=lambda one: one.start)
+    likely = [one for one in ordered if one.answer is not None or _is_seen(one, ordered)]
+    if len(likely) < len(ordered) and _Search(likely, budget // 4).run() is Verdict.LINEARIZABLE:
+        return Verdict.LINEARIZABLE
+    return _Search(ordered, budget).run()
+
+
+def _is_seen(unknown: Operation, operations: Sequence[Operation]) -> bool:
+    """Return whether a call of unknown outcome is likely to have happened: what it wrote was read, or it wrote nothing."""
+    text = unknown.args.get("content")
+    return text is None or any(one.tool == "file_read" and text in (one.answer or ("", ""))[1] for one in operations)
 
 
 class _Search:
     def __init__(self, operations: list[Operation], budget: int) -> None:
         self._operations = operations
         self._budget = budget
-        self._tried: set[tuple[int, frozenset[tuple[str, str]]]] = set()
+        self._tried: dict[tuple[int, frozenset[tuple[str, str]]], list[int]] = {}
         self._all_known = sum(1 << at for at, one in enumerate(operations) if one.answer is not None)
 
     def run(self) -> Verdict:
@@ -61,10 +72,16 @@ class _Search:
             if after is state or one.answer not in (None, answer):
                 continue
             mark = taken | 1 << at
-            key = (mark, frozenset(after.items()))
-            if key not in self._tried:
-                self._tried.add(key)
+            if self._is_new(mark, after):
                 yield after, mark, first
+
+    def _is_new(self, taken: int, state: State) -> bool:
+        known, unknown = taken & self._all_known, taken & ~self._all_known
+        before = self._tried.setdefault((known, frozenset(state.items())), [])
+        if any(used & ~unknown == 0 for used in before):
+            return False
+        before.append(unknown)
+        return True
 
     def _absorbed(self, state: State, taken: int, first: int) -> Configuration:
         """Take every call that changes nothing and is answered rightly, until there is none."""

@@ -64,7 +64,7 @@ def mutant_plan(name: str, seed: int) -> Plan:
     """Return the short run that must catch a mutant."""
     mutant = MUTANTS[name]
     kills = Kills(clients=1, servers=2 if mutant.engine == SQLITE else 0, crashes=1 if mutant.needs_crash else 0)
-    return Plan(mutant.engine, 5.0, seed, kills, mutant=name, period=1.0)
+    return Plan(mutant.engine, 5.0, seed, kills, mutant=name)
 
 
 def main() -> int:

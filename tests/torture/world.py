@@ -34,7 +34,7 @@ class Plan:
     lanes: int = 4
     tenants: int = 2
     width: int = 2
-    period: float = 2.0
+    period: float = 1.0
     mutant: str = NONE
 
     @property

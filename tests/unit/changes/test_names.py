@@ -43,7 +43,9 @@ def test_a_move_onto_an_existing_target_leaves_both_intact(world: World) -> None
     assert harvest(world.root) == {"a.txt": b"a", "b.txt": b"b", "d/x": b"1"}
 
 
-def test_a_target_that_appears_at_the_last_moment_is_not_replaced(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_target_that_appears_at_the_last_moment_is_not_replaced(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(world.root, {"a.txt": "a"})
     carry = Moves._rename
 

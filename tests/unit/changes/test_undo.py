@@ -166,7 +166,9 @@ def test_images_past_their_days_go(root: Path, tmp_path: Path) -> None:
 
 
 EDITS = st.lists(st.tuples(st.sampled_from("abcdeé\n"), st.text("abcdeé\n \r", max_size=5)), min_size=1, max_size=6)
-BYTES = st.lists(st.sampled_from([b"a", b"b", b"c", b"d", b"e", "é".encode(), b"\n", b"\r\n", b"\xef\xbb\xbf"]), max_size=30)
+BYTES = st.lists(
+    st.sampled_from([b"a", b"b", b"c", b"d", b"e", "é".encode(), b"\n", b"\r\n", b"\xef\xbb\xbf"]), max_size=30
+)
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])

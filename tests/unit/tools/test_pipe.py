@@ -355,7 +355,11 @@ async def test_a_pipe_tells_its_progress_and_that_of_its_steps() -> None:
 
 async def test_a_pipe_out_of_time_says_which_steps_were_under_way() -> None:
     hasty = replace(MCP_PIPE, name="hasty_pipe", timeout_seconds=0.2)
-    table = Dispatcher(App(Settings(), cast("Any", None), cast(Changes, None), cast(Store, None)), Registry([*TABLE, hasty]), Settings())
+    table = Dispatcher(
+        App(Settings(), cast("Any", None), cast(Changes, None), cast(Store, None)),
+        Registry([*TABLE, hasty]),
+        Settings(),
+    )
     steps = [step("quick", text="x"), step("slow", "wait", seconds=10, label="hasty"), step("never", text=ref("slow"))]
     answer = await table.call(sample.CALLER, "hasty_pipe", {"steps": steps})
     quick, slow, never = cast(PipeAnswer, answer.data).steps

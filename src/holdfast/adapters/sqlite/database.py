@@ -69,8 +69,12 @@ class Database:
             self._folder.execute("PRAGMA wal_checkpoint(RESTART)")
 
     def _stretch_log(self) -> None:
-        """Give the log its size at once: a commit into room that exists takes half as long as one that adds some."""
+        """Give the log its size at once: a commit into room that exists takes half as long as one that adds some.
+
+        A process that was killed here has left its table behind.
+        """
         for statement in (
+            "DROP TABLE IF EXISTS stretch",
             "CREATE TABLE stretch (filler BLOB)",
             "INSERT INTO stretch VALUES (zeroblob(4000000))",
             "DROP TABLE stretch",
