@@ -1,6 +1,7 @@
 """A minute of torture: many clients, two servers, kill -9 and database crashes; every promise of the store holds after.
 
-`make torture` does the same for a million calls. A failure names its seed: `python -m tests.torture.store --seed N`.
+Projects change every half second, so that each history can be judged to its end on any machine.
+`make torture` does the same for a million calls, with longer histories. A failure names its seed: `python -m tests.torture.store --seed N`.
 """
 
 import pytest
@@ -18,8 +19,8 @@ SEED = 2026
 @pytest.mark.parametrize(
     "plan",
     [
-        Plan(POSTGRES, 25.0, SEED, Kills(clients=10, servers=4, crashes=3)),
-        Plan(SQLITE, 12.0, SEED, Kills(clients=6, servers=4)),
+        Plan(POSTGRES, 25.0, SEED, Kills(clients=10, servers=4, crashes=3), width=3, period=0.5),
+        Plan(SQLITE, 12.0, SEED, Kills(clients=6, servers=4), width=3, period=0.5),
     ],
     ids=lambda plan: plan.engine,
 )

@@ -1,6 +1,8 @@
 """What every journal keeps to: intents durable with their images, true statuses, walls between roots."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -174,3 +176,12 @@ def test_names_that_are_not_unicode_come_back_as_they_were(journal: Journal) -> 
     assert found is not None
     assert found.first.src_path == "/r/bad\udcff"
     journal.checkpoint()
+
+
+def test_a_journal_opens_after_a_kill_in_the_middle_of_opening(tmp_path: Path) -> None:
+    open_journal(str(tmp_path)).close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as left_behind:
+        left_behind.execute("CREATE TABLE stretch (filler BLOB)")
+    open_journal(str(tmp_path)).close()
+    with closing(sqlite3.connect(tmp_path / "state.db")) as looked_at:
+        assert not looked_at.execute("SELECT 1 FROM sqlite_master WHERE name = 'stretch'").fetchall()

@@ -94,7 +94,7 @@ def test_text_that_is_no_unicode_is_answered_under_its_own_id(pipe: Pipe, envelo
     lone = b'{"name":"read_text_file","arguments":{"path":"\\ud800"},"_meta":' + meta + b"}"
     pipe.send(b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":' + lone + b"}\n")
     answer = pipe.receive()
-    assert (answer["id"], answer["error"]["code"]) == (7, INVALID_PARAMS)
+    assert (answer["id"], answer["result"]["structuredContent"]["code"]) == (7, "INVALID_PATH")
     assert still_works(pipe, 8, envelope)
 
 

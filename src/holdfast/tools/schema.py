@@ -1,6 +1,7 @@
 """Pure: a tool's JSON Schema in the flat form that every client can read.
 
-No `$ref`, no `oneOf`, no `null` alternatives, no titles: an optional parameter is one that is not required.
+No `$ref`, no `oneOf`, no titles. An optional parameter is one that is not required, so it has no `null` alternative;
+a required member of an answer keeps it.
 """
 
 from typing import Any
@@ -26,7 +27,7 @@ def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
         target = dict(definitions[node["$ref"].rsplit("/", 1)[-1]])
         target.pop("description", None)
         return _flatten({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
-    if "anyOf" in node:
+    if "anyOf" in node and node.get("default", ...) is None:
         node = _without_null(node)
     kept = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
     if kept.get("default", ...) is None:

@@ -6,7 +6,7 @@ from pydantic import BaseModel, Field, WithJsonSchema, model_serializer
 
 from holdfast.tools.registry import Arguments
 
-NullableText = Annotated[str | None, WithJsonSchema({"type": ["string", "null"]})]
+NullableText = Annotated[str | None, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
 
 SHORT_TEXT_CHARS = 10_000
 """Up to here a text that was read is also shown as a block, for clients that show blocks alone."""
