@@ -49,7 +49,7 @@ torture: setup ## Torture the store: mutants, then a million calls under 1,000 k
 	$(BIN)/python -m tests.torture.store --mutants
 	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 120 --client-kills 60 --server-kills 30
 	$(BIN)/python -m tests.torture.store --seconds 7200 --operations 1000000 --client-kills 800 \
-		--server-kills 200 --crashes 50
+		--server-kills 200 --crashes 50 --period 0.5
 
 format: setup ## Rewrite the files in the one format.
 	$(BIN)/ruff check --fix-only --quiet .

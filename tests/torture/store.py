@@ -78,13 +78,23 @@ def main() -> int:
     parser.add_argument("--crashes", type=int, default=2, help="crashes of PostgreSQL (2)")
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--lanes", type=int, default=4, help="calls that a client has under way at once (4)")
+    parser.add_argument("--period", type=float, default=1.0, help="seconds after which projects change (1)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="run these mutants instead, or all of them")
     given = parser.parse_args()
     if given.mutants is not None:
         return _run_mutants(given.mutants or list(MUTANTS), given.seed)
     kills = Kills(given.client_kills, given.server_kills, given.crashes if given.engine == POSTGRES else 0)
-    plan = Plan(given.engine, given.seconds, given.seed, kills, given.operations, given.clients, given.lanes)
+    plan = Plan(
+        given.engine,
+        given.seconds,
+        given.seed,
+        kills,
+        given.operations,
+        given.clients,
+        given.lanes,
+        period=given.period,
+    )
     report = run(plan, say=lambda line: print(line, flush=True))
     print(report)
     return 1 if report.problems else 0

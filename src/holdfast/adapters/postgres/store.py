@@ -132,7 +132,10 @@ def answering(project: str) -> Iterator[None]:
     except PoolTimeout:
         raise ResourceBusy("every database connection is in use; try again") from None
     except psycopg.OperationalError as error:
-        raise ResourceBusy(f"the database did not answer ({type(error).__name__}); try again") from None
+        raise ResourceBusy(
+            f"the database did not answer ({type(error).__name__}), so a change may or may not have happened;"
+            " look before you try again, or send every change with an idempotency_key and repeat it"
+        ) from None
 
 
 def _busy(project: str) -> ResourceBusy:
