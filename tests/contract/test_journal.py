@@ -3,12 +3,13 @@
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from holdfast.adapters.sqlite.journal import open_journal
-from holdfast.changes.model import Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus
+from holdfast.changes.model import Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
 from holdfast.changes.ports import Journal
 
 OPENERS: list[Callable[[str], Journal]] = [open_journal]
@@ -176,6 +177,84 @@ def test_names_that_are_not_unicode_come_back_as_they_were(journal: Journal) -> 
     assert found is not None
     assert found.first.src_path == "/r/bad\udcff"
     journal.checkpoint()
+
+
+def moving(id_: str, *, root: str = "/r", other: str | None = None, undoes: str | None = None) -> Plan:
+    items = tuple(
+        Item(
+            Op.MOVE,
+            f"{root}/{n}",
+            f"{root}/d/{n}",
+            identity="1:2",
+            position=n,
+            reasoning="why",
+            confidence=0.5,
+            ctime_ns=2**62,
+            composite_hash="c" * 64,
+            reverses=n if undoes else None,
+        )
+        for n in range(3)
+    )
+    kind = Kind.UNDO if undoes else Kind.ORGANISE
+    status = PlanStatus.APPROVED if undoes else PlanStatus.CREATED
+    return Plan(id_, kind, root, items, AT, other, undoes=undoes, status=status, stepwise=True, folder=root)
+
+
+def test_a_stepwise_plan_comes_back_as_it_was_made(journal: Journal) -> None:
+    journal.plans.create(moving("p"))
+    found = journal.find("p")
+    assert found is not None
+    assert replace(found, seq=0) == moving("p")
+    assert journal.unfinished() == []
+    assert journal.changes(["/r"], 10, None) == []
+
+
+def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str], Journal], tmp_path: Path) -> None:
+    first = opener(str(tmp_path))
+    first.plans.create(moving("p"))
+    first.plans.approve("p", "h", "me", LATER)
+    crossing = replace(moving("p").items[1], temp_name=".t", aside="/r/bad\udcff/q")
+    first.plans.advance("p", [], [moving("p").items[0], crossing], LATER)
+    second = opener(str(tmp_path))
+    (found,) = second.plans.interrupted()
+    assert [item.intended_at for item in found.items] == [LATER, LATER, None]
+    assert (found.items[1].temp_name, found.items[1].aside) == (".t", "/r/bad\udcff/q")
+    assert (found.approved_hash, found.approved_by, found.approved_at) == ("h", "me", LATER)
+    second.close()
+    first.close()
+
+
+def test_a_plan_that_is_carried_out_later_is_the_newest_change(journal: Journal) -> None:
+    journal.plans.create(moving("p"))
+    journal.begin(plan("edit"), [])
+    journal.finish("edit", Outcome.done(), LATER)
+    journal.plans.approve("p", "h", "me", LATER)
+    journal.plans.start("p")
+    journal.plans.advance("p", [Step(n, ItemStatus.DONE) for n in range(3)], [], LATER)
+    assert [change.id for change in journal.changes(["/r"], 10, None)] == ["p", "edit"]
+    assert journal.latest_on("/r/d/1", 1) == "p"
+
+
+@pytest.mark.parametrize(("roots", "seen"), [(["/r"], ["in"]), (["/"], ["across", "in"]), (["/q"], []), ([], [])])
+def test_only_plans_whose_roots_lie_beneath_are_seen(journal: Journal, roots: list[str], seen: list[str]) -> None:
+    journal.plans.create(moving("in", root="/r/sub"))
+    journal.plans.create(moving("across", other="/q"))
+    assert [line.id for line in journal.plans.lines(roots, 10, None)] == seen
+    assert all(line.moves == {ItemStatus.PENDING: 3} for line in journal.plans.lines(roots, 10, None))
+
+
+def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(journal: Journal) -> None:
+    journal.plans.create(moving("p"))
+    journal.plans.approve("p", "h", "me", AT)
+    intents = [replace(item, temp_name=".t", aside=f"/q/{item.position}") for item in moving("p").items]
+    journal.plans.advance("p", [], intents, AT)
+    steps = [Step(0, ItemStatus.DONE, identity="9:9"), Step(1, ItemStatus.ERROR, "no"), Step(2, ItemStatus.SKIPPED)]
+    journal.plans.advance("p", steps, [], AT)
+    assert journal.plans.expired_asides(AT) == []
+    (aside,) = journal.plans.expired_asides(LATER)
+    assert (aside.plan_id, aside.position, aside.path, aside.roots) == ("p", 0, "/q/0", ("/r",))
+    journal.plans.forget_asides([aside])
+    assert journal.plans.expired_asides(LATER) == []
 
 
 def test_a_journal_opens_after_a_kill_in_the_middle_of_opening(tmp_path: Path) -> None:

@@ -1,9 +1,22 @@
 """Pure: the unified diff of two texts, in time that follows the size of what differs."""
 
+from collections.abc import Collection
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 CONTEXT_LINES = 3
 _MAX_COMPARED = 2_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Hunk:
+    """One place where two texts differ, with its context: lines `start` to `end` of the first become `lines`."""
+
+    header: str
+    body: str
+    start: int
+    end: int
+    lines: tuple[str, ...]
 
 
 def unified_diff(before: str, after: str, path: str) -> str:
@@ -14,25 +27,46 @@ def unified_diff(before: str, after: str, path: str) -> str:
     """
     if before == after:
         return ""
-    old, new = _lines(before), _lines(after)
+    out = [f"--- a/{path.lstrip('/')}\n", f"+++ b/{path.lstrip('/')}\n"]
+    for hunk in hunks(before, after):
+        out += (hunk.header, hunk.body)
+    return "".join(out)
+
+
+def hunks(before: str, after: str) -> list[Hunk]:
+    """Return the hunks of the unified diff, in order."""
+    old, new = split_lines(before), split_lines(after)
     head = _same_lines(old, new)
     tail = _same_lines(old[head:][::-1], new[head:][::-1])
     first = max(0, head - CONTEXT_LINES)
     last = max(0, tail - CONTEXT_LINES)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    out = [f"--- a/{path.lstrip('/')}\n", f"+++ b/{path.lstrip('/')}\n"]
-    for group in _groups(old, new):
-        out.append(_header(group, first))
-        for tag, old_start, old_end, new_start, new_end in group:
-            if tag == "equal":
-                out.extend(_marked(" ", old[old_start:old_end]))
-                continue
-            out.extend(_marked("-", old[old_start:old_end]))
-            out.extend(_marked("+", new[new_start:new_end]))
-    return "".join(out)
+    return [_hunk(group, old, new, first) for group in _groups(old, new)]
+
+
+def with_hunks(before: str, after: str, chosen: Collection[int]) -> str:
+    """Return the first text with only the chosen hunks, numbered from 1, of its difference to the second."""
+    old, out, at = split_lines(before), [], 0
+    for number, hunk in enumerate(hunks(before, after), start=1):
+        out += old[at : hunk.start]
+        out += hunk.lines if number in chosen else old[hunk.start : hunk.end]
+        at = hunk.end
+    return "".join([*out, *old[at:]])
 
 
 Opcode = tuple[str, int, int, int, int]
+
+
+def _hunk(group: list[Opcode], old: list[str], new: list[str], first: int) -> Hunk:
+    body: list[str] = []
+    for tag, old_start, old_end, new_start, new_end in group:
+        if tag == "equal":
+            body += _marked(" ", old[old_start:old_end])
+            continue
+        body += _marked("-", old[old_start:old_end])
+        body += _marked("+", new[new_start:new_end])
+    lines = tuple(new[group[0][3] : group[-1][4]])
+    return Hunk(_header(group, first), "".join(body), group[0][1] + first, group[-1][2] + first, lines)
 
 
 def _groups(old: list[str], new: list[str]) -> list[list[Opcode]]:
@@ -55,7 +89,8 @@ def _range(start: int, end: int) -> str:
     return f"{start + 1 if length else start},{length}"
 
 
-def _lines(text: str) -> list[str]:
+def split_lines(text: str) -> list[str]:
+    """Return the lines of a text with their line feeds; only a line feed ends one."""
     lines = text.split("\n")
     last = lines.pop()
     kept = [line + "\n" for line in lines]

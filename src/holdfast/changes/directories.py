@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from holdfast.changes.disk import look, sync_directory
 from holdfast.changes.model import Item, ItemStatus, Node, Op, Outcome, Plan, PlanStatus
@@ -22,7 +22,7 @@ class Directories:
 
     def make(self, jail: Jail, path: str, intent: Intent) -> tuple[str | None, str]:
         """Make a directory and the missing ones above it; returns the change (None when it was there) and its path."""
-        missing, root, final = _missing(jail, path)
+        missing, root, final = missing_directories(jail, path)
         if not missing:
             return None, final
         items = [Item(Op.MKDIR, one, node=Node.DIRECTORY) for one in missing]
@@ -35,11 +35,12 @@ class Directories:
         return plan.id
 
     def settle(self, jail: Jail, plan: Plan) -> Outcome:
-        """Say which of the directories are as the plan wanted them."""
+        """Finish what took effect in part; what cannot be finished is skipped and said."""
         exceptions: _Exceptions = {}
         for position, item in enumerate(plan.items):
-            there = _is_there(jail, item.src_path)
-            if there is not (item.op is Op.MKDIR):
+            if _is_there(jail, item.src_path) is (item.op is Op.MKDIR):
+                _sync_above(jail, item.src_path)
+            elif len(exceptions) == position or not _is_finished(jail, item):
                 exceptions[position] = (ItemStatus.SKIPPED, "It was interrupted before this step.")
         if len(exceptions) == len(plan.items):
             return Outcome.failed("It was interrupted before it took effect.")
@@ -52,13 +53,21 @@ def _run(jail: Jail, plan: Plan) -> Outcome:
         try:
             _make_or_remove(jail, item)
         except (HoldfastError, OSError) as error:
-            if item.op is Op.MKDIR and not isinstance(error, FileExistsError):
+            if _has_effect(jail, item, error):
                 raise
             why = error.strerror if isinstance(error, OSError) else "It is not there."
             exceptions[position] = (ItemStatus.SKIPPED, why)
     if len(exceptions) == len(plan.items) and plan.first.op is Op.RMDIR:
         raise Abandoned(NotEmpty(f"{plan.first.src_path} is not empty or not there any more; it was left alone."))
     return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
+
+
+def _has_effect(jail: Jail, item: Item, error: Exception) -> bool:
+    """Return whether an error came after its step was made, or stops all the steps after it."""
+    if item.op is Op.MKDIR:
+        return not isinstance(error, FileExistsError)
+    is_system = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
+    return is_system and not _is_there(jail, item.src_path)
 
 
 def _make_or_remove(jail: Jail, item: Item) -> None:
@@ -70,7 +79,7 @@ def _make_or_remove(jail: Jail, item: Item) -> None:
         sync_directory(place.parent_fd)
 
 
-def _missing(jail: Jail, path: str) -> tuple[list[str], str, str]:
+def missing_directories(jail: Jail, path: str) -> tuple[list[str], str, str]:
     """Return the directories to make, top first, the root they lie beneath, and the real path of the last one."""
     jailed = jail.parse(path)
     root, made = jailed.root.path, jailed.root.path
@@ -109,6 +118,20 @@ def _check_free(place: Place) -> None:
     """Refuse the one name that looks free and is not: that of the state folder."""
     if look(place.parent_fd, place.name) is not None:
         raise PermissionDenied(f"{place.path} belongs to Holdfast itself.")
+
+
+def _is_finished(jail: Jail, item: Item) -> bool:
+    try:
+        _make_or_remove(jail, item)
+    except (HoldfastError, OSError):
+        return False
+    return True
+
+
+def _sync_above(jail: Jail, path: str) -> None:
+    """Make durable what an interrupted step left; a directory that is gone with those above it needs none."""
+    with suppress(HoldfastError), jail.place(path, follow=False) as place:
+        sync_directory(place.parent_fd)
 
 
 def _is_there(jail: Jail, path: str) -> bool:

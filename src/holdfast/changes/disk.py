@@ -1,13 +1,15 @@
-"""The few things done to a disk by descriptor: read whole, write durably, compare, swap, sync."""
+"""The few things done to a disk by descriptor: read whole, write durably, compare, publish, set aside, sync."""
 
+import base64
 import errno
 import fcntl
 import hashlib
+import json
 import os
 import secrets
 import signal
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 
 from holdfast.errors import (
@@ -19,6 +21,7 @@ from holdfast.errors import (
     PermissionDenied,
     QuotaExceeded,
 )
+from holdfast.folders.syscalls import rename_noreplace
 
 CHUNK_BYTES = 1 << 20
 TEMP_PREFIX = ".holdfast-"
@@ -86,36 +89,87 @@ def hash_file(fd: int) -> str:
 
 
 def write_new(
-    dir_fd: int, name: str, data: Iterable[bytes], *, like_fd: int | None = None, mode: int = 0o666
+    dir_fd: int,
+    name: str,
+    data: Iterable[bytes],
+    *,
+    like_fd: int | None = None,
+    mode: int = 0o666,
+    dress: Callable[[int], None] | None = None,
 ) -> tuple[int, int]:
     """Write a file that was not there, durably, and return its device and inode.
 
     `like_fd` gives it that file's owner, mode and extended attributes; until then nobody else can read it.
-    Without it the file gets `mode` less the umask.
+    Without it the file gets `mode` less the umask. `dress` may change the open file before it is made durable.
     """
     fd = os.open(name, _NEW, mode if like_fd is None else 0o600, dir_fd=dir_fd)
     try:
-        fill(fd, data, like_fd)
+        fill(fd, data, like_fd, dress)
         status = os.fstat(fd)
     finally:
         os.close(fd)
     return (status.st_dev, status.st_ino)
 
 
-def fill(fd: int, data: Iterable[bytes], like_fd: int | None) -> None:
+def fill(fd: int, data: Iterable[bytes], like_fd: int | None, dress: Callable[[int], None] | None = None) -> None:
     """Write the whole content of a new file, dress it like another one where asked, and make it durable."""
     for piece in data:
         _write_piece(fd, piece)
     if like_fd is not None:
         _make_like(fd, like_fd)
+    if dress is not None:
+        dress(fd)
+    sync_file(fd)
+
+
+def move_entry(old_dir: int, old: str, new_dir: int, new: str) -> None:
+    """Give an entry another place on the same device. FileExistsError when something is there, which stays."""
+    rename_noreplace(old_dir, old, new_dir, new)
+
+
+def publish(old_dir: int, old: str, new_dir: int, new: str) -> None:
+    """Give a finished copy its name. FileExistsError when something is there, which stays."""
+    rename_noreplace(old_dir, old, new_dir, new)
+
+
+def set_aside(old_dir: int, old: str, new_dir: int, new: str) -> None:
+    """Take a source whose copy is published out of sight, on its own device; its bytes stay."""
+    rename_noreplace(old_dir, old, new_dir, new)
+
+
+def make_directory(dir_fd: int, name: str) -> None:
+    """Make a directory with the mode that the umask leaves. FileExistsError when something is there."""
+    os.mkdir(name, 0o777, dir_fd=dir_fd)
+
+
+def remove_directory(dir_fd: int, name: str) -> None:
+    """Remove a directory that is empty; OSError for any other one."""
+    os.rmdir(name, dir_fd=dir_fd)
+
+
+def sync_file(fd: int) -> None:
+    """Make what an open file or directory holds durable."""
     os.fsync(fd)
+
+
+def own_folder(state_dir: str, name: str) -> str:
+    """Return the path of a folder of ours in the state folder; it is there, and durably so."""
+    path = os.path.join(state_dir, name)
+    with suppress(FileExistsError):
+        os.mkdir(path, 0o700)
+    fd = os.open(state_dir, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        sync_file(fd)
+    finally:
+        os.close(fd)
+    return path
 
 
 def sync_directory(dir_fd: int) -> None:
     """Make a directory's entries durable; the descriptor may be one that only names it."""
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
-        os.fsync(fd)
+        sync_file(fd)
     finally:
         os.close(fd)
 
@@ -202,17 +256,27 @@ def _make_like(fd: int, model_fd: int) -> None:
 
 def copy_xattrs(model_fd: int, fd: int) -> None:
     """Copy extended attributes as far as the file system and our rights go."""
+    put_xattrs(fd, read_xattrs(model_fd))
+
+
+def read_xattrs(fd: int) -> str | None:
+    """Return the extended attributes of an open file in a form that can be stored, None when it has none."""
     if not hasattr(os, "listxattr"):
-        return
+        return None
     try:
-        names = os.listxattr(model_fd)
+        found = {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
     except OSError as error:
         if error.errno in _NO_XATTRS:
-            return
+            return None
         raise
-    for name in names:
+    return json.dumps({name: base64.b64encode(value).decode() for name, value in found.items()}) if found else None
+
+
+def put_xattrs(fd: int, stored: str | None) -> None:
+    """Give an open file extended attributes, as far as the file system and our rights go."""
+    for name, value in json.loads(stored or "{}").items():
         try:
-            os.setxattr(fd, name, os.getxattr(model_fd, name))
+            os.setxattr(fd, name, base64.b64decode(value))
         except OSError as error:
             if error.errno not in _NO_XATTRS:
                 raise

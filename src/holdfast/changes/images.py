@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
-from holdfast.changes.disk import CHUNK_BYTES, chunks, hash_bytes, write_new
+from holdfast.changes.disk import CHUNK_BYTES, chunks, hash_bytes, own_folder, write_new
 from holdfast.changes.model import Image
 from holdfast.changes.ports import Journal
 from holdfast.config.settings import JournalSettings
@@ -24,8 +24,7 @@ class Images:
     def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
         self._journal = journal
         self._settings = settings
-        self._folder = os.path.join(state_dir, _FOLDER)
-        os.makedirs(self._folder, mode=0o700, exist_ok=True)
+        self._folder = own_folder(state_dir, _FOLDER)
 
     def admit(self, size_bytes: int, path: str) -> bool:
         """Return whether that much can be kept; PayloadTooLarge when it cannot and that is not allowed."""

@@ -15,6 +15,8 @@ class Kind(StrEnum):
     DELETE = "delete"
     MKDIR = "mkdir"
     UNDO = "undo"
+    ORGANISE = "organise"
+    REVIEW = "review"
 
 
 class PlanStatus(StrEnum):
@@ -74,7 +76,12 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """One step of a plan. `before_hash` is what must be there, `after_hash` what is left; None means nothing."""
+    """One step of a plan. `before_hash` is what must be there, `after_hash` what is left; None means nothing.
+
+    `identity`, size, times and `composite_hash` say which source was meant. `temp_name` is the helper name of a copy
+    to another device, `dest_identity` that copy and `aside` where its source is kept; `reverses` is the item that
+    an undo takes back.
+    """
 
     op: Op
     src_path: str
@@ -90,13 +97,25 @@ class Item:
     identity: str | None = None
     status: ItemStatus = ItemStatus.PENDING
     error_msg: str | None = None
+    position: int = 0
+    reasoning: str | None = None
+    confidence: float | None = None
+    ctime_ns: int = 0
+    composite_hash: str | None = None
+    xattrs: str | None = None
+    temp_name: str | None = None
+    aside: str | None = None
+    intended_at: str | None = None
+    reverses: int | None = None
+    dest_identity: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A change: `seq` orders changes, times only show when. `temp_name` is the one helper name it may leave behind.
 
-    `other_root` is set when a move crosses from one allowed directory to another.
+    `other_root` is set when a move crosses from one allowed directory to another. A `stepwise` plan is carried out
+    item by item, in batches; its `folder` is what it was made for, and its approval holds for `approved_hash`.
     """
 
     id: str
@@ -110,6 +129,11 @@ class Plan:
     status: PlanStatus = PlanStatus.APPROVED
     executed_at: str | None = None
     seq: int = 0
+    stepwise: bool = False
+    folder: str | None = None
+    approved_hash: str | None = None
+    approved_by: str | None = None
+    approved_at: str | None = None
 
     @property
     def first(self) -> Item:
@@ -153,11 +177,47 @@ class Change:
     created_at: str
     undoes: str | None
     images_missing: int
+    done: int = 0
+    kept: int = 0
 
     @property
     def undoable(self) -> bool:
-        """Return whether it took effect and everything needed to take it back is still kept."""
-        return self.status is PlanStatus.EXECUTED and self.images_missing == 0
+        """Return whether undoing it brings something back: all of it, or foreign bytes that were saved on the way."""
+        in_effect = self.status is PlanStatus.EXECUTED or (self.status is not PlanStatus.UNDONE and self.done > 0)
+        return self.images_missing == 0 and (in_effect or self.kept > 0)
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLine:
+    """One line of the list of plans: what it is for, and how many of its moves have which status."""
+
+    seq: int
+    id: str
+    status: PlanStatus
+    folder: str
+    created_at: str
+    executed_at: str | None
+    moves: dict[ItemStatus, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Aside:
+    """The source of a move to another device, kept where it cannot be seen; `roots` are those of its plan."""
+
+    plan_id: str
+    position: int
+    path: str
+    roots: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """How one item of a stepwise plan ended, and which file stands at its destination where that is another one."""
+
+    position: int
+    status: ItemStatus
+    message: str | None = None
+    identity: str | None = None
 
 
 def is_beneath(path: str, roots: Sequence[str]) -> bool:
@@ -207,4 +267,5 @@ def _copy(
         gid=item.gid,
         mtime_ns=item.mtime_ns,
         identity=item.identity,
+        xattrs=item.xattrs,
     )

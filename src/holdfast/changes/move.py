@@ -3,19 +3,21 @@
 import errno
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
 from dataclasses import replace
 
 from holdfast.call import Call
-from holdfast.changes.disk import chunks, copy_xattrs, hash_file, look, opened, sync_directory, temp_name
+from holdfast.changes import disk
+from holdfast.changes.crossing import Crossing
+from holdfast.changes.disk import hash_file, look, opened, temp_name
 from holdfast.changes.model import Item, Node, Op, Outcome, Plan
-from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan, unhurried
-from holdfast.changes.tree import Stocktaking, build, digest, entered, erase, erase_ours, mend, same_tree, take_stock
+from holdfast.changes.quarantine import Quarantine
+from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan
+from holdfast.changes.sources import is_same_entry
+from holdfast.changes.tree import Stocktaking, digest, take_stock
 from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
 from holdfast.folders.jail import Jail, Place
 from holdfast.folders.roots import identity_of
-from holdfast.folders.syscalls import rename_noreplace
 
 _HASHED_BYTES = 16 << 20
 
@@ -23,8 +25,9 @@ _HASHED_BYTES = 16 << 20
 class Moves:
     """Moves that never replace anything."""
 
-    def __init__(self, recorder: Recorder) -> None:
+    def __init__(self, recorder: Recorder, quarantine: Quarantine) -> None:
         self._recorder = recorder
+        self._quarantine = quarantine
 
     def move(self, jail: Jail, source: Place, target: Place, call: Call, intent: Intent) -> str:
         """Move what is at the source to the target; returns the id of the change.
@@ -44,129 +47,64 @@ class Moves:
         if same_device and source.root.walk_only:
             take_stock(source.parent_fd, source.name, source.path, _names(jail, call))
         item = _item(source, target, stock)
-        plan = new_plan(
-            intent, source.root.path, [item], None if stock is None else temp_name(), other_root=target.root.path
-        )
+        plan = new_plan(intent, source.root.path, [item], None, other_root=target.root.path)
+        if stock is not None:
+            plan = self._crossing_plan(jail, plan, source)
         self._recorder.carry_out(
             plan,
             [],
-            lambda: self._rename(jail, source, target, plan, stock, call),
+            lambda: self._carry_out(jail, source, target, plan, stock, call),
             lambda unfinished: self.settle(jail, unfinished, source, target),
         )
         return plan.id
 
     def settle(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Outcome:
         """Say by what is on the disk whether a move took effect, finish one that was published, and tidy up."""
-        temp = plan.temp_name
-        if temp is None:
+        if plan.first.aside is None:
             return _settle_rename(source, target, plan.first.identity)
-        if look(target.parent_fd, temp) is not None and look(source.parent_fd, source.name) is not None:
-            erase_ours(target.parent_fd, temp)
+        try:
+            identity = self._crossing(jail, plan, source, target).settle()
+        except Conflict as conflict:
+            return Outcome.failed(conflict.message)
+        if identity is None:
             return Outcome.failed("It was interrupted before it took effect.")
-        at_target = look(target.parent_fd, target.name)
-        at_source = look(source.parent_fd, source.name)
-        hidden = look(source.parent_fd, temp)
-        if at_target is None:
-            if hidden is not None and at_source is None:
-                rename_noreplace(source.parent_fd, temp, source.parent_fd, source.name)
-            return Outcome.failed("It was interrupted before it took effect.")
-        if at_source is None and hidden is None:
-            _sync_both(source, target)
-            return Outcome.done(_identity(at_target))
-        return self._finish_copy(jail, plan, source, target, _identity(at_target))
+        return Outcome.done(identity)
 
-    def _rename(
+    def _crossing_plan(self, jail: Jail, plan: Plan, source: Place) -> Plan:
+        aside = f"{self._quarantine.shelf_of(jail, source)}/{plan.id}.0"
+        return replace(plan, items=(replace(plan.first, aside=aside, temp_name=temp_name()),))
+
+    def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Crossing:
+        first = plan.first
+        return Crossing(jail, self._quarantine, source, target, first.temp_name or "", first.aside or "")
+
+    def _carry_out(
         self, jail: Jail, source: Place, target: Place, plan: Plan, stock: Sequence[Item] | None, call: Call
     ) -> Outcome:
+        if stock is not None:
+            return Outcome.done(self._crossing(jail, plan, source, target).run(stock, call))
         try:
-            if stock is None:
-                rename_noreplace(source.parent_fd, source.name, target.parent_fd, target.name)
-                _sync_both(source, target)
-                return Outcome.done(plan.first.identity)
-            self._copy(jail, source, target, plan.temp_name or "", stock, call)
-            rename_noreplace(target.parent_fd, plan.temp_name or "", target.parent_fd, target.name)
+            disk.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
         except FileExistsError:
-            if plan.temp_name and look(target.parent_fd, plan.temp_name) is not None:
-                erase_ours(target.parent_fd, plan.temp_name)
             raise Abandoned(_exists(target)) from None
         except FileNotFoundError:
-            if stock is None:
-                raise Abandoned(NotFound(f"No such file or directory: {source.path}")) from None
-            raise
+            raise Abandoned(NotFound(f"No such file or directory: {source.path}")) from None
         except OSError as error:
-            if error.errno == errno.EXDEV and stock is None:
+            if error.errno == errno.EXDEV:
                 raise Abandoned(
                     InvalidArgument(f"{source.path} and {target.path} cannot be joined by a move.")
                 ) from None
             raise
-        sync_directory(target.parent_fd)
-        return self._finish_copy(jail, plan, source, target, _identity(look(target.parent_fd, target.name)))
-
-    def _copy(self, jail: Jail, source: Place, target: Place, temp: str, stock: Sequence[Item], call: Call) -> None:
-        """Build the copy, read it back, and compare it with what was counted at the source."""
-        build(target.parent_fd, temp, stock, lambda item: _source_bytes(source, item), call)
-        if stock[0].node is Node.FILE:
-            with (
-                opened(source.parent_fd, source.name, source.path) as ours,
-                opened(target.parent_fd, temp, target.path) as copy,
-            ):
-                copy_xattrs(ours, copy)
-        copied = take_stock(target.parent_fd, temp, source.path, _hashes(jail, call))
-        if not same_tree(copied, stock):
-            erase_ours(target.parent_fd, temp)
-            raise Abandoned(Conflict(f"{source.path} changed while it was copied; it stays where it is."))
-
-    def _finish_copy(self, jail: Jail, plan: Plan, source: Place, target: Place, identity: str | None) -> Outcome:
-        """Take the source away once the copy is in place and both are seen to be the same."""
-        temp = plan.temp_name or ""
-        how = Stocktaking(unhurried(), jail.is_hidden, refuse_writers=True)
-        at_target = take_stock(target.parent_fd, target.name, target.path, how)
-        if digest(at_target) != plan.first.before_hash:
-            return Outcome.failed("Something else stands at the destination; the source was left where it is.")
-        if look(source.parent_fd, temp) is None:
-            rename_noreplace(source.parent_fd, source.name, source.parent_fd, temp)
-            sync_directory(source.parent_fd)
-        left = take_stock(source.parent_fd, temp, source.path, how)
-        if digest(left) != plan.first.before_hash:
-            rename_noreplace(source.parent_fd, temp, source.parent_fd, source.name)
-            return Outcome.failed("The source changed after it was copied; both versions were left in place.")
-        try:
-            erase(source.parent_fd, temp, left)
-        except OSError:
-            mend(source.parent_fd, temp, left, lambda item: _source_bytes(target, _at(item, source, target)), how.call)
-            rename_noreplace(source.parent_fd, temp, source.parent_fd, source.name)
-            return Outcome.failed("The source cannot be removed after it was copied; both versions were left in place.")
-        sync_directory(source.parent_fd)
-        return Outcome.done(identity)
+        _sync_both(source, target)
+        return Outcome.done(plan.first.identity)
 
 
 def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcome:
     at_target = look(target.parent_fd, target.name)
-    if look(source.parent_fd, source.name) is not None or _identity(at_target) != identity:
+    if look(source.parent_fd, source.name) is not None or not is_same_entry(_identity(at_target), identity):
         return Outcome.failed("It was interrupted before it took effect.")
     _sync_both(source, target)
     return Outcome.done(identity)
-
-
-def _source_bytes(source: Place, item: Item) -> Iterator[bytes]:
-    names = (
-        [source.name, *item.src_path[len(source.path) + 1 :].split("/")]
-        if item.src_path != source.path
-        else [source.name]
-    )
-    with ExitStack() as stack:
-        fd = source.parent_fd
-        for name in names[:-1]:
-            fd = stack.enter_context(entered(fd, name))
-        if item.node is Node.LINK:
-            yield os.fsencode(os.readlink(names[-1], dir_fd=fd))
-            return
-        yield from chunks(stack.enter_context(opened(fd, names[-1], item.src_path)))
-
-
-def _at(item: Item, source: Place, target: Place) -> Item:
-    """Return an entry of the source as its copy is called."""
-    return replace(item, src_path=target.path + item.src_path[len(source.path) :])
 
 
 def _hashes(jail: Jail, call: Call) -> Stocktaking:
@@ -211,9 +149,9 @@ def _identity(status: os.stat_result | None) -> str | None:
 
 
 def _sync_both(source: Place, target: Place) -> None:
-    sync_directory(target.parent_fd)
+    disk.sync_directory(target.parent_fd)
     if identity_of(os.fstat(source.parent_fd)) != identity_of(os.fstat(target.parent_fd)):
-        sync_directory(source.parent_fd)
+        disk.sync_directory(source.parent_fd)
 
 
 def _exists(target: Place) -> AlreadyExists:

@@ -3,14 +3,64 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.changes.model import Change, Image, Outcome, Plan
+from holdfast.changes.model import Aside, Change, Image, Item, Outcome, Plan, PlanLine, PlanStatus, Step
+
+
+class PlanBook(Protocol):
+    """The plans that are carried out in batches. What a plan's status does not allow is a Conflict and changes nothing."""
+
+    def create(self, plan: Plan) -> None:
+        """Write a plan with all of its items, as one."""
+
+    def revise(self, plan_id: str, items: Sequence[Item]) -> None:
+        """Replace the items of a CREATED plan."""
+
+    def approve(self, plan_id: str, plan_hash: str, by: str, at: str) -> None:
+        """Turn CREATED into APPROVED, for this content."""
+
+    def cancel(self, plan_id: str) -> None:
+        """Close a CREATED or APPROVED plan none of whose items was begun."""
+
+    def start(self, plan_id: str) -> None:
+        """Make an APPROVED or FAILED plan the newest change, its ERROR items PENDING again."""
+
+    def advance(self, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> PlanStatus:
+        """Make outcomes and the next intents durable, as one; returns the plan's status, which follows its items.
+
+        What an undo's items took back becomes UNDONE in the same act, and what that had taken back DONE again.
+        """
+
+    def skip_rest(self, plan_id: str, why: str, at: str) -> PlanStatus:
+        """End a plan: what is PENDING becomes SKIPPED."""
+
+    def interrupted(self) -> list[Plan]:
+        """Return undos without an outcome and plans with intents that have none, oldest first."""
+
+    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanLine]:
+        """Return plans whose roots all lie beneath the given ones, newest first."""
+
+    def expired_asides(self, kept_since: str) -> list[Aside]:
+        """Return what was set aside by plans that ended before that time."""
+
+    def forget_asides(self, asides: Sequence[Aside]) -> None:
+        """Record that they are gone."""
 
 
 class Journal(Protocol):
     """The record of every change on this machine. Safe to use from any thread."""
 
+    @property
+    def plans(self) -> PlanBook:
+        """Return the plans that are carried out in batches."""
+
     def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Make a plan and its before-images durable, as one; returns the images that were already kept."""
+
+    def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
+        """Begin an approved plan that is in the journal already, as the newest change and with these items.
+
+        Conflict when it is not approved, under way or done.
+        """
 
     def keep(self, image: Image, at: str) -> bool:
         """Make one more image durable for a plan under way; False when it was already kept."""

@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
@@ -16,10 +16,14 @@ from holdfast.errors import Conflict, HoldfastError
 
 @dataclass(frozen=True, slots=True)
 class Intent:
-    """Why a change is made: what the caller asked for, and which change it takes back if it is an undo."""
+    """Why a change is made: what the caller asked for, and which change it takes back if it is an undo.
+
+    `proposed` is the approved proposal that is carried out by it; it becomes the change, under its own id.
+    """
 
     kind: Kind
     undoes: str | None = None
+    proposed: Plan | None = None
 
 
 class Abandoned(Exception):
@@ -51,7 +55,7 @@ class Recorder:
         When the work fails half way, `settle` looks at the disk, tidies up and says what is true.
         Raises what went wrong, in the words of a HoldfastError wherever the cause is the system's.
         """
-        known = self._journal.begin(plan, images)
+        known = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
         self._images.drop(image.file for image in known if image.file)
         try:
             outcome = work()
@@ -78,7 +82,9 @@ class Recorder:
 def new_plan(
     intent: Intent, root: str, items: Sequence[Item], temp_name: str | None, other_root: str | None = None
 ) -> Plan:
-    """Return a plan that is about to be carried out, under a fresh random id."""
+    """Return a plan that is about to be carried out, under a fresh random id unless it was proposed before."""
+    if intent.proposed is not None:
+        return replace(intent.proposed, items=tuple(items), temp_name=temp_name)
     return Plan(
         id=secrets.token_hex(16),
         kind=intent.kind,

@@ -1,19 +1,19 @@
 """What a crash left: every intent without an outcome is decided by what is on the disk."""
 
 import logging
-import os
 from contextlib import ExitStack
 
 from holdfast.changes.commit import Commits
 from holdfast.changes.directories import Directories
+from holdfast.changes.execute import Executor
 from holdfast.changes.model import Op, Outcome, Plan
 from holdfast.changes.move import Moves
 from holdfast.changes.ports import Journal
+from holdfast.changes.quarantine import jail_of
 from holdfast.changes.record import Recorder
 from holdfast.changes.remove import Removals
-from holdfast.errors import AccessDenied, HoldfastError, InvalidArgument, NotDirectory, NotFound
+from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotFound
 from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
 
 _log = logging.getLogger(__name__)
 
@@ -22,12 +22,19 @@ class Recovery:
     """Settles unfinished plans with the code that carries plans out."""
 
     def __init__(
-        self, commits: Commits, removals: Removals, moves: Moves, directories: Directories, state_dir: str
+        self,
+        commits: Commits,
+        removals: Removals,
+        moves: Moves,
+        directories: Directories,
+        executor: Executor,
+        state_dir: str,
     ) -> None:
         self._commits = commits
         self._removals = removals
         self._moves = moves
         self._directories = directories
+        self._executor = executor
         self._state_dir = state_dir
 
     def run(self, journal: Journal, recorder: Recorder) -> int:
@@ -41,18 +48,21 @@ class Recovery:
                 continue
             recorder.finish(plan, outcome)
             settled += 1
-        return settled
+        return settled + sum(self._settle_steps(plan) for plan in journal.plans.interrupted())
 
     def _settle(self, plan: Plan) -> Outcome:
-        given = [plan.root_dir] if plan.other_root is None else [plan.root_dir, plan.other_root]
+        with jail_of(_roots(plan), self._state_dir) as jail:
+            return self._settle_in(jail, plan)
+
+    def _settle_steps(self, plan: Plan) -> bool:
+        """Settle the last batch of a plan; what it did not come to waits for the next execution."""
         try:
-            roots = open_roots(given, "/", self._state_dir)
-        except InvalidArgument:
-            raise NotFound("the folder is not there") from None
-        try:
-            return self._settle_in(Jail(roots, [identity_of(os.stat(self._state_dir))]), plan)
-        finally:
-            close_roots(roots)
+            with jail_of(_roots(plan), self._state_dir) as jail:
+                self._executor.settle(jail, plan)
+        except (OSError, HoldfastError) as error:
+            _log.warning("plan %s could not be settled: %s", plan.id, type(error).__name__)
+            return False
+        return True
 
     def _settle_in(self, jail: Jail, plan: Plan) -> Outcome:
         first = plan.first
@@ -69,3 +79,7 @@ class Recovery:
             if first.op is Op.REPLACE:
                 return self._commits.settle(plan, place)
             return self._removals.settle(jail, plan, place)
+
+
+def _roots(plan: Plan) -> list[str]:
+    return [plan.root_dir] if plan.other_root is None else [plan.root_dir, plan.other_root]

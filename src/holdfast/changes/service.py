@@ -1,6 +1,7 @@
 """The use cases that change local files; nothing else in Holdfast does."""
 
 import os
+import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
@@ -9,12 +10,15 @@ from holdfast.call import Call
 from holdfast.changes.commit import SMALL_BYTES, Base, Commits, Committed, read_base
 from holdfast.changes.directories import Directories
 from holdfast.changes.disk import look, refusal
+from holdfast.changes.execute import Executor
 from holdfast.changes.images import Images
 from holdfast.changes.locks import Locks
-from holdfast.changes.model import Change, Kind, Plan, PlanStatus, is_beneath
+from holdfast.changes.model import Change, Kind, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.move import Moves
 from holdfast.changes.places import held_place, is_still, is_tree, open_place
+from holdfast.changes.plans import Plans
 from holdfast.changes.ports import Journal
+from holdfast.changes.quarantine import Quarantine
 from holdfast.changes.record import Intent, Recorder
 from holdfast.changes.recover import Recovery
 from holdfast.changes.remove import Removals
@@ -50,6 +54,16 @@ class Written:
     after: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Drafted:
+    """What edits would make of a file: where it is, its bytes (None when it is missing), and those it would get."""
+
+    path: str
+    root: str
+    base: bytes | None
+    data: bytes
+
+
 class Changes:
     """Writes, edits, moves and deletes through the journal, and takes them back.
 
@@ -57,17 +71,22 @@ class Changes:
     once before the first change and `close()` at the end.
     """
 
-    def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
+    def __init__(
+        self, journal: Journal, state_dir: str, settings: JournalSettings, *, require_approval: bool = True
+    ) -> None:
         self._journal = journal
         self._images = Images(journal, state_dir, settings)
-        self._upkeep = Upkeep(journal, self._images, settings)
+        self._quarantine = Quarantine(state_dir)
+        self._upkeep = Upkeep(journal, self._images, self._quarantine, settings)
         self._recorder = Recorder(journal, self._images, self._upkeep.nudge)
         self._locks = Locks()
         self._commits = Commits(journal, self._images, self._recorder)
         self._removals = Removals(self._images, self._recorder)
-        self._moves = Moves(self._recorder)
+        self._moves = Moves(self._recorder, self._quarantine)
         self._directories = Directories(self._recorder)
-        self._recovery = Recovery(self._commits, self._removals, self._moves, self._directories, state_dir)
+        executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.nudge)
+        self.plans = Plans(journal, executor, require_approval=require_approval)
+        self._recovery = Recovery(self._commits, self._removals, self._moves, self._directories, executor, state_dir)
         self._undo = Undo(
             journal, self._images, self._commits, self._removals, self._moves, self._directories, self._locks
         )
@@ -118,6 +137,33 @@ class Changes:
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
                 return self._commit_edit(place, base, edited, dry_run, kind)
 
+    def draft(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> Drafted:
+        """Return what edits would make of a file, refused as `edit` refuses them; nothing is written."""
+        with _told(path), self._held(folders.jail, call, path) as place:
+            if look(place.parent_fd, place.name) is None:
+                edited = edit_bytes(None, edits, _limits(folders), call.check)
+                return Drafted(place.path, place.root.path, None, edited.data)
+            with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
+                edited = edit_bytes(base.data, edits, _limits(folders), call.check)
+                return Drafted(place.path, place.root.path, base.data, edited.data)
+
+    def put_approved(
+        self, folders: Folders, call: Call, plan: Plan, path: str, content: Callable[[bytes | None], bytes]
+    ) -> Written:
+        """Carry out a proposal of one file that was approved; it becomes the newest change, under its own id.
+
+        `content` is given what the file holds, None when it is missing, and returns what it shall hold, or raises.
+        """
+        intent = Intent(plan.kind, proposed=plan)
+        with _told(path), held_place(folders.jail, self._locks, call, path, follow=False) as place:
+            status = look(place.parent_fd, place.name)
+            if status is None:
+                return _written(place, self._commits.put(place, None, content(None), intent), created=True)
+            if not stat.S_ISREG(status.st_mode):
+                raise Conflict(f"{place.path} is no regular file any more. Nothing was written.")
+            with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
+                return _written(place, self._commits.put(place, base, content(base.data), intent), created=False)
+
     def append(self, folders: Folders, call: Call, path: str, content: str) -> Written:
         """Add text at the end of a file, in its encoding and with its line ends; a missing file is created."""
         if not content:
@@ -165,14 +211,21 @@ class Changes:
     def undo(self, folders: Folders, call: Call, change_id: str) -> tuple[str, Plan]:
         """Take a change back; returns the id of the change that did so, and the plan that was undone.
 
+        A change that failed and had saved another program's bytes brings those out, beside the file.
         NotFound for a change that is not beneath the caller's roots, Conflict when a newer one is in the way.
         """
         plan = self._journal.find(change_id)
         allowed = folders.jail.allowed
         if plan is None or not all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root):
             raise NotFound(f"There is no change {change_id!r}. list_changes shows those that can be undone.")
+        if plan.stepwise:
+            return self.plans.undo(folders, call, plan)
         if plan.status is PlanStatus.APPROVED:
             raise ResourceBusy(f"Change {change_id} is still under way.")
+        kept = [item for item in plan.items if item.op is Op.KEPT]
+        if plan.status is PlanStatus.FAILED and kept:
+            with _told(kept[0].src_path):
+                return self._undo.bring_out(folders.jail, kept[0], call), plan
         if plan.status is not PlanStatus.EXECUTED:
             raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to take back.")
         with _told(plan.first.src_path):

@@ -8,9 +8,21 @@ from dataclasses import dataclass, replace
 from hashlib import sha256
 
 from holdfast.call import Call
-from holdfast.changes.disk import hash_bytes, hash_file, is_being_written, look, opened, sync_directory, write_new
+from holdfast.changes.disk import (
+    hash_bytes,
+    hash_file,
+    is_being_written,
+    look,
+    opened,
+    put_xattrs,
+    read_xattrs,
+    sync_directory,
+    sync_file,
+    write_new,
+)
 from holdfast.changes.model import Item, Node, Op
 from holdfast.errors import Conflict, InvalidArgument, PermissionDenied
+from holdfast.folders.jail import QUARANTINE
 from holdfast.folders.roots import Identity, identity_of
 
 MAX_DEPTH = 256
@@ -50,11 +62,11 @@ def _stock(dir_fd: int, name: str, path: str, how: Stocktaking, levels: int) -> 
     if levels == 0:
         raise InvalidArgument(f"The tree is nested deeper than {MAX_DEPTH} directories; take it in parts.")
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
-    if how.is_hidden(identity_of(status)):
+    if name == QUARANTINE or how.is_hidden(identity_of(status)):
         raise PermissionDenied(f"{path} belongs to Holdfast itself and stays where it is.")
     if stat.S_ISDIR(status.st_mode):
-        yield _item(path, Node.DIRECTORY, status, None)
         with entered(dir_fd, name) as below:
+            yield _item(path, Node.DIRECTORY, status, None, read_xattrs(below))
             for entry in sorted(os.listdir(below)):
                 yield from _stock(below, entry, f"{path}/{entry}", how, levels - 1)
     elif stat.S_ISLNK(status.st_mode):
@@ -64,7 +76,7 @@ def _stock(dir_fd: int, name: str, path: str, how: Stocktaking, levels: int) -> 
             if how.refuse_writers and is_being_written(fd, dir_fd):
                 raise Conflict(f"Another program is writing {path}.")
             status = os.fstat(fd)
-            yield _item(path, Node.FILE, status, how.of_file(fd))
+            yield _item(path, Node.FILE, status, how.of_file(fd), read_xattrs(fd))
 
 
 @contextmanager
@@ -132,32 +144,38 @@ def _mend(dir_fd: int, name: str, item: Item, children: Children, contents: Cont
         with entered(dir_fd, name) as below:
             for child in children.get(item.src_path, ()):
                 _mend(below, os.path.basename(child.src_path), child, children, contents, call)
-        _dress(dir_fd, name, item)
+            _dress(below, item)
 
 
 def _build(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
     call.check()
     if item.node is Node.LINK:
-        os.symlink(b"".join(contents(item)), os.fsencode(name), dir_fd=dir_fd)
-        _dress(dir_fd, name, item)
-        return
-    if item.node is Node.FILE:
-        write_new(dir_fd, name, contents(item), mode=0o600)
+        _build_link(dir_fd, name, item, contents)
+    elif item.node is Node.FILE:
+        write_new(dir_fd, name, contents(item), mode=0o600, dress=lambda fd: _dress(fd, item))
     else:
         os.mkdir(name, 0o700, dir_fd=dir_fd)
         with entered(dir_fd, name) as below:
             for child in children.get(item.src_path, ()):
                 _build(below, os.path.basename(child.src_path), child, children, contents, call)
-            os.fsync(below)
-    _dress(dir_fd, name, item)
+            _dress(below, item)
+            sync_file(below)
 
 
-def _dress(dir_fd: int, name: str, item: Item) -> None:
+def _build_link(dir_fd: int, name: str, item: Item, contents: Contents) -> None:
+    os.symlink(b"".join(contents(item)), os.fsencode(name), dir_fd=dir_fd)
     with suppress(PermissionError):
         os.chown(name, item.uid, item.gid, dir_fd=dir_fd, follow_symlinks=False)
-    if item.node is not Node.LINK:
-        os.chmod(name, item.mode, dir_fd=dir_fd)
     os.utime(name, ns=(item.mtime_ns, item.mtime_ns), dir_fd=dir_fd, follow_symlinks=False)
+
+
+def _dress(fd: int, item: Item) -> None:
+    """Give an open file or directory its owner (where allowed), attributes, mode and time."""
+    with suppress(PermissionError):
+        os.fchown(fd, item.uid, item.gid)
+    put_xattrs(fd, item.xattrs)
+    os.fchmod(fd, item.mode)
+    os.utime(fd, ns=(item.mtime_ns, item.mtime_ns))
 
 
 def erase(dir_fd: int, name: str, known: Sequence[Item]) -> None:
@@ -198,7 +216,7 @@ def erase_ours(dir_fd: int, name: str) -> None:
     sync_directory(dir_fd)
 
 
-def _item(path: str, node: Node, status: os.stat_result, hash_: str | None) -> Item:
+def _item(path: str, node: Node, status: os.stat_result, hash_: str | None, xattrs: str | None = None) -> Item:
     return Item(
         Op.REMOVE,
         path,
@@ -209,4 +227,5 @@ def _item(path: str, node: Node, status: os.stat_result, hash_: str | None) -> I
         uid=status.st_uid,
         gid=status.st_gid,
         mtime_ns=status.st_mtime_ns,
+        xattrs=xattrs,
     )

@@ -1,11 +1,13 @@
 """Taking a change back: a change of its own, made only while the disk is as the first one left it."""
 
+import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
+from holdfast.changes.arrange import collision_key, free_name, marked
 from holdfast.changes.commit import SMALL_BYTES, Commits, read_base
 from holdfast.changes.directories import Directories
 from holdfast.changes.disk import hash_file, look, opened
@@ -17,9 +19,9 @@ from holdfast.changes.places import held_place
 from holdfast.changes.ports import Journal
 from holdfast.changes.record import Intent
 from holdfast.changes.remove import Removals
+from holdfast.changes.sources import is_same_entry, shown_identity
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.folders.jail import Jail, Place
-from holdfast.folders.roots import identity_of
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,15 @@ class Undo:
             if items[0].op is Op.MOVE:
                 return self._move(jail, plan, items[0], intent, call)
             return self._tree(jail, plan, items, intent, call)
+
+    def bring_out(self, jail: Jail, kept: Item, call: Call) -> str:
+        """Write bytes of somebody else that were saved on the way into a new file beside the one they were met at."""
+        data = b"".join(self.images.read(kept.before_hash or ""))
+        folder, name = os.path.split(kept.src_path)
+        with jail.open_directory(folder) as fd:
+            free = free_name(marked(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
+        with held_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
+            return self.commits.put(place, None, data, Intent(Kind.UNDO)).change_id
 
     def _content(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
         data = b"".join(self.images.read(item.after_hash or ""))
@@ -87,7 +98,7 @@ class Undo:
         """Return whether the same entry stands there, or one that our own undos brought back in its place."""
         if source.status is None:
             return False
-        if "{}:{}".format(*identity_of(source.status)) == item.identity:
+        if is_same_entry(shown_identity(source.status), item.identity):
             return True
         if item.node is Node.FILE and item.before_hash is not None:
             if source.status.st_size != item.size_bytes:

@@ -1,10 +1,11 @@
-"""Tidying the journal in the background: images over the cap or past their days, and the database's log."""
+"""Tidying in the background: images over the cap or past their days, what was set aside as long ago, the database's log."""
 
 import logging
 import threading
 
 from holdfast.changes.images import Images
 from holdfast.changes.ports import Journal
+from holdfast.changes.quarantine import Quarantine
 from holdfast.clock import utc_days_ago
 from holdfast.config.settings import JournalSettings
 
@@ -15,9 +16,10 @@ _EVERY_SECONDS = 1.0
 class Upkeep:
     """A thread that works after changes, at most once a second, and sleeps while nothing changes."""
 
-    def __init__(self, journal: Journal, images: Images, settings: JournalSettings) -> None:
+    def __init__(self, journal: Journal, images: Images, quarantine: Quarantine, settings: JournalSettings) -> None:
         self._journal = journal
         self._images = images
+        self._quarantine = quarantine
         self._settings = settings
         self._due = threading.Event()
         self._closing = threading.Event()
@@ -33,7 +35,9 @@ class Upkeep:
 
     def run(self) -> None:
         """Do the work now."""
-        self._images.drop(self._journal.expire(self._settings.max_bytes, utc_days_ago(self._settings.keep_days)))
+        kept_since = utc_days_ago(self._settings.keep_days)
+        self._images.drop(self._journal.expire(self._settings.max_bytes, kept_since))
+        self._quarantine.purge(self._journal.plans, kept_since)
         self._journal.checkpoint()
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ from holdfast.errors import IsDirectory
 from holdfast.folders.budget import estimate_tokens
 from holdfast.folders.decode import SAMPLE_BYTES, Encoding, decode, sniff
 from holdfast.folders.extract import document_kind
-from holdfast.folders.jail import Jail, OpenFile
+from holdfast.folders.jail import QUARANTINE, Jail, OpenFile
 from holdfast.folders.media_types import mime_type, text_type
 from holdfast.folders.roots import identity_of
 from holdfast.folders.shape import csv_shape, json_shape
@@ -77,6 +77,8 @@ def _count_entries(call: Call, jail: Jail, fd: int) -> int:
     count = 0
     with os.scandir(fd) as entries:
         for entry in entries:
+            if entry.name == QUARANTINE:
+                continue
             if jail.hidden and jail.is_hidden(identity_of(entry.stat(follow_symlinks=False))):
                 continue
             count += 1

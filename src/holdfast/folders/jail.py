@@ -30,6 +30,9 @@ MAX_LINKS = 40
 MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4096
 
+QUARANTINE = ".holdfast-quarantine"
+"""The directory that keeps the sources of moves to other devices for a while; no path leads into it."""
+
 _CHANGED = frozenset({errno.EINVAL, errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
 """What the kernel says of a name that was a link or a directory a moment ago and is not any more."""
 
@@ -103,9 +106,9 @@ class Jail:
         """Say which root a path belongs to. InvalidPath on bad syntax, AccessDenied when it belongs to none."""
         _check_syntax(path)
         if not path.startswith("/"):
-            return JailedPath(self.roots[0], _split(path), path)
+            return JailedPath(self.roots[0], _visible(_split(path), path), path)
         root, rest = self._root_of(path)
-        return JailedPath(root, _split(rest), path)
+        return JailedPath(root, _visible(_split(rest), path), path)
 
     @contextmanager
     def open_file(self, path: str) -> Iterator[OpenFile]:
@@ -275,11 +278,11 @@ class _Walk:
             status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
-        return None if self.jail.is_hidden(identity_of(status)) else status
+        return None if name == QUARANTINE or self.jail.is_hidden(identity_of(status)) else status
 
     def _step(self, fd: int, name: str) -> int:
         below = os.open(name, _DIRECTORY | _O_PATH, dir_fd=fd)
-        if self.jail.hidden and self.jail.is_hidden(identity_of(os.fstat(below))):
+        if name == QUARANTINE or (self.jail.hidden and self.jail.is_hidden(identity_of(os.fstat(below)))):
             os.close(below)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return below
@@ -325,6 +328,13 @@ class _Walk:
 
 def _split(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _visible(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
+    """Return the parts of a path; the quarantine is as if it were not there, however its name is spelt."""
+    if ".holdfast-" in path.lower() and any(part.casefold() == QUARANTINE for part in parts):
+        raise NotFound(f"No such file or directory: {path}")
+    return parts
 
 
 def _check_syntax(path: str) -> None:

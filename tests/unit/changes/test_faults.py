@@ -5,6 +5,7 @@ import os
 import resource
 import subprocess
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ import pytest
 from holdfast.changes import commit, disk, draft
 from holdfast.changes.model import Image, Item, Kind, Op, Plan
 from holdfast.errors import HoldfastError, NotFound, PayloadTooLarge, PermissionDenied, QuotaExceeded
-from tests.helpers.trees import harvest
+from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, opened_world
 
 
@@ -131,6 +132,59 @@ def test_recovery_decides_by_what_is_on_the_disk(
     assert plan is not None
     saved = [item.before_hash for item in plan.items if item.op is Op.KEPT]
     assert saved == [disk.hash_bytes(helper or b"")] * kept
+
+
+def test_saved_bytes_of_another_program_are_named_and_written_out_on_demand(world: World) -> None:
+    item, images = replacing(world, b"old", b"new")
+    unfinished(world, item, images=images)
+    (world.root / "a.txt").write_bytes(b"theirs")
+    (world.root / ".holdfast-t.tmp").write_bytes(b"others")
+    plant(world.root, {"a (kept).txt": "taken"})
+    world.changes.recover()
+    (change,) = world.listed()
+    assert (change.status, change.kept, change.undoable) == ("FAILED", 1, True)
+    brought = world.undo(change.id)
+    assert harvest(world.root) == {"a.txt": b"theirs", "a (kept).txt": b"taken", "a (kept) (2).txt": b"others"}
+    world.undo(brought)
+    assert harvest(world.root) == {"a.txt": b"theirs", "a (kept).txt": b"taken"}
+
+
+@pytest.mark.parametrize("part", ["the file", "its directory"])
+def test_recovery_follows_no_link_that_took_the_place_of_a_path(world: World, part: str) -> None:
+    outside = plant(world.root.parent / "outside", {"a.txt": "new", ".holdfast-t.tmp": "helper"})
+    plant(world.root, {"d": {"a.txt": "old"}})
+    item, images = replacing(world, b"old", b"new")
+    unfinished(world, replace(item, src_path=str(world.root / "d/a.txt")), images=images)
+    if part == "the file":
+        (world.root / "d/a.txt").unlink()
+        (world.root / "d/a.txt").symlink_to(outside / "a.txt")
+    else:
+        (world.root / "d/a.txt").unlink()
+        (world.root / "d").rmdir()
+        (world.root / "d").symlink_to(outside)
+    world.changes.recover()
+    assert harvest(outside) == {"a.txt": b"new", ".holdfast-t.tmp": b"helper"}
+    assert [change.status for change in world.listed()] == ["FAILED"]
+    assert world.changes._journal.unfinished() == []
+
+
+@pytest.mark.parametrize("part", ["source", "target"])
+def test_recovery_of_a_plan_follows_no_link_that_took_the_place_of_a_directory(
+    root: Path, tmp_path: Path, part: str
+) -> None:
+    outside = plant(tmp_path / "outside", {"a.txt": "1"})
+    plant(root, {"s": {"a.txt": "1"}, "t": {}})
+    with opened_world([root], tmp_path / "state") as world:
+        plan = world.approve(world.plan({"s/a.txt": "t/a.txt"}))
+        world.changes._journal.plans.advance(plan.id, [], [plan.first], plan.created_at)
+    folder = root / ("s" if part == "source" else "t")
+    folder.rename(root / "moved")
+    folder.symlink_to(outside)
+    with opened_world([root], tmp_path / "state") as world:
+        assert [item.status for item in world.found(plan).items] == ["PENDING"]
+        world.execute(plan)
+    assert harvest(outside) == {"a.txt": b"1"}
+    assert sorted(harvest(root).values()) == [b"1"]
 
 
 def test_recovery_of_a_creation_removes_our_part_of_a_file(world: World) -> None:

@@ -47,13 +47,13 @@ def test_a_target_that_appears_at_the_last_moment_is_not_replaced(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(world.root, {"a.txt": "a"})
-    carry = Moves._rename
+    carry = Moves._carry_out
 
     def late(self: Moves, *args: object) -> object:
         (world.root / "b.txt").write_text("late")
         return carry(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Moves, "_rename", late)
+    monkeypatch.setattr(Moves, "_carry_out", late)
     with pytest.raises(AlreadyExists):
         world.move("a.txt", "b.txt")
     assert harvest(world.root) == {"a.txt": b"a", "b.txt": b"late"}
@@ -102,6 +102,17 @@ def test_a_deleted_file_comes_back_with_mode_and_time(world: World) -> None:
     assert path.read_bytes() == b"\x00\xff raw"
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert path.stat().st_mtime_ns == 1_234_567_890_123_456_789
+
+
+def test_extended_attributes_come_back_with_what_was_deleted(world: World) -> None:
+    plant(world.root, {"d": {"x": "1"}, "a": "2"})
+    for name in ("d", "d/x", "a"):
+        os.setxattr(world.root / name, "user.note", f"of {name}".encode())
+    os.setxattr(world.root / "a", "user.raw", b"\x00\xff")
+    for change in (world.delete("d", recursive=True), world.delete("a")):
+        world.undo(change)
+    assert [os.getxattr(world.root / name, "user.note") for name in ("d", "d/x", "a")] == [b"of d", b"of d/x", b"of a"]
+    assert os.getxattr(world.root / "a", "user.raw") == b"\x00\xff"
 
 
 def test_a_directory_with_content_needs_recursive(world: World) -> None:
@@ -212,7 +223,7 @@ def test_a_file_crosses_devices_with_mode_and_time_and_comes_back(two_disks: tup
     assert (after.st_mode, after.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
     world.undo(change)
     assert path.read_bytes() == data
-    assert list(other.iterdir()) == []
+    assert [path.name for path in other.iterdir()] == [".holdfast-quarantine"]
     assert world.leftovers() == []
 
 

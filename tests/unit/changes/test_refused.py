@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes import tree
+from holdfast.changes import disk, tree
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import Conflict, InvalidArgument, PayloadTooLarge, PermissionDenied
 from tests.helpers.trees import Tree, harvest, plant
@@ -107,19 +107,23 @@ def other_device(tmp_path: Path) -> Iterator[Path]:
         subprocess.run(["umount", str(folder)], check=True)
 
 
-def test_a_source_that_cannot_be_removed_after_its_copy_stays_whole_and_the_caller_is_told(
-    root: Path, other_device: Path, tmp_path: Path, stubborn: Callable[[str, str], None]
+def test_a_source_that_cannot_be_set_aside_after_its_copy_stays_and_the_copy_goes(
+    root: Path, other_device: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(root, _TREE)
     before = harvest(root)
-    stubborn("rmdir", "z")
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
+
+    monkeypatch.setattr(disk, "set_aside", refused)
     with opened_world([root, other_device], tmp_path / "state") as world:
         if root.stat().st_dev == other_device.stat().st_dev:
             return
-        with pytest.raises(Conflict, match="both versions"):
+        with pytest.raises(PermissionDenied):
             world.move("d", str(other_device / "d"))
         assert harvest(root) == before
-        assert harvest(other_device) == before
+        assert harvest(other_device) == {}
         assert [change.status for change in world.listed()] == ["FAILED"]
 
 

@@ -1,17 +1,18 @@
 """A small world for tests of changes: a root, a state folder, and the service over a real journal."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.changes.model import Change
+from holdfast.changes.model import Change, Plan
+from holdfast.changes.planning import Wish
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.folders.edit import Edit
-from holdfast.folders.jail import Jail
+from holdfast.folders.jail import QUARANTINE, Jail
 from holdfast.folders.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
 
@@ -51,11 +52,29 @@ class World:
     def undo(self, change_id: str) -> str:
         return self.changes.undo(self.folders, self.call(), change_id)[0]
 
+    def plan(self, moves: Mapping[str, str]) -> Plan:
+        """Make a plan of moves, names beneath the first root unless they are absolute."""
+        wishes = [Wish(source, target) for source, target in moves.items()]
+        return self.changes.plans.create(self.folders, self.call(), ".", wishes)
+
+    def approve(self, plan: Plan) -> Plan:
+        return self.changes.plans.approve(self.folders, plan.id, self.changes.plans.hash_of(plan), "tester")
+
+    def execute(self, plan: Plan, call: Call | None = None) -> Plan:
+        return self.changes.plans.execute(self.folders, call or self.call(), plan.id).plan
+
+    def carry_out(self, moves: Mapping[str, str]) -> Plan:
+        """Plan, approve and execute."""
+        return self.execute(self.approve(self.plan(moves)))
+
+    def found(self, plan: Plan) -> Plan:
+        return self.changes.plans.find(self.folders, plan.id)
+
     def listed(self) -> list[Change]:
         return self.changes.list(self.folders, 1000, None)
 
     def leftovers(self) -> list[str]:
-        return [str(path) for path in self.root.rglob(".holdfast-*")]
+        return [str(path) for path in self.root.rglob(".holdfast-*") if QUARANTINE not in str(path)]
 
 
 @contextmanager
@@ -64,10 +83,13 @@ def opened_world(
     state: Path,
     settings: JournalSettings | None = None,
     folder_settings: FolderSettings | None = None,
+    *,
+    require_approval: bool = True,
 ) -> Iterator[World]:
     """Open the service as wiring does; recovery has run."""
     state.mkdir(mode=0o700, exist_ok=True)
-    changes = Changes(open_journal(str(state)), str(state), settings or JournalSettings())
+    journal = open_journal(str(state))
+    changes = Changes(journal, str(state), settings or JournalSettings(), require_approval=require_approval)
     opened = open_roots([str(root) for root in roots], "/", str(state))
     try:
         changes.recover()

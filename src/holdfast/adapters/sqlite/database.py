@@ -24,7 +24,10 @@ class Database:
     def __init__(self, path: str) -> None:
         os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         self._lock = threading.RLock()
-        self._statements = named_statements(__package__, "queries.sql")
+        self._statements = {
+            **named_statements(__package__, "queries.sql"),
+            **named_statements(__package__, "reviews.sql"),
+        }
         self._connection = _connect(path)
         self._durable = True
         migrate(self._connection)

@@ -6,7 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.adapters.sqlite.database import Database
-from holdfast.changes.model import Change, Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus
+from holdfast.adapters.sqlite.journal_plans import SqlitePlanBook
+from holdfast.adapters.sqlite.journal_rows import item_row, plan_row, read_item, read_path, read_plan, stored_path
+from holdfast.changes.model import Change, Image, ItemStatus, Kind, Outcome, Plan, PlanStatus
+from holdfast.clock import utc_now
+from holdfast.errors import Conflict
 
 _NEWEST = 2**63 - 1
 _EXPIRED_AT_ONCE = 500
@@ -22,21 +26,30 @@ class SqliteJournal:
 
     def __init__(self, database: Database) -> None:
         self._db = database
+        self._plans = SqlitePlanBook(database, self.find)
         self._under_way = {row["id"]: row["seq"] for row in database.fetch("unfinished_plans")}
         self._kept_bytes: int = database.fetch("images_bytes")[0][0]
         self._ages_seen_at = ""
 
+    @property
+    def plans(self) -> SqlitePlanBook:
+        """Return the stepwise plans."""
+        return self._plans
+
     def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Make a plan and its before-images durable in one transaction."""
         with self._db.transaction(durable=True):
-            seq = self._db.run("insert_plan", _plan_row(plan)).lastrowid or 0
-            known = [image for image in images if not self._add_image(image, plan.created_at, seq)]
-            given = {image.hash for image in images}
-            for hash_ in {h for item in plan.items for h in (item.before_hash, item.after_hash) if h} - given:
-                self._db.run("touch_image", {"hash": hash_, "kept_at": plan.created_at, "used_seq": seq})
-            self._db.run_many("insert_item", [_item_row(plan.id, n, item) for n, item in enumerate(plan.items)])
-            self._under_way[plan.id] = seq
-        return known
+            seq = self._db.run("insert_plan", plan_row(plan)).lastrowid or 0
+            return self._add_items(plan, images, seq, plan.created_at)
+
+    def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
+        """Begin a plan that is here already; its new seq makes it the newest change."""
+        with self._db.transaction(durable=True):
+            if self._db.run("resume_plan", {"id": plan.id, "temp_name": plan.temp_name}).rowcount != 1:
+                raise Conflict(f"Change {plan.id} is not approved, or it is under way or done already.")
+            (seq,) = self._db.run("last_seq").fetchone()
+            self._db.run("delete_items", {"plan_id": plan.id})
+            return self._add_items(plan, images, seq, utc_now())
 
     def keep(self, image: Image, at: str) -> bool:
         """Make one more image durable."""
@@ -54,9 +67,10 @@ class SqliteJournal:
             self._db.run("finish_items", {**items, "identity": outcome.identity})
             if outcome.kept is not None:
                 (position,) = self._db.run("next_position", {"plan_id": plan_id}).fetchone()
-                self._db.run("insert_item", _item_row(plan_id, position, outcome.kept))
+                self._db.run("insert_item", item_row(plan_id, position, outcome.kept))
             plan = {"id": plan_id, "status": outcome.status.value, "executed_at": at, "error_msg": outcome.message}
-            self._db.run("finish_plan", plan)
+            if self._db.run("finish_plan", plan).rowcount != 1:
+                raise Conflict(f"Change {plan_id} is not under way, so it cannot end.")
             if outcome.status is PlanStatus.EXECUTED:
                 self._settle_undone(plan_id)
         self._under_way.pop(plan_id, None)
@@ -66,21 +80,8 @@ class SqliteJournal:
         rows = self._db.fetch("find_plan", {"id": plan_id})
         if not rows:
             return None
-        items = tuple(_item(row) for row in self._db.fetch("find_items", {"plan_id": plan_id}))
-        row = rows[0]
-        return Plan(
-            id=row["id"],
-            kind=Kind(row["kind"]),
-            root_dir=_path(row["root_dir"]) or "/",
-            items=items,
-            created_at=row["created_at"],
-            other_root=_path(row["other_root"]),
-            temp_name=row["temp_name"],
-            undoes=row["undoes"],
-            status=PlanStatus(row["status"]),
-            executed_at=row["executed_at"],
-            seq=row["seq"],
-        )
+        items = tuple(read_item(row) for row in self._db.fetch("find_items", {"plan_id": plan_id}))
+        return read_plan(rows[0], items)
 
     def unfinished(self) -> list[Plan]:
         """Return the plans without an outcome, oldest first."""
@@ -100,19 +101,21 @@ class SqliteJournal:
                 id=row["id"],
                 kind=Kind(row["kind"]),
                 status=PlanStatus(row["status"]),
-                path=_path(row["src_path"]) or "",
-                dest_path=_path(row["dest_path"]),
+                path=read_path(row["src_path"]) or "",
+                dest_path=read_path(row["dest_path"]),
                 items=row["items"],
                 created_at=row["created_at"],
                 undoes=row["undoes"],
                 images_missing=row["images_missing"],
+                done=row["done"],
+                kept=row["kept"],
             )
             for row in self._db.fetch("list_changes", parameters)
         ]
 
     def latest_on(self, path: str, after_seq: int) -> str | None:
         """Return the newest later change in effect on a path."""
-        rows = self._db.fetch("latest_on_path", {"path": _stored(path), "after_seq": after_seq})
+        rows = self._db.fetch("latest_on_path", {"path": stored_path(path), "after_seq": after_seq})
         return rows[0]["id"] if rows else None
 
     def image(self, hash_: str) -> Image | None:
@@ -150,6 +153,15 @@ class SqliteJournal:
         """Close the database."""
         self._db.close()
 
+    def _add_items(self, plan: Plan, images: Sequence[Image], seq: int, at: str) -> list[Image]:
+        known = [image for image in images if not self._add_image(image, at, seq)]
+        given = {image.hash for image in images}
+        for hash_ in {h for item in plan.items for h in (item.before_hash, item.after_hash) if h} - given:
+            self._db.run("touch_image", {"hash": hash_, "kept_at": at, "used_seq": seq})
+        self._db.run_many("insert_item", [item_row(plan.id, n, item) for n, item in enumerate(plan.items)])
+        self._under_way[plan.id] = seq
+        return known
+
     def _add_image(self, image: Image, at: str, seq: int) -> bool:
         use = {"hash": image.hash, "kept_at": at, "used_seq": seq}
         if self._db.run("touch_image", use).rowcount == 1:
@@ -173,70 +185,16 @@ class SqliteJournal:
         (below,) = self._db.run("undone_by_plan", {"id": plan_id}).fetchone()
         while below is not None:
             if is_undone:
-                self._mark(below, PlanStatus.UNDONE, ItemStatus.DONE, ItemStatus.UNDONE)
+                self._mark(below, (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE))
             else:
-                self._mark(below, PlanStatus.EXECUTED, ItemStatus.UNDONE, ItemStatus.DONE)
+                self._mark(below, (PlanStatus.UNDONE, PlanStatus.EXECUTED), (ItemStatus.UNDONE, ItemStatus.DONE))
             is_undone = not is_undone
             (below,) = self._db.run("undone_by_plan", {"id": below}).fetchone()
 
-    def _mark(self, plan_id: str, status: PlanStatus, present: ItemStatus, items: ItemStatus) -> None:
-        self._db.run("set_plan_status", {"id": plan_id, "status": status.value})
-        row = {"plan_id": plan_id, "present": present.value, "status": items.value}
-        self._db.run("set_items_status", row)
-
-
-def _plan_row(plan: Plan) -> dict[str, Any]:
-    return {
-        "id": plan.id,
-        "kind": plan.kind.value,
-        "root_dir": _stored(plan.root_dir),
-        "other_root": _stored(plan.other_root),
-        "temp_name": plan.temp_name,
-        "undoes": plan.undoes,
-        "status": plan.status.value,
-        "created_at": plan.created_at,
-    }
-
-
-def _item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
-    return {
-        "plan_id": plan_id,
-        "position": position,
-        "op": item.op.value,
-        "src_path": _stored(item.src_path),
-        "dest_path": _stored(item.dest_path),
-        "node": item.node.value,
-        "before_hash": item.before_hash,
-        "after_hash": item.after_hash,
-        "size_bytes": item.size_bytes,
-        "mode": item.mode,
-        "uid": item.uid,
-        "gid": item.gid,
-        "mtime_ns": item.mtime_ns,
-        "identity": item.identity,
-        "status": item.status.value,
-        "error_msg": item.error_msg,
-    }
-
-
-def _item(row: Any) -> Item:
-    fields = dict(row)
-    fields.update(src_path=_path(fields["src_path"]), dest_path=_path(fields["dest_path"]))
-    fields.update(op=Op(fields["op"]), node=Node(fields["node"]), status=ItemStatus(fields["status"]))
-    return Item(**fields)
-
-
-def _stored(path: str | None) -> str | bytes | None:
-    """Return a path as SQLite can hold it: text, or bytes for a name that is not Unicode."""
-    if path is None or path.isascii():
-        return path
-    raw = os.fsencode(path)
-    try:
-        raw.decode()
-    except UnicodeDecodeError:
-        return raw
-    return path
-
-
-def _path(stored: str | bytes | None) -> str | None:
-    return os.fsdecode(stored) if isinstance(stored, bytes) else stored
+    def _mark(self, plan_id: str, plan: tuple[PlanStatus, PlanStatus], items: tuple[ItemStatus, ItemStatus]) -> None:
+        """Take a plan and its items from one status to the next; one that stands elsewhere stays there."""
+        (row,) = self._db.run("plan_state", {"id": plan_id}).fetchall()
+        change = {"id": plan_id, "present": plan[0].value, "status": plan[1].value}
+        if self._db.run("set_plan_status", {**change, "executed_at": row["executed_at"]}).rowcount == 1:
+            moved = {"plan_id": plan_id, "present": items[0].value, "status": items[1].value}
+            self._db.run("set_items_status", moved)

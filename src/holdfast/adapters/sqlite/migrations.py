@@ -66,6 +66,79 @@ _STEPS = (
         revoked_at TEXT
     );
     """,
+    """
+    ALTER TABLE plans ADD COLUMN stepwise INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE plans ADD COLUMN folder TEXT;
+    ALTER TABLE plans ADD COLUMN approved_hash TEXT;
+    ALTER TABLE plans ADD COLUMN approved_by TEXT;
+    ALTER TABLE plans ADD COLUMN approved_at TEXT;
+    ALTER TABLE plan_items ADD COLUMN confidence REAL;
+    ALTER TABLE plan_items ADD COLUMN ctime_ns INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE plan_items ADD COLUMN composite_hash TEXT;
+    ALTER TABLE plan_items ADD COLUMN xattrs TEXT;
+    ALTER TABLE plan_items ADD COLUMN temp_name TEXT;
+    ALTER TABLE plan_items ADD COLUMN aside TEXT;
+    ALTER TABLE plan_items ADD COLUMN intended_at TEXT;
+    ALTER TABLE plan_items ADD COLUMN reverses INTEGER;
+    ALTER TABLE plan_items ADD COLUMN dest_identity TEXT;
+    CREATE INDEX plan_items_aside ON plan_items (plan_id) WHERE aside IS NOT NULL;
+    """,
+    """
+    CREATE TABLE reviews (
+        plan_id TEXT PRIMARY KEY REFERENCES plans (id),
+        session TEXT NOT NULL UNIQUE,
+        version INTEGER NOT NULL,
+        round INTEGER NOT NULL,
+        request TEXT NOT NULL,
+        twin TEXT NOT NULL,
+        base BLOB,
+        proposed BLOB,
+        answered BLOB,
+        decided_by TEXT,
+        decided_at TEXT,
+        reason TEXT,
+        closed_as TEXT,
+        expires_at TEXT NOT NULL
+    );
+    CREATE INDEX reviews_twin ON reviews (twin);
+    """,
+    """
+    CREATE TABLE file_cache (
+        file_hash TEXT PRIMARY KEY,
+        file_path TEXT NOT NULL,
+        size_bytes INTEGER NOT NULL,
+        mtime INTEGER NOT NULL,
+        metadata_json TEXT,
+        created_at TEXT NOT NULL,
+        excerpt BLOB
+    );
+    CREATE TABLE file_seen (
+        device INTEGER NOT NULL,
+        inode INTEGER NOT NULL,
+        size_bytes INTEGER NOT NULL,
+        mtime_ns INTEGER NOT NULL,
+        file_hash TEXT NOT NULL,
+        PRIMARY KEY (device, inode)
+    ) WITHOUT ROWID;
+    CREATE TABLE file_verdicts (
+        file_hash TEXT NOT NULL,
+        decider TEXT NOT NULL,
+        category TEXT NOT NULL,
+        confidence REAL NOT NULL,
+        verdict_json TEXT NOT NULL,
+        PRIMARY KEY (file_hash, decider)
+    ) WITHOUT ROWID;
+    CREATE TABLE file_lessons (
+        seq INTEGER PRIMARY KEY,
+        root_dir TEXT NOT NULL,
+        file_hash TEXT NOT NULL,
+        name TEXT NOT NULL,
+        category TEXT NOT NULL,
+        text TEXT NOT NULL,
+        content_type TEXT NOT NULL,
+        UNIQUE (root_dir, file_hash)
+    );
+    """,
 )
 
 

@@ -1,14 +1,27 @@
 -- Every statement that the journal runs, by name. Order is always by seq, never by time.
 
 -- name: insert_plan
-INSERT INTO plans (id, kind, root_dir, other_root, temp_name, undoes, status, created_at)
-VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :created_at);
+INSERT INTO plans (id, kind, root_dir, other_root, temp_name, undoes, status, created_at, stepwise, folder)
+VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :created_at, :stepwise, :folder);
+
+-- name: resume_plan
+-- A review that is approved and not under way, or whose last attempt failed.
+UPDATE plans
+SET status = 'APPROVED', temp_name = :temp_name, executed_at = NULL, error_msg = NULL,
+    seq = (SELECT max(seq) + 1 FROM plans)
+WHERE id = :id AND kind = 'review'
+  AND ((status = 'APPROVED' AND temp_name IS NULL) OR status = 'FAILED');
+
+-- name: delete_items
+DELETE FROM plan_items WHERE plan_id = :plan_id;
 
 -- name: insert_item
 INSERT INTO plan_items (plan_id, position, op, src_path, dest_path, node, before_hash, after_hash, size_bytes,
-                        mode, uid, gid, mtime_ns, identity, status, error_msg)
+                        mode, uid, gid, mtime_ns, identity, status, error_msg, reasoning, confidence, ctime_ns,
+                        composite_hash, xattrs, temp_name, aside, intended_at, reverses, dest_identity)
 VALUES (:plan_id, :position, :op, :src_path, :dest_path, :node, :before_hash, :after_hash, :size_bytes,
-        :mode, :uid, :gid, :mtime_ns, :identity, :status, :error_msg);
+        :mode, :uid, :gid, :mtime_ns, :identity, :status, :error_msg, :reasoning, :confidence, :ctime_ns,
+        :composite_hash, :xattrs, :temp_name, :aside, :intended_at, :reverses, :dest_identity);
 
 -- name: insert_image
 INSERT INTO images (hash, size_bytes, data_id, file, kept_at, used_seq)
@@ -24,14 +37,17 @@ UPDATE images SET used_seq = :used_seq, kept_at = :kept_at WHERE hash = :hash;
 SELECT coalesce(max(seq), 0) FROM plans;
 
 -- name: finish_plan
-UPDATE plans SET status = :status, executed_at = :executed_at, error_msg = :error_msg WHERE id = :id;
+UPDATE plans SET status = :status, executed_at = :executed_at, error_msg = :error_msg
+WHERE id = :id AND status = 'APPROVED';
 
 -- name: finish_items
-UPDATE plan_items SET status = :status, error_msg = :error_msg, identity = coalesce(:identity, identity)
+UPDATE plan_items SET status = :status, error_msg = :error_msg, identity = coalesce(:identity, identity),
+                      aside = CASE :status WHEN 'DONE' THEN aside END
 WHERE plan_id = :plan_id AND status = 'PENDING';
 
 -- name: finish_item
-UPDATE plan_items SET status = :status, error_msg = :error_msg WHERE plan_id = :plan_id AND position = :position;
+UPDATE plan_items SET status = :status, error_msg = :error_msg
+WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
 
 -- name: next_position
 SELECT coalesce(max(position), -1) + 1 FROM plan_items WHERE plan_id = :plan_id;
@@ -39,37 +55,133 @@ SELECT coalesce(max(position), -1) + 1 FROM plan_items WHERE plan_id = :plan_id;
 -- name: undone_by_plan
 SELECT undoes FROM plans WHERE id = :id;
 
+-- name: plan_state
+SELECT status, executed_at, undoes FROM plans WHERE id = :id;
+
 -- name: set_plan_status
-UPDATE plans SET status = :status WHERE id = :id;
+UPDATE plans SET status = :status, executed_at = :executed_at WHERE id = :id AND status = :present;
+
+-- name: approve_plan
+UPDATE plans SET status = 'APPROVED', approved_hash = :approved_hash, approved_by = :approved_by, approved_at = :at
+WHERE id = :id AND status = 'CREATED';
+
+-- name: cancel_plan
+UPDATE plans SET status = 'CANCELLED'
+WHERE id = :id AND (status = 'CREATED' OR (status = 'APPROVED' AND NOT EXISTS (
+        SELECT 1 FROM plan_items i WHERE i.plan_id = plans.id AND i.intended_at IS NOT NULL)));
+
+-- name: start_plan
+-- What is carried out later than it was planned counts from then on as the newest change.
+UPDATE plans SET status = 'APPROVED', executed_at = NULL, seq = (SELECT max(seq) + 1 FROM plans)
+WHERE id = :id AND stepwise = 1 AND status IN ('APPROVED', 'FAILED');
+
+-- name: retry_items
+UPDATE plan_items SET status = 'PENDING', error_msg = NULL
+WHERE plan_id = :plan_id AND status = 'ERROR';
+
+-- name: skip_items
+UPDATE plan_items SET status = 'SKIPPED', error_msg = :error_msg, aside = NULL
+WHERE plan_id = :plan_id AND status = 'PENDING';
+
+-- name: intend_items
+UPDATE plan_items SET intended_at = :intended_at, temp_name = NULL, aside = NULL
+WHERE plan_id = :plan_id AND status = 'PENDING' AND position IN (SELECT value FROM json_each(:positions));
+
+-- name: intend_item
+UPDATE plan_items SET intended_at = :intended_at, temp_name = :temp_name, aside = :aside
+WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
+
+-- name: finish_step
+UPDATE plan_items SET status = :status, error_msg = :error_msg, dest_identity = :identity,
+                      aside = CASE :status WHEN 'DONE' THEN aside END
+WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
+
+-- name: finish_steps
+UPDATE plan_items SET status = :status, error_msg = :error_msg, dest_identity = NULL,
+                      aside = CASE :status WHEN 'DONE' THEN aside END
+WHERE plan_id = :plan_id AND status = 'PENDING' AND position IN (SELECT value FROM json_each(:positions));
+
+-- name: set_item_statuses
+UPDATE plan_items SET status = :status
+WHERE plan_id = :plan_id AND status = :present AND position IN (SELECT value FROM json_each(:positions));
+
+-- name: any_move_done
+SELECT 1 FROM plan_items WHERE plan_id = :plan_id AND op = 'move' AND status = 'DONE' LIMIT 1;
+
+-- name: reversed_positions
+SELECT reverses FROM plan_items
+WHERE plan_id = :plan_id AND reverses IS NOT NULL AND position IN (SELECT value FROM json_each(:positions));
+
+-- name: count_items
+SELECT op, status, count(*) AS items FROM plan_items WHERE plan_id = :plan_id GROUP BY op, status;
+
+-- name: interrupted_plans
+SELECT id FROM plans p
+WHERE stepwise = 1 AND status = 'APPROVED' AND (kind = 'undo' OR EXISTS (
+        SELECT 1 FROM plan_items i WHERE i.plan_id = p.id AND i.status = 'PENDING' AND i.intended_at IS NOT NULL))
+ORDER BY seq;
+
+-- name: expired_asides
+SELECT i.plan_id, i.position, i.aside, p.root_dir, p.other_root
+FROM plan_items i JOIN plans p ON p.id = i.plan_id
+WHERE i.aside IS NOT NULL AND i.status IN ('DONE', 'UNDONE') AND p.executed_at < :kept_since
+ORDER BY p.seq, i.position LIMIT :limit;
+
+-- name: forget_aside
+UPDATE plan_items SET aside = NULL WHERE plan_id = :plan_id AND position = :position;
+
+-- name: list_plans
+SELECT p.seq, p.id, p.status, p.folder, p.created_at, p.executed_at
+FROM plans p
+WHERE p.seq < :before_seq AND p.kind = 'organise'
+  AND EXISTS (SELECT 1 FROM json_each(:roots) r
+              WHERE p.root_dir = r.value OR substr(p.root_dir, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
+                 OR r.value = '/')
+  AND (p.other_root IS NULL OR EXISTS (
+        SELECT 1 FROM json_each(:roots) r
+        WHERE p.other_root = r.value OR substr(p.other_root, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
+           OR r.value = '/'))
+ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: set_items_status
 UPDATE plan_items SET status = :status WHERE plan_id = :plan_id AND status = :present;
 
 -- name: find_plan
-SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_at, executed_at
+SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_at, executed_at, stepwise, folder,
+       approved_hash, approved_by, approved_at
 FROM plans WHERE id = :id;
 
 -- name: find_items
 SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode, uid, gid, mtime_ns, identity,
-       status, error_msg
+       status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name, aside,
+       intended_at, reverses, dest_identity
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans
 SELECT id, seq FROM plans
-WHERE status = 'APPROVED' AND kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo')
+WHERE status = 'APPROVED' AND stepwise = 0
+  AND (kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo')
+       OR (kind = 'review' AND temp_name IS NOT NULL))
 ORDER BY seq;
 
 -- name: list_changes
-SELECT p.seq, p.id, p.kind, p.status, i.src_path, i.dest_path,
-       (SELECT count(*) FROM plan_items n WHERE n.plan_id = p.id) AS items,
+SELECT p.seq, p.id, p.kind, p.status, coalesce(p.folder, i.src_path, p.root_dir) AS src_path,
+       CASE p.stepwise WHEN 0 THEN i.dest_path END AS dest_path,
+       (SELECT count(*) FROM plan_items n WHERE n.plan_id = p.id AND n.op <> 'kept') AS items,
        p.created_at, p.undoes,
        (SELECT count(*) FROM plan_items n
-        WHERE n.plan_id = p.id AND n.status = 'DONE' AND n.op IN ('replace', 'remove') AND n.before_hash IS NOT NULL
-          AND NOT EXISTS (SELECT 1 FROM images m WHERE m.hash = n.before_hash)) AS images_missing
-FROM plans p JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
+        WHERE n.plan_id = p.id AND n.status = 'DONE' AND n.op IN ('replace', 'remove', 'kept')
+          AND n.before_hash IS NOT NULL
+          AND NOT EXISTS (SELECT 1 FROM images m WHERE m.hash = n.before_hash)) AS images_missing,
+       (SELECT count(*) FROM plan_items n
+        WHERE n.plan_id = p.id AND n.status = 'DONE' AND n.op <> 'kept') AS done,
+       (SELECT count(*) FROM plan_items n WHERE n.plan_id = p.id AND n.op = 'kept') AS kept
+FROM plans p LEFT JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE p.seq < :before_seq
-  AND p.status IN ('EXECUTED', 'FAILED', 'UNDONE')
-  AND p.kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo')
+  AND (p.status IN ('EXECUTED', 'FAILED', 'UNDONE')
+       OR (p.stepwise = 1 AND p.status = 'APPROVED'
+           AND EXISTS (SELECT 1 FROM plan_items n WHERE n.plan_id = p.id AND n.status = 'DONE')))
+  AND p.kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo', 'review', 'organise')
   AND EXISTS (SELECT 1 FROM json_each(:roots) r
               WHERE p.root_dir = r.value OR substr(p.root_dir, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
                  OR r.value = '/')

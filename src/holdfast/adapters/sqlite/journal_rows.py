@@ -1,0 +1,94 @@
+"""Rows of the journal as plans and items, and back."""
+
+import os
+from typing import Any
+
+from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, PlanStatus
+
+_OPS = {op.value: op for op in Op}
+_NODES = {node.value: node for node in Node}
+_STATUSES = {status.value: status for status in ItemStatus}
+
+
+def plan_row(plan: Plan) -> dict[str, Any]:
+    """Return a plan as a row of `plans`."""
+    return {
+        "id": plan.id,
+        "kind": plan.kind.value,
+        "root_dir": stored_path(plan.root_dir),
+        "other_root": stored_path(plan.other_root),
+        "temp_name": plan.temp_name,
+        "undoes": plan.undoes,
+        "status": plan.status.value,
+        "created_at": plan.created_at,
+        "stepwise": plan.stepwise,
+        "folder": stored_path(plan.folder),
+    }
+
+
+def read_plan(row: Any, items: tuple[Item, ...]) -> Plan:
+    """Return a row of `plans` with its items."""
+    fields = dict(row)
+    fields.update(kind=Kind(fields["kind"]), status=PlanStatus(fields["status"]), stepwise=bool(fields["stepwise"]))
+    fields.update(root_dir=read_path(fields["root_dir"]) or "/", other_root=read_path(fields["other_root"]))
+    fields.update(folder=read_path(fields["folder"]))
+    return Plan(**fields, items=items)
+
+
+def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
+    """Return an item as a row of `plan_items`."""
+    return {
+        "plan_id": plan_id,
+        "position": position,
+        "op": item.op.value,
+        "src_path": stored_path(item.src_path),
+        "dest_path": stored_path(item.dest_path),
+        "node": item.node.value,
+        "before_hash": item.before_hash,
+        "after_hash": item.after_hash,
+        "size_bytes": item.size_bytes,
+        "mode": item.mode,
+        "uid": item.uid,
+        "gid": item.gid,
+        "mtime_ns": item.mtime_ns,
+        "identity": item.identity,
+        "status": item.status.value,
+        "error_msg": item.error_msg,
+        "reasoning": item.reasoning,
+        "confidence": item.confidence,
+        "ctime_ns": item.ctime_ns,
+        "composite_hash": item.composite_hash,
+        "xattrs": item.xattrs,
+        "temp_name": item.temp_name,
+        "aside": stored_path(item.aside),
+        "intended_at": item.intended_at,
+        "reverses": item.reverses,
+        "dest_identity": item.dest_identity,
+    }
+
+
+def read_item(row: Any) -> Item:
+    """Return a row of `plan_items`, whose columns `find_items` gives in the order of an item's fields."""
+    fields = list(row)
+    fields[0], fields[3], fields[12] = _OPS[fields[0]], _NODES[fields[3]], _STATUSES[fields[12]]
+    for path in (1, 2, 21):
+        if isinstance(fields[path], bytes):
+            fields[path] = read_path(fields[path])
+    return Item(*fields)
+
+
+def stored_path(path: str | None) -> str | bytes | None:
+    """Return a path as SQLite can hold it: text, or bytes for a name that is not Unicode."""
+    if path is None or path.isascii():
+        return path
+    raw = os.fsencode(path)
+    try:
+        raw.decode()
+    except UnicodeDecodeError:
+        return raw
+    return path
+
+
+def read_path(stored: str | bytes | None) -> str | None:
+    """Return a path as it was stored."""
+    return os.fsdecode(stored) if isinstance(stored, bytes) else stored

@@ -1,0 +1,97 @@
+"""Pure: how a plan of moves is laid out: free names, the order of its items, its batches, and the hash of it all."""
+
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from hashlib import sha256
+
+from holdfast.changes.model import Item, Node, Op
+
+BATCH_ITEMS = 100
+BATCH_DIRECTORIES = 100
+"""A batch holds each of its directories open, so a plan that is spread wide has smaller batches."""
+
+_MAX_NAME_BYTES = 255
+_DOUBLE = (".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_ORDER = {Op.MKDIR: 0, Op.MOVE: 1, Op.RMDIR: 2}
+
+
+def collision_key(name: str) -> str:
+    """Return what two names share when some file system takes them for the same."""
+    return unicodedata.normalize("NFC", name).casefold()
+
+
+def free_name(name: str, taken: set[str]) -> str:
+    """Return the name, or the first numbered one whose key nobody has; the key is then taken."""
+    number = 1
+    found = name
+    while collision_key(found) in taken:
+        number += 1
+        found = _numbered(name, number)
+    taken.add(collision_key(found))
+    return found
+
+
+def _numbered(name: str, number: int) -> str:
+    return marked(name, str(number))
+
+
+def marked(name: str, word: str) -> str:
+    """Return a name with a word in brackets before its suffix, cut where it would be too long."""
+    stem, suffix = _split(name)
+    mark = f" ({word})"
+    room = _MAX_NAME_BYTES - len((mark + suffix).encode("utf-8", "surrogateescape"))
+    while len(stem.encode("utf-8", "surrogateescape")) > room:
+        stem = stem[:-1]
+    return f"{stem}{mark}{suffix}"
+
+
+def _split(name: str) -> tuple[str, str]:
+    for suffix in _DOUBLE:
+        if name.lower().endswith(suffix) and len(name) > len(suffix):
+            return name[: -len(suffix)], name[-len(suffix) :]
+    stem, dot, suffix = name.rpartition(".")
+    return (stem, dot + suffix) if stem.strip(".") else (name, "")
+
+
+def in_order(items: Iterable[Item]) -> list[Item]:
+    """Return items as they are carried out: directories are made first and removed last."""
+    return sorted(items, key=lambda item: (_ORDER[item.op], item.position))
+
+
+def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
+    """Yield items in order, so many at once; a directory that moves has a batch of its own."""
+    batch: list[Item] = []
+    parents: set[str] = set()
+    for item in in_order(items):
+        is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
+        if batch and (is_full or _sort_of_batch(batch[-1]) != _sort_of_batch(item)):
+            yield batch
+            batch, parents = [], set()
+        batch.append(item)
+        parents |= {parent_of(path) for path in (item.src_path, item.dest_path) if path}
+    if batch:
+        yield batch
+
+
+def _sort_of_batch(item: Item) -> tuple[Op, int | None]:
+    return item.op, item.position if item.op is Op.MOVE and item.node is Node.DIRECTORY else None
+
+
+def parent_of(path: str) -> str:
+    """Return the directory that a path lies in."""
+    return path.rpartition("/")[0] or "/"
+
+
+def plan_hash(folder: str, items: Iterable[Item]) -> str:
+    """Return the hash of what a person approves: every item with its reason, and which file each source is."""
+    digest = sha256(_bytes(folder))
+    for item in in_order(items):
+        which = f"{item.op}\0{item.identity}\0{item.size_bytes}\0{item.mtime_ns}\0{item.composite_hash}"
+        line = _bytes(f"{item.position}\0{which}\0{item.src_path}\0{item.dest_path}\0{item.reasoning}")
+        digest.update(b"\0%d\0" % len(line))
+        digest.update(line)
+    return digest.hexdigest()
+
+
+def _bytes(text: str) -> bytes:
+    return text.encode("utf-8", "surrogateescape")

@@ -1,0 +1,266 @@
+"""One batch of a plan's items: places opened through the jail, checked once they are held, moved, synced together."""
+
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+
+from holdfast.call import Call
+from holdfast.changes import disk
+from holdfast.changes.crossing import Crossing
+from holdfast.changes.disk import look, temp_name
+from holdfast.changes.locks import Locks
+from holdfast.changes.model import Item, ItemStatus, Node, Step
+from holdfast.changes.parents import Parent, Parents
+from holdfast.changes.quarantine import Quarantine
+from holdfast.changes.record import Abandoned
+from holdfast.changes.sources import is_as_planned, was_moved_to
+from holdfast.changes.tree import Stocktaking, take_stock
+from holdfast.errors import (
+    AccessDenied,
+    AlreadyExists,
+    Cancelled,
+    Conflict,
+    HoldfastError,
+    NotDirectory,
+    NotFound,
+    TimedOut,
+)
+from holdfast.folders.jail import Jail, Place
+from holdfast.folders.roots import Identity
+
+GONE = "It is not there any more."
+CHANGED = "It changed since the plan was made."
+TAKEN = "Something else is at the destination; both were left in place."
+ELSEWHERE = "A directory on the way is another one than when the plan was made."
+_MOVED = "Its directory was moved at the same moment."
+UNSYNCED = "The disk did not confirm the move; it was taken back."
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An item whose two ends are known."""
+
+    item: Item
+    source: Place
+    target: Place
+    source_parent: Parent
+    target_parent: Parent
+
+    @property
+    def keys(self) -> tuple[Hashable, Hashable]:
+        """Return the keys of both places, as `Place.lock_key` gives them."""
+        return (
+            (*self.source_parent.identity, self.source.name),
+            (*self.target_parent.identity, self.target.name),
+        )
+
+
+class Batch:
+    """Moves of files and links, or of one directory. Open it with `prepare`, then `run` it once the intents are durable."""
+
+    def __init__(self, jail: Jail, parents: Parents, quarantine: Quarantine, locks: Locks) -> None:
+        self._jail = jail
+        self._parents = parents
+        self._quarantine = quarantine
+        self._locks = locks
+        self._opened: list[Opened] = []
+        self.steps: list[Step] = []
+
+    def prepare(self, plan_id: str, items: Sequence[Item]) -> list[Item]:
+        """Open the places of the items; returns them as they are intended, those that cross devices with their helpers.
+
+        What cannot be opened has its outcome in `steps`.
+        """
+        for item in items:
+            found = self._open(item)
+            if isinstance(found, Step):
+                self.steps.append(found)
+            elif found.source_parent.identity[0] == found.target_parent.identity[0]:
+                self._opened.append(found)
+            else:
+                shelf = self._quarantine.shelf_of(self._jail, found.source)
+                crossing = replace(item, temp_name=temp_name(), aside=f"{shelf}/{plan_id}.{item.position}")
+                self._opened.append(replace(found, item=crossing))
+        return [opened.item for opened in self._opened]
+
+    def run(self, call: Call) -> None:
+        """Move all that is as planned. `steps` holds an outcome for every item that was looked at, whatever is raised."""
+        with self._held(call):
+            gone = self._parents.moved()
+            done: list[Opened] = []
+            try:
+                for opened in self._opened:
+                    self._move(opened, gone, done, call)
+            finally:
+                self._sync(done)
+
+    def settle(self, items: Sequence[Item]) -> list[Step]:
+        """Say by what is on the disk which of these intended items took effect; the others have no step."""
+        steps = []
+        for item in items:
+            found = self._open(item)
+            if not isinstance(found, Step):
+                step = self._settle(found)
+                if step is not None:
+                    steps.append(step)
+        return steps
+
+    def _held(self, call: Call) -> AbstractContextManager[None]:
+        if any(opened.item.node is Node.DIRECTORY for opened in self._opened):
+            return self._locks.hold_all(call)
+        return self._locks.hold(call, [key for opened in self._opened for key in opened.keys])
+
+    def _open(self, item: Item) -> Opened | Step:
+        try:
+            source_parent, name = self._parents.find(item.src_path)
+        except (AccessDenied, NotDirectory, NotFound):
+            return Step(item.position, ItemStatus.SKIPPED, GONE)
+        except (HoldfastError, OSError) as error:
+            return Step(item.position, ItemStatus.ERROR, _told(error))
+        source = Place(source_parent.root, source_parent.fd, name, f"{source_parent.path}/{name}", None)
+        if source.path != item.src_path:
+            return Step(item.position, ItemStatus.SKIPPED, ELSEWHERE)
+        try:
+            target_parent, name = self._parents.find(item.dest_path or "")
+        except (AccessDenied, NotDirectory, NotFound):
+            return Step(item.position, ItemStatus.ERROR, "The directory of its destination is not there.")
+        except (HoldfastError, OSError) as error:
+            return Step(item.position, ItemStatus.ERROR, _told(error))
+        target = Place(target_parent.root, target_parent.fd, name, f"{target_parent.path}/{name}", None)
+        if target.path != item.dest_path:
+            return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
+        return Opened(item, source, target, source_parent, target_parent)
+
+    def _move(self, opened: Opened, gone: set[Identity], done: list[Opened], call: Call) -> None:
+        item, source, target = opened.item, opened.source, opened.target
+        if gone and gone & {opened.source_parent.identity, opened.target_parent.identity}:
+            self._end(opened, ItemStatus.ERROR, _MOVED)
+        elif not self._is_as_planned(opened, done):
+            return
+        elif item.aside is not None:
+            self._cross(opened, call)
+        else:
+            try:
+                self._check_inside(opened, call)
+                disk.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
+            except FileExistsError:
+                self._end(opened, ItemStatus.ERROR, TAKEN)
+            except FileNotFoundError:
+                self._end(opened, ItemStatus.SKIPPED, GONE)
+            except OSError as error:
+                self._end(opened, ItemStatus.ERROR, error.strerror)
+            except HoldfastError as error:
+                self._end(opened, ItemStatus.ERROR, error.message)
+            else:
+                done.append(opened)
+
+    def _check_inside(self, opened: Opened, call: Call) -> None:
+        """Refuse a directory that holds the state folder."""
+        if opened.item.node is Node.DIRECTORY and opened.source.root.walk_only:
+            names = Stocktaking(call, self._jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
+            take_stock(opened.source.parent_fd, opened.source.name, opened.source.path, names)
+
+    def _is_as_planned(self, opened: Opened, done: list[Opened]) -> bool:
+        """Look at the source; when it is not the one that the plan means, the item has its outcome."""
+        try:
+            if is_as_planned(opened.item, opened.source):
+                return True
+            gone = look(opened.source.parent_fd, opened.source.name) is None
+            if gone and was_moved_to(opened.item, opened.target):
+                done.append(opened)
+            else:
+                self._end(opened, ItemStatus.SKIPPED, GONE if gone else CHANGED)
+        except OSError as error:
+            self._end(opened, ItemStatus.ERROR, _told(error))
+        return False
+
+    def _crossing(self, opened: Opened) -> Crossing:
+        item = opened.item
+        return Crossing(
+            self._jail, self._quarantine, opened.source, opened.target, item.temp_name or "", item.aside or ""
+        )
+
+    def _cross(self, opened: Opened, call: Call) -> None:
+        source, crossing = opened.source, self._crossing(opened)
+        try:
+            how = Stocktaking(call, self._jail.is_hidden)
+            identity = crossing.run(take_stock(source.parent_fd, source.name, source.path, how), call)
+        except Abandoned as abandoned:
+            taken = isinstance(abandoned.error, AlreadyExists)
+            self._end(opened, ItemStatus.ERROR if taken else ItemStatus.SKIPPED, TAKEN if taken else CHANGED)
+        except (Cancelled, TimedOut):
+            crossing.settle()
+            raise
+        except (OSError, HoldfastError) as error:
+            self._end_as_found(opened, crossing, _told(error))
+        else:
+            self.steps.append(Step(opened.item.position, ItemStatus.DONE, identity=identity))
+
+    def _end_as_found(self, opened: Opened, crossing: Crossing, why: str | None) -> None:
+        """After an error look at the disk; when even that fails the item waits for the next execution."""
+        try:
+            identity = crossing.settle()
+        except Conflict as conflict:
+            self._end(opened, ItemStatus.ERROR, conflict.message)
+        except (OSError, HoldfastError):
+            return
+        else:
+            if identity is None:
+                self._end(opened, ItemStatus.ERROR, why)
+            else:
+                self.steps.append(Step(opened.item.position, ItemStatus.DONE, identity=identity))
+
+    def _end(self, opened: Opened, status: ItemStatus, message: str | None) -> None:
+        self.steps.append(Step(opened.item.position, status, message))
+
+    def _sync(self, done: Sequence[Opened]) -> None:
+        """Make the moves durable, destinations first; where the disk refuses, its moves are taken back."""
+        parents = {opened.target_parent.identity: opened.target_parent for opened in done}
+        parents |= {
+            opened.source_parent.identity: opened.source_parent
+            for opened in done
+            if opened.source_parent.identity not in parents
+        }
+        failed = {identity for identity, parent in parents.items() if not is_synced(parent.fd)}
+        for opened in done:
+            unsynced = failed and failed & {opened.source_parent.identity, opened.target_parent.identity}
+            if unsynced and self._taken_back(opened):
+                self._end(opened, ItemStatus.ERROR, UNSYNCED)
+            else:
+                self._end(opened, ItemStatus.DONE, None)
+
+    @staticmethod
+    def _taken_back(opened: Opened) -> bool:
+        source, target = opened.source, opened.target
+        try:
+            disk.move_entry(target.parent_fd, target.name, source.parent_fd, source.name)
+        except OSError:
+            return False
+        return True
+
+    def _settle(self, opened: Opened) -> Step | None:
+        item, source, target = opened.item, opened.source, opened.target
+        if item.aside is None:
+            if look(source.parent_fd, source.name) is not None or not was_moved_to(item, target):
+                return None
+            disk.sync_directory(target.parent_fd)
+            disk.sync_directory(source.parent_fd)
+            return Step(item.position, ItemStatus.DONE)
+        try:
+            identity = self._crossing(opened).settle()
+        except Conflict as conflict:
+            return Step(item.position, ItemStatus.ERROR, conflict.message)
+        return None if identity is None else Step(item.position, ItemStatus.DONE, identity=identity)
+
+
+def _told(error: HoldfastError | OSError) -> str | None:
+    return error.strerror if isinstance(error, OSError) else error.message
+
+
+def is_synced(dir_fd: int) -> bool:
+    """Make a directory's entries durable; False when the disk does not confirm it."""
+    try:
+        disk.sync_directory(dir_fd)
+    except OSError:
+        return False
+    return True

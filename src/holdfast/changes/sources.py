@@ -1,0 +1,120 @@
+"""Which file a plan means: described when it is planned, recognised when it is moved."""
+
+import errno
+import os
+import stat
+
+from holdfast.changes.disk import hash_bytes, look
+from holdfast.changes.model import Item, Node, Op
+from holdfast.errors import HoldfastError, NotFound, PermissionDenied
+from holdfast.folders.composite import composite_hash
+from holdfast.folders.jail import Place
+
+_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+_SOMETHING_ELSE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+"""What the system says where nothing, or something of another kind, stands."""
+
+
+def described(place: Place) -> Item:
+    """Return what stands at a place as the source of a move; its destination is still to be said.
+
+    NotFound when nothing is there, PermissionDenied for anything but a file, a link or a directory.
+    """
+    status = look(place.parent_fd, place.name)
+    if status is None:
+        raise NotFound(f"No such file or directory: {place.path}")
+    node = _node(status, place.path)
+    composite = None
+    if node is Node.FILE:
+        status, composite = _read(place)
+    elif node is Node.LINK:
+        composite = hash_bytes(os.fsencode(os.readlink(place.name, dir_fd=place.parent_fd)))
+    return Item(
+        Op.MOVE,
+        place.path,
+        node=node,
+        size_bytes=status.st_size,
+        mode=stat.S_IMODE(status.st_mode),
+        uid=status.st_uid,
+        gid=status.st_gid,
+        mtime_ns=status.st_mtime_ns,
+        ctime_ns=status.st_ctime_ns,
+        identity=shown_identity(status),
+        composite_hash=composite,
+    )
+
+
+def is_as_planned(item: Item, place: Place) -> bool:
+    """Return whether the source that the plan means stands at a place, unchanged; a directory may hold other things.
+
+    An attempt of ours that was taken back has set the time of the last change of status, so it counts only before one.
+    OSError when the disk does not say what stands there.
+    """
+    try:
+        if item.node is Node.FILE:
+            status, composite = _read(place)
+            return _is_same(item, status) and composite == item.composite_hash
+        found = described(place)
+    except HoldfastError:
+        return False
+    except OSError as error:
+        if error.errno in _SOMETHING_ELSE:
+            return False
+        raise
+    if found.node is not item.node or not is_same_entry(found.identity, item.identity):
+        return False
+    marks = (found.mtime_ns, found.composite_hash) == (item.mtime_ns, item.composite_hash)
+    return item.node is Node.DIRECTORY or marks
+
+
+def was_moved_to(item: Item, place: Place) -> bool:
+    """Return whether the item's own source, or our copy of it, stands at its destination as it was put there."""
+    status = look(place.parent_fd, place.name)
+    if status is None or not is_same_entry(shown_identity(status), item.dest_identity or item.identity):
+        return False
+    return item.node is Node.DIRECTORY or (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
+
+
+def shown_identity(status: os.stat_result) -> str:
+    """Return device and inode in the form that is journalled."""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def is_same_entry(found: str | None, journalled: str | None) -> bool:
+    """Return whether an entry is the one that was journalled for its place: by the inode alone.
+
+    Device numbers are given anew when a machine starts or a disk is plugged in again.
+    """
+    if found is None or journalled is None:
+        return False
+    return found.rpartition(":")[2] == journalled.rpartition(":")[2]
+
+
+def _is_same(item: Item, status: os.stat_result) -> bool:
+    if not is_same_entry(shown_identity(status), item.identity):
+        return False
+    if (status.st_size, status.st_mtime_ns) != (item.size_bytes, item.mtime_ns):
+        return False
+    return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None
+
+
+def _node(status: os.stat_result, path: str) -> Node:
+    if stat.S_ISREG(status.st_mode):
+        return Node.FILE
+    if stat.S_ISLNK(status.st_mode):
+        return Node.LINK
+    if stat.S_ISDIR(status.st_mode):
+        return Node.DIRECTORY
+    raise PermissionDenied(f"{path} is neither a file, a link nor a directory, so it is not moved.")
+
+
+def _read(place: Place) -> tuple[os.stat_result, str]:
+    fd = os.open(place.name, _READ, dir_fd=place.parent_fd)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionDenied(f"{place.path} is not a regular file any more.")
+        return status, composite_hash(fd, status)
+    finally:
+        os.close(fd)

@@ -1,0 +1,51 @@
+"""Pure: which status may follow which, for a plan and for each of its items, and what the items make of the plan."""
+
+from collections.abc import Mapping
+
+from holdfast.changes.model import ItemStatus, Op, PlanStatus
+
+PLAN_NEXT: Mapping[PlanStatus, frozenset[PlanStatus]] = {
+    PlanStatus.CREATED: frozenset({PlanStatus.APPROVED, PlanStatus.CANCELLED}),
+    PlanStatus.APPROVED: frozenset({PlanStatus.EXECUTED, PlanStatus.FAILED, PlanStatus.CANCELLED}),
+    PlanStatus.EXECUTED: frozenset({PlanStatus.UNDONE}),
+    PlanStatus.FAILED: frozenset({PlanStatus.APPROVED, PlanStatus.UNDONE}),
+    PlanStatus.CANCELLED: frozenset(),
+    PlanStatus.UNDONE: frozenset({PlanStatus.EXECUTED, PlanStatus.FAILED}),
+}
+"""A failed plan is APPROVED again while the next execution retries it; an undo that is undone brings a plan back."""
+
+ITEM_NEXT: Mapping[ItemStatus, frozenset[ItemStatus]] = {
+    ItemStatus.PENDING: frozenset({ItemStatus.DONE, ItemStatus.SKIPPED, ItemStatus.ERROR}),
+    ItemStatus.DONE: frozenset({ItemStatus.UNDONE}),
+    ItemStatus.SKIPPED: frozenset(),
+    ItemStatus.ERROR: frozenset({ItemStatus.PENDING}),
+    ItemStatus.UNDONE: frozenset({ItemStatus.DONE}),
+}
+
+Counts = Mapping[tuple[Op, ItemStatus], int]
+
+
+def plan_may_become(present: PlanStatus, wanted: PlanStatus) -> bool:
+    """Return whether a plan may go from one status to the other."""
+    return wanted in PLAN_NEXT[present]
+
+
+def item_may_become(present: ItemStatus, wanted: ItemStatus) -> bool:
+    """Return whether an item may go from one status to the other."""
+    return wanted in ITEM_NEXT[present]
+
+
+def status_of(counts: Counts) -> PlanStatus:
+    """Return the one status that a plan which has been started has, by how many of its items have which.
+
+    Directories that were made along the way say nothing of their own: a plan all of whose moves were taken back
+    is UNDONE, even when one of its directories holds something by now and stays.
+    """
+    if any(count for (_, status), count in counts.items() if status is ItemStatus.PENDING):
+        return PlanStatus.APPROVED
+    moves = {status: count for (op, status), count in counts.items() if op is Op.MOVE and count}
+    judged = moves or {status: count for (_, status), count in counts.items() if count}
+    if ItemStatus.UNDONE in judged and ItemStatus.DONE not in judged:
+        return PlanStatus.UNDONE
+    failed = any(count for (_, status), count in counts.items() if status is ItemStatus.ERROR)
+    return PlanStatus.FAILED if failed else PlanStatus.EXECUTED

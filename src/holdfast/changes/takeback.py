@@ -1,0 +1,93 @@
+"""The undo of a plan, as a plan: what was moved goes back newest first, and directories it made go while they are empty."""
+
+import os
+from collections.abc import Collection
+from dataclasses import replace
+
+from holdfast.call import Call
+from holdfast.changes.arrange import in_order, parent_of
+from holdfast.changes.directories import missing_directories
+from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, is_beneath
+from holdfast.changes.parents import Parents
+from holdfast.changes.ports import Journal
+from holdfast.changes.record import Intent, new_plan
+from holdfast.changes.sources import described, was_moved_to
+from holdfast.errors import AccessDenied, Conflict, HoldfastError, NotDirectory, NotFound
+from holdfast.folders.jail import Jail
+
+_OPEN_DIRECTORIES = 200
+
+
+def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[int] | None, call: Call) -> Plan:
+    """Return the plan that takes a stepwise plan back, or only the moves at these positions.
+
+    What is not as the plan left it is in it as SKIPPED, with the reason. Conflict when nothing can be taken back.
+    """
+    done = [item for item in in_order(plan.items) if item.status is ItemStatus.DONE]
+    moves = [item for item in done if item.op is Op.MOVE and (positions is None or item.position in positions)]
+    with Parents(jail, _OPEN_DIRECTORIES) as parents:
+        back = [_moved_back(journal, plan, item, parents, call) for item in reversed(moves)]
+    if moves and all(item.status is ItemStatus.SKIPPED for item in back):
+        raise Conflict(f"Nothing of plan {plan.id} can be taken back. {back[0].src_path}: {back[0].error_msg}")
+    waiting = any(item.status is ItemStatus.PENDING for item in plan.items)
+    folders = [] if waiting else [item for item in done if item.op is not Op.MOVE and _concerns(item, moves, positions)]
+    reversed_folders = [_reversed_directory(item) for item in reversed(folders)]
+    items = [*back, *reversed_folders]
+    items += _missing(jail, items)
+    if not items:
+        raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
+    numbered = tuple(replace(item, position=position) for position, item in enumerate(items))
+    made = new_plan(Intent(Kind.UNDO, plan.id), plan.root_dir, numbered, None, other_root=plan.other_root)
+    return replace(made, stepwise=True, folder=plan.folder)
+
+
+def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call: Call) -> Item:
+    call.check()
+    here, back = item.dest_path or "", item.src_path
+    gone = Item(Op.MOVE, here, back, node=item.node, reverses=item.position, status=ItemStatus.SKIPPED)
+    try:
+        place = parents.place(here)
+        found = described(place)
+    except (AccessDenied, NotDirectory, NotFound):
+        return replace(gone, error_msg="It is not there any more.")
+    except (HoldfastError, OSError) as error:
+        why = error.strerror if isinstance(error, OSError) else error.message
+        return replace(gone, error_msg=f"It could not be looked at: {why}")
+    if not was_moved_to(item, place) and not _was_brought_back(journal, plan, here):
+        return replace(gone, error_msg="It is not what was moved there, or it was changed since; it was left alone.")
+    return replace(found, dest_path=back, reverses=item.position)
+
+
+def _was_brought_back(journal: Journal, plan: Plan, path: str) -> bool:
+    """Return whether an undo of ours put something at a path since: other bytes on the disk, the same file to a person."""
+    later = journal.latest_on(path, plan.seq)
+    found = journal.find(later) if later else None
+    return found is not None and found.kind is Kind.UNDO
+
+
+def _concerns(directory: Item, moves: list[Item], positions: Collection[int] | None) -> bool:
+    """Return whether a directory goes with these moves: any of a whole plan, of single moves those above them."""
+    if positions is None:
+        return True
+    ends = [path for move in moves for path in (move.src_path, move.dest_path) if path]
+    return any(is_beneath(path, [directory.src_path]) for path in ends)
+
+
+def _reversed_directory(item: Item) -> Item:
+    op = Op.RMDIR if item.op is Op.MKDIR else Op.MKDIR
+    return Item(op, item.src_path, node=Node.DIRECTORY, reverses=item.position)
+
+
+def _missing(jail: Jail, items: list[Item]) -> list[Item]:
+    """Return directories that somebody removed since and that things go back to."""
+    made = {item.src_path for item in items if item.op is Op.MKDIR}
+    found: dict[str, None] = {}
+    folders = {parent_of(item.dest_path) for item in items if item.dest_path and item.status is ItemStatus.PENDING}
+    for folder in sorted(folders - set(jail.allowed)):
+        try:
+            missing, _, real = missing_directories(jail, folder)
+        except (HoldfastError, OSError):
+            continue
+        if real == os.path.normpath(folder):
+            found.update(dict.fromkeys(path for path in missing if path not in made))
+    return [Item(Op.MKDIR, path, node=Node.DIRECTORY) for path in found]
