@@ -1,0 +1,214 @@
+"""What the tools of review take and answer."""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from holdfast.review.model import Listed, Review
+from holdfast.review.service import Reviews, Shown
+from holdfast.tools.registry import Arguments
+
+MAX_LISTED = 500
+
+
+class ProposedEdit(Arguments):
+    """One edit of a proposal."""
+
+    old_string: str = Field(description="Exact text.")
+    new_string: str = Field(description="Replacement.")
+    expected_replacements: int = Field(1, ge=1, description="Occurrences.")
+
+
+class Propose(Arguments):
+    """Arguments of propose_and_review."""
+
+    path: str = Field(description="File to change or create.")
+    new_string: str | None = Field(None, description="Replacement.")
+    old_string: str = Field("", description="As in edit_files.")
+    expected_replacements: int = Field(1, ge=1, description="Occurrences of old_string.")
+    edits: list[ProposedEdit] | None = Field(None, min_length=1, description="Several edits instead.")
+    session_path: str | None = Field(None, description="Goes on with this review.")
+
+
+class Commit(Arguments):
+    """Arguments of commit_review."""
+
+    session_path: str = Field(description="Of the APPROVE.")
+    original_path: str = Field(description="The proposed path.")
+
+
+class ListReviews(Arguments):
+    """Arguments of list_reviews."""
+
+    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most to return.")
+    cursor: str | None = Field(None, description="next_cursor.")
+
+
+class ReviewAnswer(BaseModel):
+    """Where a review stands; `change_id` once it has been committed."""
+
+    user_action: str
+    session_path: str
+    user_feedback_diff: str | None = None
+    reason: str | None = None
+    decided_by: str | None = None
+    expires_at: str | None = None
+    change_id: str | None = None
+
+
+class CommitAnswer(BaseModel):
+    """What was written; `merged_diff` is what else had happened to the file."""
+
+    user_action: str
+    session_path: str
+    change_id: str
+    hash: str
+    merged_diff: str | None = None
+
+
+class ListedReview(BaseModel):
+    """One open review."""
+
+    session_path: str
+    path: str
+    user_action: str
+    created_at: str
+    expires_at: str
+
+    @classmethod
+    def of(cls, reviews: Reviews, listed: Listed) -> "ListedReview":
+        """Return a review as an agent sees it in a list."""
+        return cls(
+            session_path=reviews.session_path(listed.session),
+            path=sendable(listed.path),
+            user_action=listed.action.value,
+            created_at=listed.created_at,
+            expires_at=listed.expires_at,
+        )
+
+
+class ListReviewsAnswer(BaseModel):
+    """Newest first."""
+
+    reviews: list[ListedReview]
+    next_cursor: str | None = None
+
+
+class Nothing(Arguments):
+    """Arguments of pending_reviews."""
+
+
+class ShowReview(Arguments):
+    """Arguments of show_review."""
+
+    review_id: str = Field(description="Id from pending_reviews.")
+
+
+class DecideReview(Arguments):
+    """Arguments of decide_review."""
+
+    review_id: str = Field(description="Id from pending_reviews.")
+    decision: Literal["approve", "reject", "revise"] = Field(description="What the person says.")
+    shown_hash: str = Field(description="Of show_review: the decision is about what was shown, or fails.")
+    text: str | None = Field(None, description="The whole text that the person wants instead.")
+    hunks: list[int] | None = Field(None, description="Approve only these hunks.")
+    reason: str | None = Field(None, description="What the agent is told.")
+    channel: Literal["terminal", "console"] = Field("terminal", description="Where the person is.")
+
+
+class PendingReview(BaseModel):
+    """One open review, for the person."""
+
+    review_id: str
+    path: str
+    root: str
+    user_action: str
+    round: int
+    created_at: str
+    expires_at: str
+
+    @classmethod
+    def of(cls, listed: Listed) -> "PendingReview":
+        """Return a review as a person sees it in a list."""
+        return cls(
+            review_id=listed.id,
+            path=sendable(listed.path),
+            root=sendable(listed.root),
+            user_action=listed.action.value,
+            round=listed.round,
+            created_at=listed.created_at,
+            expires_at=listed.expires_at,
+        )
+
+
+class PendingReviewsAnswer(BaseModel):
+    """Newest first."""
+
+    reviews: list[PendingReview]
+
+
+class ShownHunk(BaseModel):
+    """One place that would change, as a unified diff shows it."""
+
+    number: int
+    header: str
+    body: str
+
+
+class ShownReview(BaseModel):
+    """Everything that a person decides on."""
+
+    review_id: str
+    path: str
+    user_action: str
+    round: int
+    is_new_file: bool
+    encoding: str
+    reason: str | None
+    shown_hash: str
+    before: str
+    after: str
+    hunks: list[ShownHunk]
+    created_at: str
+    expires_at: str
+
+    @classmethod
+    def of(cls, shown: Shown) -> "ShownReview":
+        """Return a review with its texts."""
+        review = shown.review
+        return cls(
+            review_id=review.id,
+            path=sendable(review.path),
+            user_action=review.action.value,
+            round=review.round,
+            is_new_file=review.base is None,
+            encoding=review.encoding.name,
+            reason=review.reason,
+            shown_hash=review.shown_hash,
+            before=shown.before,
+            after=shown.after,
+            hunks=[
+                ShownHunk(number=number, header=hunk.header, body=hunk.body)
+                for number, hunk in enumerate(shown.hunks, start=1)
+            ],
+            created_at=review.created_at,
+            expires_at=review.expires_at,
+        )
+
+
+class DecidedReview(BaseModel):
+    """What a decision led to."""
+
+    review_id: str
+    path: str
+    user_action: str
+
+    @classmethod
+    def of(cls, review: Review) -> "DecidedReview":
+        """Return a decided review."""
+        return cls(review_id=review.id, path=sendable(review.path), user_action=review.action.value)
+
+
+def sendable(path: str) -> str:
+    """Return a path as JSON can hold it: a byte that is no UTF-8 becomes U+FFFD."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

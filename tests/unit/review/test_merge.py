@@ -1,0 +1,105 @@
+"""The three-way merge: both sides' changes, or nothing."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.changes.diff import hunks, split_lines, unified_diff, with_hunks
+from holdfast.changes.merge import merge
+
+BASE = "".join(f"line {number}\n" for number in range(1, 10))
+texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).map("\n".join)
+
+
+def changed(*changes: tuple[int, str]) -> str:
+    lines = split_lines(BASE)
+    for number, line in changes:
+        lines[number - 1] = line
+    return "".join(lines)
+
+
+def test_changes_in_different_places_are_both_kept() -> None:
+    assert merge(BASE, changed((2, "ours\n")), changed((7, "theirs\n"))) == changed((2, "ours\n"), (7, "theirs\n"))
+
+
+def test_changes_of_the_same_line_do_not_merge() -> None:
+    assert merge(BASE, changed((4, "ours\n")), changed((4, "theirs\n"))) is None
+
+
+def test_changes_of_neighbouring_lines_do_not_merge() -> None:
+    assert merge(BASE, changed((4, "ours\n")), changed((5, "theirs\n"))) is None
+
+
+def test_the_same_change_on_both_sides_is_made_once() -> None:
+    both = changed((4, "same\n"))
+    assert merge(BASE, both + "ours\n", both) == both + "ours\n"
+
+
+def test_what_one_side_removed_and_the_other_changed_does_not_merge() -> None:
+    assert merge(BASE, BASE.replace("line 5\n", ""), changed((5, "theirs\n"))) is None
+
+
+def test_two_insertions_at_one_place_do_not_merge() -> None:
+    assert merge("a\nb\n", "a\nours\nb\n", "a\ntheirs\nb\n") is None
+
+
+def test_an_insertion_and_a_far_removal_merge() -> None:
+    assert merge(BASE, "top\n" + BASE, BASE.replace("line 9\n", "")) == "top\n" + BASE.replace("line 9\n", "")
+
+
+def test_line_ends_belong_to_their_lines() -> None:
+    base = "a\r\nb\r\nc\r\nd\r\n"
+    assert merge(base, base.replace("a", "A"), base.replace("d", "D")) == "A\r\nb\r\nc\r\nD\r\n"
+
+
+def test_a_last_line_without_its_end_merges_too() -> None:
+    assert merge("a\nb\nc", "A\nb\nc", "a\nb\nC") == "A\nb\nC"
+
+
+def test_texts_too_long_to_compare_do_not_merge() -> None:
+    ours, theirs = ("".join(f"{side}{number}\n" for number in range(3000)) for side in "xy")
+    base = "".join(f"{number}\n" for number in range(3000))
+    assert merge(base, ours, theirs) is None
+
+
+def test_a_small_change_at_each_end_of_a_long_text_merges() -> None:
+    base = "".join(f"{number}\n" for number in range(1500))
+    assert merge(base, "top\n" + base, base + "end\n") == "top\n" + base + "end\n"
+
+
+@given(texts, texts)
+def test_an_untouched_side_gives_the_other(base: str, other: str) -> None:
+    assert merge(base, base, other) == other
+    assert merge(base, other, base) == other
+
+
+@given(texts, texts, texts)
+def test_both_orders_of_the_sides_merge_alike(base: str, ours: str, theirs: str) -> None:
+    assert merge(base, ours, theirs) == merge(base, theirs, ours)
+
+
+@given(texts, texts)
+def test_a_merge_with_itself_is_itself(base: str, text: str) -> None:
+    assert merge(base, text, text) == text
+
+
+@given(texts, texts, texts)
+def test_no_line_of_a_merge_comes_from_nowhere(base: str, ours: str, theirs: str) -> None:
+    merged = merge(base, ours, theirs)
+    if merged is not None:
+        known = {*split_lines(base), *split_lines(ours), *split_lines(theirs)}
+        assert set(split_lines(merged)) <= known
+
+
+@given(texts, texts)
+def test_all_hunks_together_give_the_second_text_and_none_the_first(before: str, after: str) -> None:
+    every = range(1, len(hunks(before, after)) + 1)
+    assert with_hunks(before, after, every) == after
+    assert with_hunks(before, after, ()) == before
+
+
+def test_a_chosen_hunk_is_applied_and_the_others_are_not() -> None:
+    before = "".join(f"{number}\n" for number in range(40))
+    after = before.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
+    assert [hunk.header for hunk in hunks(before, after)] == ["@@ -3,7 +3,7 @@\n", "@@ -28,7 +28,7 @@\n"]
+    assert with_hunks(before, after, {2}) == before.replace("\n30\n", "\nthirty\n")
+    assert unified_diff(before, after, "x").count("@@ -") == 2
