@@ -1,14 +1,55 @@
-"""One call in progress: who made it, how to report progress, and when to stop."""
+"""One call in progress: who made it, how to report progress, how to ask the person, and when to stop."""
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any, Literal
 
 from holdfast.auth.context import Caller
 from holdfast.errors import Cancelled, TimedOut
 
 ProgressSink = Callable[[float, float | None, str], None]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A form for the person behind the client; `schema` is a JSON Schema object whose properties are not nested.
+
+    `key` tells the questions of one call apart.
+    """
+
+    key: str
+    message: str
+    schema: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """What the person said. `content` is what was filled in: it fits the form, and is empty unless accepted."""
+
+    action: Literal["accept", "decline", "cancel"]
+    content: dict[str, Any] = field(default_factory=dict)
+
+
+Elicit = Callable[[Question], Awaitable[Reply]]
+"""Asks the person through the client. A client that fails or goes away is a Reply of `cancel`.
+
+Raises InvalidArgument when what was filled in does not fit the form, TimedOut at the call's deadline, and InputNeeded
+where the protocol wants the call to be made again with the reply: what comes before it must be safe to repeat.
+"""
+
+
+class InputNeeded(BaseException):
+    """The call ends here and is made again with the reply; `state` goes out and comes back with it.
+
+    No Exception, as a cancelling is none: whoever catches faults must let it pass.
+    """
+
+    def __init__(self, question: Question, state: str) -> None:
+        super().__init__(question.key)
+        self.question = question
+        self.state = state
 
 
 def _silent(_done: float, _total: float | None, _message: str) -> None:
@@ -19,12 +60,14 @@ def _silent(_done: float, _total: float | None, _message: str) -> None:
 class Call:
     """Passed down to every loop; a loop that runs long calls `check()` and may call `progress()`.
 
-    `progress(done, total, message)` may be called from any thread and never blocks.
+    `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for a tool that
+    is conducted on the event loop, when the person behind the client can be asked; a step of a pipe has none.
     """
 
     caller: Caller
     timeout_seconds: float = 120.0
     progress: ProgressSink = _silent
+    elicit: Elicit | None = None
     started_at: float = field(default_factory=time.monotonic)
     _stop: threading.Event = field(default_factory=threading.Event)
 

@@ -2,7 +2,7 @@
 //   library   "client" (both eras) or "sdk" (handshake era)
 //   era       "legacy", "modern" or "auto"
 //   door      {kind: "stdio", command, args, env} or {kind: "http", url, key}
-//   scenario  "files" with {path, missing} or "long" with {label, characters}
+//   scenario  "files" with {path, missing}, "long" with {label, characters} or "ask" with {labels}
 const given = JSON.parse(process.argv[2]);
 
 async function parts() {
@@ -30,7 +30,9 @@ function transport() {
 }
 
 const mode = given.era === 'modern' ? { pin: '2026-07-28' } : given.era;
-const client = new Client({ name: 'holdfast-test', version: '1' }, { versionNegotiation: { mode } });
+const capabilities = given.scenario === 'ask' ? { elicitation: { form: {} } } : {};
+const options = { versionNegotiation: { mode }, capabilities };
+const client = new Client({ name: 'holdfast-test', version: '1' }, options);
 
 const call = (name, args, options) =>
   given.library === 'sdk'
@@ -70,9 +72,38 @@ async function long() {
   return { tools: tools.length, told: text(told), seen, outcome, stopped: text(stopped), characters: text(much).length };
 }
 
-await client.connect(transport());
+// The person says what the label of the call asks for; "wait" is left open until the question is withdrawn.
+async function ask() {
+  const asked = [];
+  let withdrawn = 0;
+  const answer = async ({ params }, context) => {
+    asked.push(params.message);
+    const signal = context.signal ?? context.mcpReq.signal;
+    const action = /\((\w+)/.exec(params.message)[1];
+    if (action === 'accept') return { action, content: { decision: 'approve', comment: 'natürlich' } };
+    if (action !== 'wait') return { action };
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    withdrawn += 1;
+    return { action: 'cancel' };
+  };
+  if (given.library === 'sdk') {
+    const { ElicitRequestSchema } = await import('@modelcontextprotocol/sdk/types.js');
+    client.setRequestHandler(ElicitRequestSchema, answer);
+  } else {
+    client.setRequestHandler('elicitation/create', answer);
+  }
+  await client.connect(transport());
+  await client.listTools();
+  const texts = [];
+  for (const label of given.labels) {
+    texts.push(text(await call('ask_person', { label, patience: label.startsWith('wait') ? 0.3 : 30 })));
+  }
+  return { texts, asked, withdrawn };
+}
+
+if (given.scenario !== 'ask') await client.connect(transport());
+const report = await { files, long, ask }[given.scenario]();
 const version = client.getNegotiatedProtocolVersion?.() ?? null;
 const server = client.getServerVersion()?.name ?? null;
-const report = given.scenario === 'files' ? await files() : await long();
 await client.close();
 console.log(JSON.stringify({ ...report, version, server }));

@@ -1,4 +1,4 @@
-"""The conformance suite's tools that ask the client for input, in the way of the newest protocol."""
+"""The conformance suite's tools that ask the client for more than a form, in the way of the newest protocol."""
 
 from typing import Any
 
@@ -34,14 +34,6 @@ def roots() -> types.ListRootsRequest:
 NAME = {"type": "string"}
 
 
-def elicitation(params: types.CallToolRequestParams) -> Answered:
-    """Greet the person by the name that was asked for."""
-    given = (params.input_responses or {}).get("user_name")
-    if not isinstance(given, types.ElicitResult) or not (given.content or {}).get("name"):
-        return types.InputRequiredResult(input_requests={"user_name": form("What is your name?", name=NAME)})
-    return said(f"Hello, {(given.content or {})['name']}!")
-
-
 def sampling(params: types.CallToolRequestParams) -> Answered:
     """Repeat what the client's model answered."""
     given = (params.input_responses or {}).get("capital_question")
@@ -59,14 +51,6 @@ def list_roots(params: types.CallToolRequestParams) -> Answered:
     return said(f"Roots: {', '.join(str(root.uri) for root in given.roots)}")
 
 
-def request_state(params: types.CallToolRequestParams) -> Answered:
-    """Carry a state through the client and check it."""
-    if params.input_responses is None:
-        asked = form("Please confirm", ok={"type": "boolean"})
-        return types.InputRequiredResult(input_requests={"confirm": asked}, request_state="round-1")
-    return said("state-ok" if params.request_state == "round-1" else "state-lost")
-
-
 def multiple_inputs(params: types.CallToolRequestParams) -> Answered:
     """Ask three things at once."""
     asked: types.InputRequests = {
@@ -77,18 +61,6 @@ def multiple_inputs(params: types.CallToolRequestParams) -> Answered:
     if not asked.keys() <= (params.input_responses or {}).keys():
         return types.InputRequiredResult(input_requests=asked, request_state="all-three")
     return said("All three answers are here.")
-
-
-def multi_round(params: types.CallToolRequestParams) -> Answered:
-    """Ask one thing after the other, the state telling how far it is."""
-    given = params.input_responses or {}
-    if params.request_state == "after-step-1" and "step2" in given:
-        return said("Both rounds are done.")
-    if params.request_state == "start" and "step1" in given:
-        asked = form("Step 2: What is your favorite color?", color=NAME)
-        return types.InputRequiredResult(input_requests={"step2": asked}, request_state="after-step-1")
-    asked = form("Step 1: What is your name?", name=NAME)
-    return types.InputRequiredResult(input_requests={"step1": asked}, request_state="start")
 
 
 def capabilities(params: types.CallToolRequestParams, offered: types.ClientCapabilities) -> Answered:
@@ -106,12 +78,7 @@ def capabilities(params: types.CallToolRequestParams, offered: types.ClientCapab
 
 
 ASKING = {
-    "test_input_required_result_elicitation": elicitation,
     "test_input_required_result_sampling": sampling,
     "test_input_required_result_list_roots": list_roots,
-    "test_input_required_result_request_state": request_state,
     "test_input_required_result_multiple_inputs": multiple_inputs,
-    "test_input_required_result_multi_round": multi_round,
-    "test_input_required_result_tampered_state": request_state,
-    "test_streaming_elicitation": elicitation,
 }

@@ -1,10 +1,10 @@
 """The conformance build: everything the official suite asks of a server that ours does not offer, put on top of it.
 
 The suite wants tools, prompts, resources and subscriptions of its own. They are added to the server that the doors
-build, through the SDK's public registration, and our own tools stay behind them.
+build, through the SDK's public registration, and our own tools stay behind them. What asks the person and nobody else
+is in our own table.
 """
 
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,14 +13,13 @@ import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler, PromptsListChanged, ToolsListChanged
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tests.protocol import fixture_documents as documents
-from tests.protocol.fixture_inputs import ASKING, Answered, capabilities, form, said, sample
+from tests.protocol.fixture_inputs import ASKING, Answered, capabilities, said, sample
 
 Context = ServerRequestContext[Any, Any]
 CallTool = Callable[[Context, types.CallToolRequestParams], Awaitable[Any]]
@@ -51,37 +50,11 @@ _SCHEMA_2020_12: dict[str, Any] = {
 }
 _SCHEMAS: dict[str, dict[str, Any]] = {
     "test_sampling": {"type": "object", "properties": {"prompt": {"type": "string"}}, "required": ["prompt"]},
-    "test_elicitation": {"type": "object", "properties": {"message": {"type": "string"}}, "required": ["message"]},
     "json_schema_2020_12_tool": _SCHEMA_2020_12,
     "test_custom_headers": {
         "type": "object",
         "properties": {"region": {"type": "string", "x-mcp-header": "Region"}},
         "required": ["region"],
-    },
-}
-_DEFAULTS_FORM: dict[str, dict[str, Any]] = {
-    "name": {"type": "string", "default": "John Doe"},
-    "age": {"type": "integer", "default": 30},
-    "score": {"type": "number", "default": 95.5},
-    "status": {"type": "string", "enum": ["active", "inactive", "pending"], "default": "active"},
-    "verified": {"type": "boolean", "default": True},
-}
-_THREE = ["option1", "option2", "option3"]
-_ENUMS_FORM: dict[str, dict[str, Any]] = {
-    "untitledSingle": {"type": "string", "enum": _THREE},
-    "titledSingle": {
-        "type": "string",
-        "oneOf": [{"const": f"value{n}", "title": f"{word} Option"} for n, word in enumerate(("First", "Second"), 1)],
-    },
-    "legacyEnum": {"type": "string", "enum": ["opt1", "opt2", "opt3"], "enumNames": ["One", "Two", "Three"]},
-    "untitledMulti": {"type": "array", "items": {"type": "string", "enum": _THREE}},
-    "titledMulti": {
-        "type": "array",
-        "items": {
-            "anyOf": [
-                {"const": f"value{n}", "title": f"{word} Choice"} for n, word in enumerate(("First", "Second"), 1)
-            ]
-        },
     },
 }
 
@@ -92,7 +65,6 @@ def equip(server: Server[Any]) -> None:
     bus = InMemorySubscriptionBus()
     server.add_request_handler("subscriptions/listen", types.SubscriptionsListenRequestParams, ListenHandler(bus))
     server.add_request_handler("logging/setLevel", types.SetLevelRequestParams, _set_level)
-    server.middleware.append(RequestStateBoundary(RequestStateSecurity.ephemeral(), default_audience=server.name))
     server.cache_hints.update(dict.fromkeys(documents.CACHED, CacheHint(ttl_ms=1000, scope="private")))
     server.get_tool_input_schema = _SCHEMAS.get
     _add_tools(server, _Tools(bus))
@@ -129,9 +101,6 @@ class _Tools:
             "test_tool_with_logging": _log_thrice,
             "test_logging_tool": _log_thrice,
             "test_sampling": _sampled,
-            "test_elicitation": _elicited,
-            "test_elicitation_sep1034_defaults": _elicited_defaults,
-            "test_elicitation_sep1330_enums": _elicited_enums,
             "json_schema_2020_12_tool": _done,
             "test_custom_headers": _done,
             "test_reconnection": _reconnected,
@@ -196,24 +165,6 @@ async def _sampled(ctx: Context, params: types.CallToolRequestParams) -> types.C
     prompt = str((params.arguments or {}).get("prompt", ""))
     answer = await ctx.session.send_request(sample(prompt), types.CreateMessageResult, metadata=_answering(ctx))
     return said(f"LLM response: {answer.model_dump_json(by_alias=True)}")
-
-
-async def _elicited(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
-    text = {"type": "string", "description": "What the person says"}
-    return await _ask(ctx, str((params.arguments or {}).get("message", "")), username=text, email=text)
-
-
-async def _elicited_defaults(ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
-    return await _ask(ctx, "Fill in or keep what is there", **_DEFAULTS_FORM)
-
-
-async def _elicited_enums(ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
-    return await _ask(ctx, "Choose", **_ENUMS_FORM)
-
-
-async def _ask(ctx: Context, message: str, **properties: dict[str, Any]) -> types.CallToolResult:
-    answer = await ctx.session.send_request(form(message, **properties), types.ElicitResult, metadata=_answering(ctx))
-    return said(f"Elicitation completed: action={answer.action}, content={json.dumps(answer.content)}")
 
 
 def _answering(ctx: Context) -> ServerMessageMetadata:

@@ -4,6 +4,7 @@ import base64
 import threading
 import time
 from itertools import count
+from types import SimpleNamespace
 from typing import cast
 
 from pydantic import BaseModel, Field
@@ -15,7 +16,9 @@ from holdfast.config.settings import Settings
 from holdfast.errors import Conflict
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.pipe import MCP_PIPE
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, tool
+from tests.protocol.fixture_asking import ASKING
 
 CALLER = Caller(LOCAL_USER, roots=("/",))
 PNG = base64.b64decode(
@@ -166,5 +169,7 @@ TABLE = (
 
 
 def dispatcher() -> Dispatcher:
-    """Return a dispatcher over these tools; they need no app."""
-    return Dispatcher(cast("App", None), Registry(TABLE), Settings())
+    """Return a dispatcher over these tools; of an app they need the settings at most."""
+    settings = Settings()
+    app = cast("App", SimpleNamespace(settings=settings))
+    return Dispatcher(app, Registry((*TABLE, *ASKING, MCP_PIPE)), settings)

@@ -39,17 +39,27 @@ PLAIN = {
 
 OF_ONE_REVISION = {
     "2025-11-25": {
+        "elicitation-sep1034-defaults",
+        "elicitation-sep1330-enums",
         "logging-set-level",
         "ping",
         "resources-subscribe",
         "resources-unsubscribe",
         "server-initialize",
         "server-session-lifecycle",
+        "tools-call-elicitation",
     },
     "2026-07-28": {
         "caching",
+        "input-required-result-basic-elicitation",
+        "input-required-result-missing-input-response",
+        "input-required-result-multi-round",
         "input-required-result-non-tool-request",
+        "input-required-result-request-state",
+        "input-required-result-result-type",
+        "input-required-result-tampered-state",
         "input-required-result-unsupported-methods",
+        "input-required-result-validate-input",
         "sep-2164-resource-not-found",
     },
 }

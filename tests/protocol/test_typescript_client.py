@@ -71,3 +71,21 @@ def test_a_typescript_client_that_probes_finds_the_newest_era(served: Served, do
     given = {"library": "client", "era": "auto", "door": door_of(door, served), "scenario": "files"}
     report = node.script("client.mjs", {**given, "path": file.name, "missing": "none.txt"})
     assert report["version"] == "2026-07-28"
+
+
+@pytest.mark.req("SV-04.c")
+@each_door
+@each_client
+def test_a_typescript_client_asks_its_person(conformance_build: Served, library: str, era: str, door: str) -> None:
+    actions = ["accept", "decline", "cancel", *(["wait"] if era == "legacy" else [])]
+    labels = [f"{action} {uuid4().hex}" for action in actions]
+    given = {"scenario": "ask", "labels": labels, "door": door_of(door, conformance_build)}
+    report = node.script("client.mjs", {"library": library, "era": era, **given})
+    assert report["asked"] == [f"May it be? ({label})" for label in labels]
+    assert report["texts"][:3] == [
+        'Elicitation completed: action=accept, content={"decision": "approve", "comment": "nat\\u00fcrlich"}',
+        "Elicitation completed: action=decline, content={}",
+        "Elicitation completed: action=cancel, content={}",
+    ]
+    assert report["texts"][3:] == (["given up"] if era == "legacy" else [])
+    assert report["withdrawn"] == (1 if era == "legacy" else 0)

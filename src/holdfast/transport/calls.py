@@ -25,10 +25,13 @@ _SCHEMES = {"http": HTTPConnection, "https": HTTPSConnection}
 Result = dict[str, Any]
 
 
-def call_by_socket(folder: StateFolder, tool: str, arguments: dict[str, Any]) -> Result:
-    """Call a tool that needs no folders. Raises NoServer when nothing was sent, HoldfastError when no answer came."""
+def call_by_socket(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str = "agent") -> Result:
+    """Call a tool that needs no folders, or one of the person's with kind `person`.
+
+    Raises NoServer when nothing was sent, HoldfastError when no answer came.
+    """
     try:
-        line, _welcome = dial(folder, Client("agent", [], [], "/", folders=False))
+        line, _welcome = dial(folder, Client(kind, [], [], "/", folders=False))
     except Refused as refusal:
         raise HoldfastError(str(refusal)) from None
     with line, line.makefile("rb") as answers:

@@ -14,6 +14,10 @@ _HEAD = b'{"jsonrpc":"2.0","id":'
 _SPACE = b" \t\r\n"
 FAREWELL = b'{"holdfast":"stopping"}'
 """The last line of a server that was told to stop: a relay starts it again only when its client wants something."""
+QUESTION_ID = "ask-"
+"""How the id of a question to the client begins."""
+_QUESTION = f'{_HEAD.decode()}"{QUESTION_ID}'.encode()
+_CANCELLED = b'{"jsonrpc":"2.0","method":"notifications/cancelled",'
 INVALID_REQUEST = -32600
 INVALID_PARAMS = -32602
 SERVER_ERROR = -32000
@@ -94,6 +98,25 @@ def answered_id(line: bytes) -> Id | None:
             return None
     message = _parsed(line)
     return None if "method" in message else _id(message.get("id"))
+
+
+def question_id(line: bytes) -> Id | None:
+    """Return the id of the question to the client that a server's message is."""
+    if not line.startswith(_QUESTION):
+        return None
+    return _id(_value(line[len(_HEAD) : _token_end(line, len(_HEAD))]))
+
+
+def withdrawn_id(line: bytes) -> Id | None:
+    """Return the id of the question that a server's message gives up."""
+    return cancelled_id(line) if line.startswith(_CANCELLED) else None
+
+
+def withdrawal_line(number: Id) -> bytes:
+    """Return as one line, newline included, that a question to the client is no longer open."""
+    params = {"requestId": number, "reason": "the question is no longer open"}
+    body = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": params}
+    return json.dumps(body, separators=(",", ":")).encode() + b"\n"
 
 
 def error_line(number: Id | None, code: int, message: str, data: dict[str, object] | None = None) -> bytes:

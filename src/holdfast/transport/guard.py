@@ -29,7 +29,8 @@ MAX_HEAD_BYTES = 65_536
 OPEN_PATHS = frozenset({"/health", "/session"})
 PERSON_PATHS = frozenset({"/"})
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-_SECRET_HEADERS = frozenset({b"authorization", b"cookie"})
+MODEL_KEY_HEADER = "x-model-key"
+_SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encode()})
 
 
 @dataclass(frozen=True)
@@ -104,7 +105,8 @@ class Guard:
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             return None
-        auth = self._authenticator.identify(Secret(key.strip()))
+        model_key = headers.get(MODEL_KEY_HEADER, "").strip()
+        auth = self._authenticator.identify(Secret(key.strip()), Secret(model_key) if model_key else None)
         if auth is None:
             return None
         return Caller(auth, Kind.AGENT, self._local_roots if auth.is_local else ())
@@ -209,7 +211,7 @@ def _preflight(origin: str) -> Response:
             "access-control-allow-methods": "GET, POST, DELETE",
             "access-control-allow-headers": (
                 "authorization, content-type, accept, last-event-id, "
-                "mcp-session-id, mcp-protocol-version, mcp-method, mcp-name"
+                f"mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, {MODEL_KEY_HEADER}"
             ),
             "access-control-max-age": "600",
             "vary": "origin",

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 
+import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
 from mcp_types import PROTOCOL_VERSION_META_KEY
 from pydantic_core import from_json, to_json
@@ -20,6 +21,7 @@ from holdfast.auth.context import Caller
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
 from holdfast.transport.connections import Connections
+from holdfast.transport.elicit import RESPONSE_ENDED
 from holdfast.transport.guard import CALLER
 from holdfast.transport.links import COOKIE, SESSION_SECONDS, ConsoleLinks
 from holdfast.transport.parse import HALF_CHARACTERS, id_of, is_call, parse
@@ -78,7 +80,11 @@ class McpDoor:
                 return
             has_session = "mcp-session-id" in Headers(scope=scope) or _is_initialize(body)
             manager = self._with_session if has_session else self._without_session
-            await manager.handle_request(scope, _again(message, receive), send)
+            scope[RESPONSE_ENDED] = ended = anyio.Event()
+            try:
+                await manager.handle_request(scope, _again(message, receive), send)
+            finally:
+                ended.set()
 
     async def _answer_half_characters(self, scope: Scope, body: bytes) -> Response | None:
         """Answer a call whose text holds half a character: the SDK refuses it unread, and it is the tool's to refuse."""

@@ -14,7 +14,7 @@ NO_OBJECT: Fault = (types.INVALID_REQUEST, "Invalid request: expected one JSON o
 NOT_FINITE: Fault = (types.INVALID_PARAMS, "Invalid params: numbers must be finite")
 HALF_CHARACTERS: Fault = (types.INVALID_PARAMS, "Invalid params: text must be valid Unicode")
 
-_PLAIN_CALL = frozenset({"name", "arguments", "_meta"})
+_OF_A_CALL = frozenset({"name", "arguments", "_meta", "inputResponses", "requestState"})
 
 
 def parse(raw: bytes) -> tuple[dict[str, Any], Fault | None]:
@@ -38,14 +38,17 @@ def as_id(value: object) -> RequestId | None:
 
 
 def is_call(params: dict[str, Any]) -> bool:
-    """Return whether these are the parameters of a plain call; anything beyond (tasks, input) is the SDK's."""
+    """Return whether these are the well-formed parameters of a call; anything beyond, as tasks, is the SDK's."""
     arguments = params.get("arguments")
     meta = params.get("_meta")
+    replies, state = params.get("inputResponses"), params.get("requestState")
     return (
-        params.keys() <= _PLAIN_CALL
+        params.keys() <= _OF_A_CALL
         and isinstance(params.get("name"), str)
         and (arguments is None or isinstance(arguments, dict))
         and (meta is None or isinstance(meta, dict))
+        and (replies is None or isinstance(replies, dict))
+        and (state is None or isinstance(state, str))
     )
 
 

@@ -10,14 +10,17 @@ import mcp_types as types
 from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
-from holdfast.call import ProgressSink
+from holdfast.call import Elicit, InputNeeded, ProgressSink
 from holdfast.errors import HoldfastError
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
+from holdfast.transport.elicit import through_sdk
 from holdfast.transport.progress import progress_to
+from holdfast.transport.rounds import BadState
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Caller]
@@ -36,10 +39,16 @@ def build_server(dispatcher: Dispatcher, caller_of: CallerOf) -> Server[Any]:
     async def list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
         return types.ListToolsResult.model_validate(wire.tool_list(dispatcher.listed(caller_of(ctx))))
 
-    async def call_tool(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
+    async def call_tool(
+        ctx: Context, params: types.CallToolRequestParams
+    ) -> types.CallToolResult | types.InputRequiredResult:
+        caller = caller_of(ctx)
+        elicit = _elicit(ctx, caller)
         async with anyio.create_task_group() as tasks:
             with _progress(ctx, tasks) as progress:
-                result = await run_tool(dispatcher, caller_of(ctx), params.name, params.arguments or {}, progress)
+                result = await run_tool(dispatcher, caller, params.name, params.arguments or {}, progress, elicit)
+        if "inputRequests" in result:
+            return types.InputRequiredResult.model_validate(result)
         return types.CallToolResult.model_validate(result)
 
     return Server(
@@ -57,13 +66,27 @@ def build_server(dispatcher: Dispatcher, caller_of: CallerOf) -> Server[Any]:
 
 
 async def run_tool(
-    dispatcher: Dispatcher, caller: Caller, name: str, arguments: dict[str, Any], progress: ProgressSink | None
+    dispatcher: Dispatcher,
+    caller: Caller,
+    name: str,
+    arguments: dict[str, Any],
+    progress: ProgressSink | None,
+    elicit: Elicit | None = None,
 ) -> dict[str, Any]:
-    """Run one tool and return its wire result; an error of ours is a result too, marked as one."""
+    """Run one tool and return its wire result; an error of ours is a result too, marked as one, and so is a question."""
     try:
-        return wire.answered(await dispatcher.call(caller, name, arguments, progress))
+        return wire.answered(await dispatcher.call(caller, name, arguments, progress, elicit))
     except HoldfastError as error:
         return wire.refused(error)
+    except InputNeeded as needed:
+        return wire.input_required(needed)
+
+
+def _elicit(ctx: Context, caller: Caller) -> Elicit | None:
+    try:
+        return through_sdk(caller, ctx)
+    except BadState as fault:
+        raise MCPError(code=types.INVALID_PARAMS, message=str(fault)) from None
 
 
 def _progress(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:

@@ -26,7 +26,10 @@ from holdfast.transport.frames import (
     answered_id,
     cancelled_id,
     error_line,
+    question_id,
     request_of,
+    withdrawal_line,
+    withdrawn_id,
 )
 from holdfast.transport.launch import CannotStart, reach
 from holdfast.transport.state import StateFault, StateFolder
@@ -76,6 +79,7 @@ class Relay:
         self._to_server = bytearray()
         self._to_client = bytearray()
         self._owed: dict[Id, None] = {}
+        self._questions: dict[Id, None] = {}
         self._initialize: tuple[Id, bytes] | None = None
         self._initialized = b""
         self._ends_at: float | None = None
@@ -165,6 +169,7 @@ class Relay:
             data = b""
         if not data:
             self._ends_at = time.monotonic() + _LAST_ANSWERS_SECONDS
+            self._answer_questions()
             data = b"\n"
         return list(self._client_lines.feed(data))
 
@@ -172,6 +177,11 @@ class Relay:
         number, method = request_of(line)
         if method == "initialize":
             self._initialize, self._initialized = None, b""
+        if number is not None and not method:
+            self._questions.pop(number, None)
+            if self._line is None:
+                # An answer, and the server that asked is gone.
+                return
         if self._line is None:
             self._connect(own_version=False)
         if method == "initialize" and number is not None:
@@ -209,16 +219,35 @@ class Relay:
             if message == FAREWELL:
                 self._lost(wanted_back=False)
                 return
-            number = answered_id(message)
-            if number is not None:
-                self._owed.pop(number, None)
+            self._note(message)
             self._to_client += message
             self._to_client += b"\n"
+
+    def _note(self, message: bytes) -> None:
+        """Keep account of what the server still owes the client, and of what it asked."""
+        number = answered_id(message)
+        if number is not None:
+            self._owed.pop(number, None)
+        elif (asked := question_id(message)) is not None:
+            self._questions[asked] = None
+            if self._ends_at is not None:
+                self._answer_questions()
+        elif (withdrawn := withdrawn_id(message)) is not None:
+            self._questions.pop(withdrawn, None)
+
+    def _answer_questions(self) -> None:
+        """Tell the server that nobody will answer, since the client has closed its end."""
+        for asked in self._questions:
+            self._to_server += error_line(asked, SERVER_ERROR, "The client has closed its end.")
+        self._questions.clear()
 
     def _lost(self, wanted_back: bool) -> None:
         """Tell the client which requests got no answer; start the server again unless it was told to stop."""
         self._hang_up()
         self._to_server.clear()
+        for asked in self._questions:
+            self._to_client += withdrawal_line(asked)
+        self._questions.clear()
         opening = self._initialize[0] if self._initialize and self._initialize[0] in self._owed else None
         for number in [number for number in self._owed if number != opening]:
             text = "The server ended before it answered. Nothing more of this request will happen; try again."

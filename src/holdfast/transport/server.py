@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import anyio
+import anyio.to_thread
 import uvicorn
 
 from holdfast import __version__
@@ -42,7 +43,8 @@ _KEEP_ALIVE_SECONDS = 5
 class Plan:
     """What a server is to be: its inside, its doors, and its kind.
 
-    `has_work` keeps an idle background server from ending: a review that waits, a job in the queue.
+    `has_work` keeps an idle background server from ending: a review that waits, a job in the queue. `release` is
+    called when the server begins to end, so that calls that only wait come back. `index_status` may take its time.
     """
 
     folder: StateFolder
@@ -58,6 +60,8 @@ class Plan:
     key_list: KeyList = nobody_listed
     announce: Callable[[str, str | None], None] = lambda _url, _link: None
     has_work: Callable[[], bool] = lambda: False
+    release: Callable[[], None] = lambda: None
+    index_status: Callable[[], dict[str, object]] = dict
 
 
 class Server:
@@ -98,6 +102,7 @@ class Server:
             self._plan.folder.forget()
         if self._uvicorn is not None:
             self._uvicorn.stop_listening()
+        self._plan.release()
         self._stop.set()
 
     def _publish(self) -> None:
@@ -142,10 +147,12 @@ class Server:
         if action == "link":
             link = self._link()
             return {"ok": True, "url": link} if link else _refusal("This server has no console.")
+        if action == "index":
+            return {"ok": True, **await anyio.to_thread.run_sync(self._plan.index_status)}
         if action in ("drain", "stop"):
             self._end(action == "stop")
             return {"ok": True}
-        return _refusal(f"action must be status, link, drain or stop: {action!r}")
+        return _refusal(f"action must be status, link, index, drain or stop: {action!r}")
 
     def _status(self) -> dict[str, object]:
         plan = self._plan

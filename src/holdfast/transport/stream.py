@@ -20,13 +20,15 @@ from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
 from holdfast.auth.context import Caller
-from holdfast.call import ProgressSink
+from holdfast.call import Elicit, ProgressSink
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
+from holdfast.transport.elicit import Questions, in_rounds, takes_forms
 from holdfast.transport.parse import HALF_CHARACTERS, Fault, RequestId, as_id, id_of, is_call, parse
 from holdfast.transport.progress import progress_to
 from holdfast.transport.protocol import build_server, run_tool
+from holdfast.transport.rounds import BadState
 
 Receive = Callable[[], Awaitable[bytes | None]]
 Send = Callable[[bytes], Awaitable[None]]
@@ -63,6 +65,9 @@ class _Connection:
         self._version: str | None = None
         self._opened = False
         self._asked: set[RequestId] = set()
+        self._capabilities: object = None
+        self._questions = Questions(self._post)
+        self._takes_forms = False
 
     async def run(self) -> None:
         with self._to_sdk, self._sdk_reads, self._sdk_writes, self._from_sdk:
@@ -72,8 +77,10 @@ class _Connection:
                 tasks.start_soon(self._forward_from_sdk)
                 try:
                     await self._take_all()
+                    self._questions.close()
                     await self._drain()
                 finally:
+                    self._questions.close()
                     for task in self._calls.values():
                         task.cancel()
                     tasks.cancel_scope.cancel()
@@ -92,13 +99,18 @@ class _Connection:
             if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
                 self._asked.discard(message.id)
             if isinstance(message, types.JSONRPCResponse) and message.id == self._initialize_id:
-                self._version = message.result.get("protocolVersion")
+                self._version = str(message.result["protocolVersion"])
+                self._takes_forms = takes_forms(self._version, self._capabilities)
             await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
 
     async def _drain(self) -> None:
         with anyio.move_on_after(_DRAIN_SECONDS):
             while self._calls or self._asked:  # noqa: ASYNC110 - two tables that empty by themselves, once a connection
                 await anyio.sleep(0.01)
+
+    def _post(self, message: bytes) -> None:
+        """Send a message without waiting; what is posted goes out in order."""
+        self._tasks.start_soon(self._write, message)
 
     async def _write(self, message: bytes) -> None:
         with suppress(*_GONE):
@@ -115,10 +127,10 @@ class _Connection:
             await self._take_long_way(message)
 
     async def _take_short_way(self, message: dict[str, Any]) -> bool:
-        """Handle a message here if it is a call or the cancelling of one; False leaves it to the SDK."""
+        """Handle a message here if it is a call, the cancelling of one, or an answer; False leaves it to the SDK."""
         params = message.get("params")
         if not isinstance(params, dict):
-            return False
+            return self._questions.take(message)
         if message.get("method") == "notifications/cancelled":
             return self._cancel(as_id(params.get("requestId")))
         if message.get("method") != "tools/call" or not is_call(params):
@@ -160,18 +172,32 @@ class _Connection:
         return None if rejected else _MODERN
 
     async def _call(self, number: RequestId, version: str, params: dict[str, Any]) -> None:
-        arguments = params.get("arguments") or {}
-        async with self._turn(params["name"]):
+        name, arguments = params["name"], params.get("arguments") or {}
+        waits = self._waits(name)
+        try:
+            elicit = self._elicit(version, params) if waits else None
+        except BadState as fault:
+            await self._refuse({"id": number}, (types.INVALID_PARAMS, str(fault)))
+            return
+        async with self._turn(waits):
             with self._progress(params) as progress:
-                result = await run_tool(self._dispatcher, self._caller, params["name"], arguments, progress)
+                result = await run_tool(self._dispatcher, self._caller, name, arguments, progress, elicit)
             await self._respond(number, version, result)
 
-    def _turn(self, name: str) -> AbstractAsyncContextManager[None] | anyio.Semaphore:
-        """Wait for one of the connection's places; a tool that waits for others, or for a person, takes none."""
+    def _elicit(self, version: str, params: dict[str, Any]) -> Elicit | None:
+        if version == _MODERN:
+            return in_rounds(self._caller, version, params)
+        return self._questions.ask if self._takes_forms else None
+
+    def _waits(self, name: str) -> bool:
+        """Return whether a tool waits for others, or for a person, without a thread of its own."""
         try:
-            waits = self._dispatcher.find(self._caller, name).conduct is not None
+            return self._dispatcher.find(self._caller, name).conduct is not None
         except HoldfastError:
-            waits = True
+            return True
+
+    def _turn(self, waits: bool) -> AbstractAsyncContextManager[None] | anyio.Semaphore:
+        """Wait for one of the connection's places; a tool that waits takes none."""
         return nullcontext() if waits else self._turns
 
     async def _respond(self, number: RequestId, version: str, result: dict[str, Any]) -> None:
@@ -196,7 +222,7 @@ class _Connection:
             if total is not None:
                 notice["total"] = total
             body = {"jsonrpc": "2.0", "method": "notifications/progress", "params": notice}
-            self._tasks.start_soon(self._write, to_json(body))
+            self._post(to_json(body))
 
         return progress_to(deliver)
 
@@ -211,6 +237,7 @@ class _Connection:
             self._asked.add(message.id)
             if message.method == "initialize":
                 self._initialize_id = message.id
+                self._capabilities = (message.params or {}).get("capabilities")
         with suppress(*_GONE):
             await self._to_sdk.send(SessionMessage(message))
 

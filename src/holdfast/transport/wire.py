@@ -7,6 +7,7 @@ from typing import Any
 import mcp_types as types
 from pydantic_core import to_json
 
+from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.registry import Effect, Tool
@@ -39,9 +40,21 @@ def answered(answer: Answer) -> dict[str, Any]:
     return result
 
 
+def question(asked: Question) -> dict[str, Any]:
+    """Return method and parameters of a question to the person."""
+    form = {"mode": "form", "message": _sendable(asked.message), "requestedSchema": dict(asked.schema)}
+    return {"method": "elicitation/create", "params": form}
+
+
+def input_required(needed: InputNeeded) -> dict[str, Any]:
+    """Return the result of a `tools/call` that is to be made again with the reply to a question."""
+    asked = {needed.question.key: question(needed.question)}
+    return {"resultType": "input_required", "inputRequests": asked, "requestState": needed.state}
+
+
 def stamped(result: dict[str, Any], server_info: dict[str, Any]) -> dict[str, Any]:
-    """Return a result as the stateless protocol wants it: complete, and with the name of the server."""
-    return {**result, "resultType": "complete", "_meta": {types.SERVER_INFO_META_KEY: server_info}}
+    """Return a result as the stateless protocol wants it: complete or not, and with the name of the server."""
+    return {"resultType": "complete", **result, "_meta": {types.SERVER_INFO_META_KEY: server_info}}
 
 
 def refused(error: HoldfastError) -> dict[str, Any]:

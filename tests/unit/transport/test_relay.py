@@ -92,15 +92,18 @@ class Stage:
         found: Line = json.loads(self.out.readline())
         return found
 
-    def end_client(self) -> int | None:
-        os.close(self._to_relay)
+    def close_input(self) -> None:
+        if self._to_relay >= 0:
+            os.close(self._to_relay)
         self._to_relay = -1
+
+    def end_client(self) -> int | None:
+        self.close_input()
         self.thread.join(10)
         return self.status
 
     def close(self) -> None:
-        if self._to_relay >= 0:
-            os.close(self._to_relay)
+        self.close_input()
         self.thread.join(10)
         for visit in self.visits:
             visit.hang_up()
@@ -162,6 +165,54 @@ def test_an_initialize_that_was_lost_is_sent_again_and_answered_once(stage: Stag
     assert second.read() == INITIALIZE
     second.say(result(1))
     assert stage.read() == result(1)
+    assert stage.end_client() == 0
+
+
+def asking(name: str) -> bytes:
+    return f'{{"jsonrpc":"2.0","id":"ask-{name}","method":"elicitation/create","params":{{}}}}'.encode()
+
+
+def withdrawing(name: str) -> bytes:
+    return b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"ask-%s"}}' % name.encode()
+
+
+def test_questions_of_a_lost_server_are_withdrawn_and_their_late_answers_wake_no_server(stage: Stage) -> None:
+    first = stage.visit().welcome()
+    stage.send(call(1))
+    assert first.read() == call(1)
+    first.say(asking("a"), asking("b"), asking("c"), withdrawing("c"), result(1))
+    assert [stage.read().get("id") for _line in range(5)] == ["ask-a", "ask-b", "ask-c", None, 1]
+    stage.send(result("ask-a"))
+    assert first.read() == result("ask-a")
+    first.say(FAREWELL)
+    withdrawn = stage.read()
+    assert (withdrawn["method"], withdrawn["params"]["requestId"]) == ("notifications/cancelled", "ask-b")
+    stage.listener.settimeout(0.3)
+    stage.send(result("ask-b"))
+    with pytest.raises(TimeoutError):
+        stage.visit()
+    stage.listener.settimeout(10)
+    stage.send(call(2))
+    second = stage.visit().welcome()
+    assert second.read() == call(2)
+    second.say(result(2))
+    assert stage.read() == result(2)
+    assert stage.end_client() == 0
+
+
+def test_questions_that_a_client_leaves_open_are_answered_with_an_error(stage: Stage) -> None:
+    visit = stage.visit().welcome()
+    stage.send(call(1))
+    visit.read()
+    visit.say(asking("a"))
+    assert stage.read()["id"] == "ask-a"
+    stage.close_input()
+    assert (failed := visit.read())["id"] == "ask-a"
+    assert failed["error"]["message"] == "The client has closed its end."
+    visit.say(asking("b"))
+    assert visit.read()["id"] == "ask-b"
+    visit.say(result(1))
+    assert [stage.read()["id"] for _line in range(2)] == ["ask-b", 1]
     assert stage.end_client() == 0
 
 
