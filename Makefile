@@ -45,11 +45,17 @@ pytest: setup ## Run the tests: first those that need the machine to themselves,
 bench: setup ## Run every benchmark.
 	@shopt -s nullglob; for file in benchmarks/*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
 
-torture: setup ## Torture the store: mutants, then a million calls under 1,000 kills and 50 database crashes.
+torture: setup ## Torture store and changes: mutants, a million calls under kills and crashes, a strike at every system call.
 	$(BIN)/python -m tests.torture.store --mutants
 	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 120 --client-kills 60 --server-kills 30
 	$(BIN)/python -m tests.torture.store --seconds 7200 --operations 1000000 --client-kills 800 \
 		--server-kills 200 --crashes 50 --period 0.5
+	$(BIN)/python -m tests.torture.workers --engine sqlite --seconds 60 --kills 40
+	$(BIN)/python -m tests.torture.workers --engine postgres --seconds 60 --kills 40
+	$(BIN)/python -m tests.torture.workers --engine sqlite --mutants
+	$(BIN)/python -m tests.torture.workers --engine postgres --mutants
+	$(BIN)/python -m tests.torture.changes --mutants
+	$(BIN)/python -m tests.torture.changes --seed 2026
 
 format: setup ## Rewrite the files in the one format.
 	$(BIN)/ruff check --fix-only --quiet .

@@ -178,7 +178,7 @@ class _Swap:
         try:
             new = self.draft.named(self.temp)
         except BaseException:
-            discard(self.dir_fd, self.temp)
+            self._drop_helper()
             raise
         if self.base is None:
             self._create()
@@ -187,11 +187,16 @@ class _Swap:
         sync_directory(self.dir_fd)
         return Outcome.done(f"{new[0]}:{new[1]}")
 
+    def _drop_helper(self) -> None:
+        """Take our own content away before its failure is told, so that no power cut brings it back."""
+        discard(self.dir_fd, self.temp)
+        sync_directory(self.dir_fd)
+
     def _create(self) -> None:
         try:
             rename_noreplace(self.dir_fd, self.temp, self.dir_fd, self.place.name)
         except FileExistsError:
-            discard(self.dir_fd, self.temp)
+            self._drop_helper()
             raise Abandoned(_changed(self.place.path)) from None
 
     def _replace(self, base: Base, new: Identity) -> None:
@@ -199,7 +204,7 @@ class _Swap:
             rename_exchange(self.dir_fd, self.temp, self.dir_fd, self.place.name)
         except OSError as error:
             if error.errno == errno.ENOENT:
-                discard(self.dir_fd, self.temp)
+                self._drop_helper()
                 raise Abandoned(_changed(self.place.path)) from None
             if error.errno not in (errno.EINVAL, errno.ENOSYS):
                 raise
@@ -222,7 +227,7 @@ class _Swap:
         now = look(self.dir_fd, self.place.name)
         same = now is not None and identity_of(now) == identity_of(base.status)
         if not same or is_being_written(base.fd, self.dir_fd) or not self._unchanged(base):
-            discard(self.dir_fd, self.temp)
+            self._drop_helper()
             raise Abandoned(_changed(self.place.path))
         os.replace(self.temp, self.place.name, src_dir_fd=self.dir_fd, dst_dir_fd=self.dir_fd)
 

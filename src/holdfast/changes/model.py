@@ -198,6 +198,7 @@ class PlanLine:
     created_at: str
     executed_at: str | None
     moves: dict[ItemStatus, int]
+    roots: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from holdfast.changes.arrange import collision_key, free_name, parent_of
 from holdfast.changes.directories import missing_directories
 from holdfast.changes.model import Item, Node, Op, is_beneath
 from holdfast.changes.parents import Parents
-from holdfast.changes.sources import described
+from holdfast.changes.sources import Seen, described
 from holdfast.errors import InvalidArgument, NotFound
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import identity_of
@@ -19,12 +19,16 @@ _OPEN_DIRECTORIES = 200
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """One move as somebody wants it: from where to where, why, and how sure they are."""
+    """One move as somebody wants it: from where to where, why, and how sure they are.
+
+    `seen` is the source as it was found before; one that is still so is not opened again.
+    """
 
     src: str
     dest: str
     reasoning: str | None = None
     confidence: float | None = None
+    seen: Seen | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +44,19 @@ def lay_out(jail: Jail, wishes: Sequence[Wish], call: Call) -> Layout:
 
     Raises what the jail says of a path, InvalidArgument for moves that contradict each other.
     """
+    return arrange(jail, described_moves(jail, wishes, call), call)
+
+
+def described_moves(jail: Jail, wishes: Sequence[Wish], call: Call, first: int = 0) -> list[Item]:
+    """Return the moves that are wished, numbered from `first`, each with what tells its source from any other file."""
     sources: list[Item] = []
     with Parents(jail, _OPEN_DIRECTORIES) as parents:
-        for position, wish in enumerate(wishes):
+        for position, wish in enumerate(wishes, start=first):
             call.check()
             place = parents.place(wish.src)
             if place.status is not None and jail.is_hidden(identity_of(place.status)):
                 raise NotFound(f"No such file or directory: {wish.src}")
-            found = described(place)
+            found = described(place, wish.seen)
             sources.append(
                 replace(
                     found,
@@ -57,7 +66,7 @@ def lay_out(jail: Jail, wishes: Sequence[Wish], call: Call) -> Layout:
                     position=position,
                 )
             )
-    return arrange(jail, sources, call)
+    return sources
 
 
 def arrange(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:

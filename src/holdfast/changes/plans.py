@@ -11,7 +11,7 @@ from holdfast.changes.arrange import plan_hash
 from holdfast.changes.execute import Executor
 from holdfast.changes.locks import Locks
 from holdfast.changes.model import Item, ItemStatus, Kind, Op, Plan, PlanLine, PlanStatus, is_beneath
-from holdfast.changes.planning import Wish, arrange, lay_out
+from holdfast.changes.planning import Wish, arrange, described_moves, lay_out
 from holdfast.changes.ports import Journal
 from holdfast.changes.takeback import undo_plan
 from holdfast.clock import utc_now
@@ -49,22 +49,31 @@ class Plans:
         self._locks = Locks()
 
     def create(
-        self, folders: Folders, call: Call, folder: str, wishes: Sequence[Wish], *, plan_id: str | None = None
+        self,
+        folders: Folders,
+        call: Call,
+        folder: str,
+        wishes: Sequence[Wish],
+        *,
+        plan_id: str | None = None,
+        may_be_empty: bool = False,
     ) -> Plan:
         """Record what is wished for a folder as a CREATED plan; nothing moves.
 
-        InvalidArgument when there is nothing to move or moves contradict each other.
+        InvalidArgument when there is nothing to move or moves contradict each other. One that may be empty waits for
+        `revise` to add moves.
         """
         layout = lay_out(folders.jail, wishes, call)
-        if not layout.items:
+        if not layout.items and not may_be_empty:
             raise InvalidArgument("There is nothing to move: every file is where it should be.")
+        roots = layout.roots or (folders.jail.parse(folder).root.path,)
         plan = Plan(
             id=plan_id or secrets.token_hex(16),
             kind=Kind.ORGANISE,
-            root_dir=layout.roots[0],
+            root_dir=roots[0],
             items=layout.items,
             created_at=utc_now(),
-            other_root=layout.roots[1] if len(layout.roots) > 1 else None,
+            other_root=roots[1] if len(roots) > 1 else None,
             status=PlanStatus.CREATED,
             stepwise=True,
             folder=folders.jail.absolute(folder),
@@ -72,10 +81,20 @@ class Plans:
         self._book.create(plan)
         return self.find(folders, plan.id)
 
-    def revise(self, folders: Folders, call: Call, plan_id: str, dests: Mapping[int, str | None]) -> Plan:
+    def revise(
+        self,
+        folders: Folders,
+        call: Call,
+        plan_id: str,
+        dests: Mapping[int, str | None],
+        *,
+        reasons: Mapping[int, tuple[str, float]] | None = None,
+        added: Sequence[Wish] = (),
+    ) -> Plan:
         """Give moves of a CREATED plan another destination, or drop those that get None; its hash changes with it.
 
-        InvalidArgument for a position that is none of its moves; Conflict once the plan was approved.
+        `reasons` are new words and confidences of moves that stay, `added` are further moves. InvalidArgument for a
+        position that is none of its moves; Conflict once the plan was approved.
         """
         with self._held(call, plan_id):
             plan = self.find(folders, plan_id)
@@ -83,8 +102,12 @@ class Plans:
             unknown = sorted(set(dests) - set(moves))
             if unknown:
                 raise InvalidArgument(f"Plan {plan_id} has no move {unknown[0]}.")
-            kept = [_redirected(item, dests) for item in moves.values() if dests.get(item.position, "") is not None]
-            layout = arrange(folders.jail, kept, call)
+            kept = [
+                _redirected(item, dests, reasons or {})
+                for item in moves.values()
+                if dests.get(item.position, "") is not None
+            ]
+            layout = arrange(folders.jail, [*kept, *described_moves(folders.jail, added, call, _after(plan))], call)
             if not set(layout.roots) <= {plan.root_dir, plan.other_root}:
                 raise InvalidArgument("A plan cannot be revised to touch another allowed directory; make a new one.")
             self._book.revise(plan_id, layout.items)
@@ -115,9 +138,20 @@ class Plans:
             raise NotFound(f"There is no plan {plan_id!r}.")
         return plan
 
+    def roots_of(self, plan_id: str) -> tuple[str, ...]:
+        """Return the allowed directories that any plan of this machine touches: a person sees all. NotFound for none."""
+        plan = self._journal.find(plan_id)
+        if plan is None or plan.kind is not Kind.ORGANISE:
+            raise NotFound(f"There is no plan {plan_id!r}.")
+        return tuple(root for root in (plan.root_dir, plan.other_root) if root)
+
     def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanLine]":
         """Return the caller's plans, newest first, those with a smaller `seq` than given."""
         return self._book.lines(folders.jail.allowed, limit, before_seq)
+
+    def every(self, limit: int) -> Sequence[PlanLine]:
+        """Return the newest plans of this machine, whoever made them: a person sees all."""
+        return self._book.lines(["/"], limit, None)
 
     def execute(self, folders: Folders, call: Call, plan_id: str) -> Execution:
         """Carry a plan out, or go on with it; what was done before is left as it is.
@@ -183,9 +217,14 @@ def _started(plan: Plan) -> Plan:
     return replace(plan, status=PlanStatus.APPROVED, items=items)
 
 
-def _redirected(item: Item, dests: Mapping[int, str | None]) -> Item:
-    dest = dests.get(item.position)
-    return item if dest is None else replace(item, dest_path=dest)
+def _redirected(item: Item, dests: Mapping[int, str | None], reasons: Mapping[int, tuple[str, float]]) -> Item:
+    reasoning, confidence = reasons.get(item.position, (item.reasoning, item.confidence))
+    dest = dests.get(item.position) or item.dest_path
+    return replace(item, dest_path=dest, reasoning=reasoning, confidence=confidence)
+
+
+def _after(plan: Plan) -> int:
+    return max((item.position for item in plan.items), default=-1) + 1
 
 
 def _is_seen(plan: Plan, folders: Folders) -> bool:

@@ -3,6 +3,7 @@
 import errno
 import os
 import stat
+from typing import NamedTuple
 
 from holdfast.changes.disk import hash_bytes, look
 from holdfast.changes.model import Item, Node, Op
@@ -16,17 +17,31 @@ _SOMETHING_ELSE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 """What the system says where nothing, or something of another kind, stands."""
 
 
-def described(place: Place) -> Item:
+class Seen(NamedTuple):
+    """A file as somebody found it: what its status said, and its composite hash."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    composite_hash: str
+
+
+def described(place: Place, seen: Seen | None = None) -> Item:
     """Return what stands at a place as the source of a move; its destination is still to be said.
 
-    NotFound when nothing is there, PermissionDenied for anything but a file, a link or a directory.
+    A file that is as it was `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
+    file, a link or a directory.
     """
     status = look(place.parent_fd, place.name)
     if status is None:
         raise NotFound(f"No such file or directory: {place.path}")
     node = _node(status, place.path)
     composite = None
-    if node is Node.FILE:
+    if node is Node.FILE and seen is not None and _marks(status) == seen[:5]:
+        composite = seen.composite_hash
+    elif node is Node.FILE:
         status, composite = _read(place)
     elif node is Node.LINK:
         composite = hash_bytes(os.fsencode(os.readlink(place.name, dir_fd=place.parent_fd)))
@@ -89,6 +104,10 @@ def is_same_entry(found: str | None, journalled: str | None) -> bool:
     if found is None or journalled is None:
         return False
     return found.rpartition(":")[2] == journalled.rpartition(":")[2]
+
+
+def _marks(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _is_same(item: Item, status: os.stat_result) -> bool:

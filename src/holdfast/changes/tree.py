@@ -204,16 +204,20 @@ def _erase(dir_fd: int, name: str, inside: str, known: dict[str, Node]) -> None:
 
 
 def erase_ours(dir_fd: int, name: str) -> None:
-    """Take away a tree that only we can have made, complete or not."""
+    """Take away a tree that only we can have made, complete or not, durably."""
+    _erase_all(dir_fd, name)
+    sync_directory(dir_fd)
+
+
+def _erase_all(dir_fd: int, name: str) -> None:
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(name, dir_fd=dir_fd)
         return
     with entered(dir_fd, name) as below:
         for entry in os.listdir(below):
-            erase_ours(below, entry)
+            _erase_all(below, entry)
     os.rmdir(name, dir_fd=dir_fd)
-    sync_directory(dir_fd)
 
 
 def _item(path: str, node: Node, status: os.stat_result, hash_: str | None, xattrs: str | None = None) -> Item:

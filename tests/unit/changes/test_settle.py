@@ -1,9 +1,15 @@
 """What recovery makes of changes that stopped half way: finished where they had begun to take effect."""
 
+import errno
 import os
 
+import pytest
+
+from holdfast.changes import sources
 from holdfast.changes.model import Item, Kind, Node, Op, Plan
-from tests.helpers.trees import plant
+from holdfast.changes.planning import Wish
+from holdfast.folders.jail import Place
+from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World
 
 
@@ -65,3 +71,25 @@ def test_a_move_is_known_again_when_its_disk_got_another_number(world: World) ->
     assert status(world) == "EXECUTED"
     world.undo(change)
     assert (world.root / "d/x.txt").read_text() == "x"
+
+
+def test_a_file_that_the_disk_would_not_show_is_an_error_that_the_next_execution_tries_again(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(world.root, {"a.txt": "a", "b.txt": "b"})
+    plans = world.changes.plans
+    wishes = [Wish("a.txt", "sorted/a.txt"), Wish("b.txt", "sorted/b.txt")]
+    plan = plans.create(world.folders, world.call(), ".", wishes)
+    plans.approve(world.folders, plan.id, plans.hash_of(plan), "tester")
+    real, faults = sources._read, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
+
+    def failing(place: Place) -> tuple[os.stat_result, str]:
+        for fault in faults:
+            raise fault
+        return real(place)
+
+    monkeypatch.setattr(sources, "_read", failing)
+    first = plans.execute(world.folders, world.call(), plan.id).plan
+    assert sorted(item.status.value for item in first.items if item.op is Op.MOVE) == ["DONE", "ERROR"]
+    assert plans.execute(world.folders, world.call(), plan.id).plan.status == "EXECUTED"
+    assert harvest(world.root) == {"sorted/a.txt": b"a", "sorted/b.txt": b"b"}

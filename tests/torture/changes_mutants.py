@@ -1,0 +1,204 @@
+"""Faults that the changes could have, each put into the process under torture; the harness must catch every one.
+
+Nothing here is imported by the product.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.adapters.sqlite.database import Database
+from holdfast.adapters.sqlite.journal_plans import SqlitePlanBook
+from holdfast.changes import commit, disk, tree
+from holdfast.changes.commit import Base, Commits, Committed
+from holdfast.changes.crossing import Crossing, entry_bytes
+from holdfast.changes.disk import hash_bytes
+from holdfast.changes.model import Image, Item, ItemStatus, Op, Outcome, Plan, Step
+from holdfast.changes.record import Intent, Recorder, new_plan
+from holdfast.changes.recover import Recovery
+from holdfast.folders.jail import Place
+
+KILL, POWER = "kill", "power"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """One fault, and the part and the scenario that must catch it."""
+
+    apply: Callable[[], None]
+    part: str
+    scenario: str
+
+
+def _put(owner: Any, name: str, value: Any) -> None:
+    """Put another function in the place of one; the owner must have one of that name."""
+    assert hasattr(owner, name), f"{owner} has no {name}"
+    setattr(owner, name, value)
+
+
+def _sync_only(is_synced: Callable[[int], bool]) -> None:
+    real = os.fsync
+
+    def fsync(fd: int) -> None:
+        if is_synced(os.fstat(fd).st_mode):
+            real(fd)
+
+    _put(os, "fsync", fsync)
+
+
+def _no_file_sync() -> None:
+    _sync_only(stat.S_ISDIR)
+
+
+def _no_directory_sync() -> None:
+    _sync_only(stat.S_ISREG)
+
+
+def _gone_before_it_is_published() -> None:
+    """The source goes as soon as the copy is made, before the copy has its name."""
+    real = Crossing._copy
+
+    def copy(self: Crossing, stock: Any, call: Any) -> None:
+        real(self, stock, call)
+        os.unlink(self.source.name, dir_fd=self.source.parent_fd)
+
+    _put(Crossing, "_copy", copy)
+
+
+def _published_over_what_is_there() -> None:
+    def over(old_dir: int, old: str, new_dir: int, new: str) -> None:
+        os.replace(old, new, src_dir_fd=old_dir, dst_dir_fd=new_dir)
+
+    _put(disk, "move_entry", over)
+    _put(disk, "publish", over)
+
+
+def _outcome_first() -> None:
+    def carry_out(
+        self: Recorder,
+        plan: Plan,
+        images: Sequence[Image],
+        work: Callable[[], Outcome],
+        _settle: Callable[[Plan], Outcome],
+    ) -> None:
+        self._journal.begin(plan, images)
+        self.finish(plan, Outcome.done(plan.first.identity))
+        work()
+
+    _put(Recorder, "carry_out", carry_out)
+
+
+def _outcome_first_of_a_plan() -> None:
+    """The items of a batch are DONE before they are moved."""
+    real = SqlitePlanBook.advance
+    early: set[tuple[str, int]] = set()
+
+    def advance(self: SqlitePlanBook, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> Any:
+        status = real(self, plan_id, [step for step in steps if (plan_id, step.position) not in early], intents, at)
+        moves = [item.position for item in intents if item.op is Op.MOVE]
+        early.update((plan_id, position) for position in moves)
+        return real(self, plan_id, [Step(position, ItemStatus.DONE) for position in moves], [], at) if moves else status
+
+    _put(SqlitePlanBook, "advance", advance)
+
+
+def _intent_last() -> None:
+    def carry_out(
+        self: Recorder,
+        plan: Plan,
+        images: Sequence[Image],
+        work: Callable[[], Outcome],
+        _settle: Callable[[Plan], Outcome],
+    ) -> None:
+        outcome = work()
+        self._journal.begin(plan, images)
+        self.finish(plan, outcome)
+
+    _put(Recorder, "carry_out", carry_out)
+
+
+def _intent_not_durable() -> None:
+    real = Database.transaction
+
+    @contextmanager
+    def transaction(self: Database, *, durable: bool) -> Iterator[None]:
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._durable = durable
+        with real(self, durable=durable):
+            yield
+
+    _put(Database, "transaction", transaction)
+
+
+def _copy_not_compared() -> None:
+    def copy(self: Crossing, stock: Any, call: Any) -> None:
+        tree.build(self.target.parent_fd, self.temp, stock, lambda item: entry_bytes(self.source, item), call)
+
+    _put(Crossing, "_copy", copy)
+
+
+def _no_image() -> None:
+    _put(Commits, "_image_of", lambda _self, _base, _path: [])
+
+
+def _in_place() -> None:
+    """A file is opened, emptied and written, as an editor does."""
+
+    def put(self: Commits, place: Place, base: Base | None, data: bytes, intent: Intent) -> Committed:
+        plan = new_plan(intent, place.root.path, [commit._item(place, base, hash_bytes(data))], None)
+
+        def work() -> Outcome:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
+            fd = os.open(place.name, flags, 0o644, dir_fd=place.parent_fd)
+            os.write(fd, data)
+            os.fsync(fd)
+            os.close(fd)
+            return Outcome.done()
+
+        kept = [] if base is None else self._image_of(base, place.path)
+        self._recorder.carry_out(plan, kept, work, lambda unfinished: self.settle(unfinished, place))
+        return Committed(plan.id, hash_bytes(data))
+
+    _put(Commits, "put", put)
+
+
+def _helper_left() -> None:
+    def set_aside(_self: Commits, _place: Place, _temp: str, _helper: str, _item: Item) -> Item | None:
+        return None
+
+    _put(Commits, "_set_aside", set_aside)
+
+
+def _settled_blindly() -> None:
+    _put(Recovery, "_settle", lambda _self, _plan: Outcome.done())
+
+
+MUTANTS = {
+    "no-file-sync": Mutant(_no_file_sync, POWER, "replace"),
+    "no-directory-sync": Mutant(_no_directory_sync, POWER, "edit"),
+    "no-file-sync-across": Mutant(_no_file_sync, POWER, "move-across"),
+    "no-directory-sync-across": Mutant(_no_directory_sync, POWER, "move-across"),
+    "gone-before-published": Mutant(_gone_before_it_is_published, KILL, "move-across"),
+    "published-over": Mutant(_published_over_what_is_there, KILL, "conflict"),
+    "outcome-first": Mutant(_outcome_first, KILL, "move"),
+    "outcome-first-plan": Mutant(_outcome_first_of_a_plan, KILL, "plan"),
+    "no-directory-sync-plan": Mutant(_no_directory_sync, POWER, "plan"),
+    "no-file-sync-plan": Mutant(_no_file_sync, POWER, "plan-across"),
+    "published-over-plan": Mutant(_published_over_what_is_there, KILL, "plan-conflict"),
+    "intent-last": Mutant(_intent_last, KILL, "edit"),
+    "intent-not-durable": Mutant(_intent_not_durable, POWER, "delete"),
+    "copy-not-compared": Mutant(_copy_not_compared, KILL, "bad-copy"),
+    "no-image": Mutant(_no_image, KILL, "replace"),
+    "in-place": Mutant(_in_place, KILL, "replace"),
+    "helper-left": Mutant(_helper_left, KILL, "replace"),
+    "settled-blindly": Mutant(_settled_blindly, KILL, "edit"),
+}
+
+
+def apply(name: str) -> None:
+    """Put a fault into this process; "none" leaves it as it is."""
+    if name != "none":
+        MUTANTS[name].apply()
