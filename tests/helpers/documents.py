@@ -4,6 +4,7 @@ import io
 import struct
 import zipfile
 import zlib
+from email.message import EmailMessage
 
 import docx
 import openpyxl
@@ -74,6 +75,22 @@ def slides() -> bytes:
     return out.getvalue()
 
 
+def heavy_word(megabytes: int) -> bytes:
+    """Return a small, sound DOCX whose text unpacks to so much, within what is allowed."""
+    out = io.BytesIO()
+    with (
+        zipfile.ZipFile(io.BytesIO(word())) as light,
+        zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as heavy,
+    ):
+        for name in light.namelist():
+            if name != "word/document.xml":
+                heavy.writestr(name, light.read(name))
+        with heavy.open("word/document.xml", "w", force_zip64=True) as part:
+            for _ in range(megabytes):
+                part.write(b" " * (1 << 20))
+    return out.getvalue()
+
+
 def zip_bomb() -> bytes:
     """Return a small DOCX that unpacks to half a gigabyte."""
     out = io.BytesIO()
@@ -109,3 +126,51 @@ def pixel_bomb(side: int = 60_000) -> bytes:
     return (
         b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", zlib.compress(b"\0" * 999)) + chunk(b"IEND", b"")
     )
+
+
+def archive(members: dict[str, bytes]) -> bytes:
+    """Return a ZIP archive."""
+    out = io.BytesIO()
+    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED) as packed:
+        for name, data in members.items():
+            packed.writestr(name, data, zipfile.ZIP_STORED if name == "mimetype" else None)
+    return out.getvalue()
+
+
+def epub() -> bytes:
+    """Return a book of two chapters whose order is not that of their names."""
+    package = (
+        '<package><metadata><dc:title>Moby-Dick</dc:title><dc:creator id="a">Herman Melville</dc:creator></metadata>'
+        '<manifest><item id="one" href="b.xhtml"/><item id="two" href="a.xhtml"/></manifest>'
+        '<spine><itemref idref="one"/><itemref idref="two"/></spine></package>'
+    )
+    return archive(
+        {
+            "mimetype": b"application/epub+zip",
+            "META-INF/container.xml": b'<container><rootfile full-path="OPS/book.opf"/></container>',
+            "OPS/book.opf": package.encode(),
+            "OPS/a.xhtml": b"<html><body><p>The carpet-bag.</p></body></html>",
+            "OPS/b.xhtml": b"<html><body><p>Call me Ishmael.</p></body></html>",
+        }
+    )
+
+
+def message() -> bytes:
+    """Return an e-mail with a text, the same as markup, and an attachment."""
+    mail = EmailMessage()
+    mail["From"], mail["To"] = "Ada <ada@example.org>", "Charles <charles@example.org>"
+    mail["Subject"] = "Größe der Maschine"
+    mail.set_content("The engine weaves patterns.\n")
+    mail.add_alternative("<p>The engine <b>weaves</b></p>", subtype="html")
+    mail.add_attachment(b"%PDF-1.4", maintype="application", subtype="pdf", filename="notes.pdf")
+    return mail.as_bytes()
+
+
+def photo() -> bytes:
+    """Return a JPEG with what a camera writes into it."""
+    exif = Image.Exif()
+    exif[0x010F], exif[0x0110] = "Fujifilm", "X100V"
+    exif.get_ifd(0x8769)[0x9003] = "2023:07:14 10:20:30"
+    out = io.BytesIO()
+    Image.new("RGB", (40, 30), "green").save(out, "JPEG", exif=exif)
+    return out.getvalue()

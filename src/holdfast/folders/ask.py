@@ -48,7 +48,7 @@ def ask(call: Call, question: Question, fd: int) -> Reply:
     child = python_child("-m", question.module, stdin=json.dumps(request).encode(), pass_fds=[fd])
     child = replace(child, max_output_bytes=question.max_payload_bytes + _MAX_HEADER_BYTES)
     try:
-        with _seat(call):
+        with seat(call):
             outcome = run(
                 call.within(question.seconds),
                 child,
@@ -67,7 +67,7 @@ def ask(call: Call, question: Question, fd: int) -> Reply:
 
 
 @contextmanager
-def _seat(call: Call) -> Iterator[None]:
+def seat(call: Call) -> Iterator[None]:
     """Wait for one of the few places, so that many calls at once do not add up to many times the memory."""
     while not _SEATS.acquire(timeout=_WAIT_SECONDS):
         call.check()

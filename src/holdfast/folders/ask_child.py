@@ -6,6 +6,7 @@ Runs in a confined process of its own and imports as little as it can.
 import json
 import os
 import resource
+import signal
 import sys
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,22 +20,37 @@ class Refused(Exception):
 
 
 def serve(work: Callable[[dict[str, Any], BinaryIO], Answer]) -> None:
-    """Answer the one question on standard input with what `work` makes of it."""
+    """Answer the one question on standard input with what `work` makes of it, or each one of its `files` in turn.
+
+    Several answers are framed by their length, and each has its own seconds: whoever overruns them is killed.
+    """
     request = json.loads(sys.stdin.buffer.read())
     _bound(request["memory_bytes"])
     os.environ.clear()
+    for each in request.get("files", ()):
+        signal.setitimer(signal.ITIMER_REAL, each["seconds"])
+        header, payload = _answer({**request, **each}, work)
+        _write({**header, "bytes": len(payload)}, payload)
+    if "files" not in request:
+        _write(*_answer(request, work))
+    os._exit(0)
+
+
+def _answer(request: dict[str, Any], work: Callable[[dict[str, Any], BinaryIO], Answer]) -> Answer:
     try:
         with os.fdopen(request["fd"], "rb") as file:
             file.seek(0)
-            header, payload = work(request, file)
+            return work(request, file)
     except Refused as refused:
-        header, payload = {"error": str(refused)}, b""
+        return {"error": str(refused)}, b""
     except MemoryError:
-        header, payload = {"error": f"it needs more than {request['memory_bytes'] >> 20} MiB of memory"}, b""
+        return {"error": f"it needs more than {request['memory_bytes'] >> 20} MiB of memory"}, b""
+
+
+def _write(header: dict[str, Any], payload: bytes) -> None:
     sys.stdout.buffer.write(json.dumps(header).encode() + b"\n")
     sys.stdout.buffer.write(payload)
     sys.stdout.buffer.flush()
-    os._exit(0)
 
 
 def _bound(memory_bytes: int) -> None:

@@ -5,6 +5,7 @@ import zipfile
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from holdfast.folders import extract_texts
 from holdfast.folders.ask_child import Answer, Refused, serve
 
 MAX_ENTRIES = 20_000
@@ -15,18 +16,33 @@ _KINDS = {"word/document.xml": "DOCX", "xl/workbook.xml": "XLSX", "ppt/presentat
 def work(request: dict[str, Any], file: BinaryIO) -> Answer:
     """Return the kind of document and its text, cut at the requested number of bytes."""
     mimetypes.knownfiles = []
-    kind = _office_kind(file) if file.read(2) == b"PK" else "PDF"
+    kind = request.get("reader") or ("OFFICE" if file.read(2) == b"PK" else "PDF")
+    if kind == "ARCHIVE":
+        kind = _archive_kind(file)
+    if kind == "OFFICE":
+        kind = _office_kind(file)
     file.seek(0)
     text, cut = _joined(_parts(kind, file), request["max_text_bytes"])
     return {"kind": kind, "cut": cut}, text
 
 
-def _office_kind(file: BinaryIO) -> str:
+def _entries(file: BinaryIO) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(file) as archive:
-            entries = archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError):
+            return archive.infolist()
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
         raise Refused("it is a damaged archive") from None
+
+
+def _archive_kind(file: BinaryIO) -> str:
+    names = {entry.filename for entry in _entries(file)}
+    if names & _KINDS.keys():
+        return "OFFICE"
+    return "EPUB" if "META-INF/container.xml" in names else "ZIP"
+
+
+def _office_kind(file: BinaryIO) -> str:
+    entries = _entries(file)
     if len(entries) > MAX_ENTRIES:
         raise Refused(f"it holds {len(entries)} parts; the limit is {MAX_ENTRIES}")
     unpacked = sum(entry.file_size for entry in entries)
@@ -126,7 +142,17 @@ def _one_line(text: str) -> str:
     return text.replace("\r\n", " ").replace("\n", " ").replace("\t", " ")
 
 
-_READERS: dict[str, Callable[[BinaryIO], Iterator[str]]] = {"PDF": _pdf, "DOCX": _docx, "XLSX": _xlsx, "PPTX": _pptx}
+_READERS: dict[str, Callable[[BinaryIO], Iterator[str]]] = {
+    "PDF": _pdf,
+    "DOCX": _docx,
+    "XLSX": _xlsx,
+    "PPTX": _pptx,
+    "HTML": extract_texts.html,
+    "EML": extract_texts.mail,
+    "EPUB": extract_texts.book,
+    "ZIP": extract_texts.archive,
+    "IMAGE": extract_texts.picture,
+}
 
 if __name__ == "__main__":
     serve(work)

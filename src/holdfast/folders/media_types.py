@@ -38,6 +38,8 @@ _SUFFIXES = {
     ".html": "text/html",
 }
 _NAMED_MORE_EXACTLY = {"application/zip"}
+FIRST_BYTES = frozenset(mark[0] for marks, _ in _MAGIC for at, mark in marks if at == 0)
+"""A file that begins with another byte, and is no MP4 or AVIF, is known by its suffix alone."""
 
 
 def mime_type(first: bytes, suffix: str) -> str:

@@ -1,0 +1,162 @@
+"""Says where files belong: from memory where the same decider has judged them, else by reading and the classifier."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from holdfast.call import Call
+from holdfast.folders.jail import Jail
+from holdfast.organiser.confidence import final_confidence
+from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, Verdict
+from holdfast.organiser.order import Order
+from holdfast.organiser.peek import why_deep
+from holdfast.organiser.plan import Judged
+from holdfast.organiser.ports import Classifier, FileCache, Memory
+from holdfast.organiser.read import deepen
+from holdfast.organiser.survey import Surveyed
+from holdfast.organiser.taxonomy import decider_key
+
+PORTION = 4_000
+"""Files whose texts are held at once."""
+
+_DEEP_EXAMPLES = 12
+"""Documents of one folder whose text is taken out to learn from."""
+
+
+@dataclass(slots=True)
+class Deciding:
+    """One run over the files of a folder; `asked`, the hashes that the classifier judged, and `bytes_read` grow."""
+
+    jail: Jail
+    call: Call
+    cache: FileCache
+    classifier: Classifier
+    deep_below: float
+    max_document_bytes: int
+    asked: set[str] = field(default_factory=set)
+    bytes_read: int = 0
+    _learned: list[Category] | None = field(default=None)
+
+    def judged(
+        self, files: Sequence[Surveyed], order: Order, lessons: Sequence[Example], *, anew: bool = False
+    ) -> list[Judged]:
+        """Return the verdict on each file, in the same order; `anew` asks the classifier even where it was asked before."""
+        key = decider_key(self.classifier.decider, order.categories)
+        told = {lesson.file_hash: lesson for lesson in lessons}
+        result: list[Judged] = []
+        for at in range(0, len(files), PORTION):
+            portion = files[at : at + PORTION]
+            self.call.progress(at, len(files), "Deciding where files belong")
+            result += self._portion(portion, order, lessons, told, "" if anew else key)
+        return result
+
+    def _portion(
+        self,
+        files: Sequence[Surveyed],
+        order: Order,
+        lessons: Sequence[Example],
+        told: Mapping[str, Example],
+        key: str,
+    ) -> list[Judged]:
+        self.call.check()
+        hashes = [one.file_hash for one in files if one.file_hash]
+        verdicts = self.cache.verdicts(hashes, key) if key else {}
+        places = order.places
+        verdicts = {hash_: verdict for hash_, verdict in verdicts.items() if verdict.category in {*places, KEEP}}
+        asked = [one for one in files if one.file_hash not in verdicts and _lesson(one, told, places) is None]
+        answers = iter(self._asked(asked, order, lessons) if asked else ())
+        judged = []
+        for one in files:
+            verdict = _lesson(one, told, places) or verdicts.get(one.file_hash) or next(answers)
+            final = final_confidence(verdict.category, one.found.name, verdict.confidence)
+            judged.append(Judged(one.found, one.file_hash, replace(verdict, confidence=final)))
+        return judged
+
+    def _asked(self, files: Sequence[Surveyed], order: Order, lessons: Sequence[Example]) -> list[Verdict]:
+        self.asked.update(one.file_hash for one in files)
+        taxonomy = self._taxonomy(order, lessons)
+        excerpts = self._texts(files)
+        verdicts = self.classifier.decide(_pairs(files, excerpts), taxonomy, self.call.check)
+        more = [
+            at
+            for at, (one, excerpt) in enumerate(zip(files, excerpts, strict=True))
+            if one.file_hash and why_deep(excerpt, one.found.suffix[1:], verdicts[at], self.deep_below)
+        ]
+        deeper = self._deepened([(files[at], excerpts[at]) for at in more])
+        if any(found.text != excerpts[at].text for at, found in zip(more, deeper, strict=True)):
+            for at, found in zip(more, deeper, strict=True):
+                excerpts[at] = found
+            verdicts = self.classifier.decide(_pairs(files, excerpts), taxonomy, self.call.check)
+        self.cache.remember(
+            [
+                Memory(one.found, one.file_hash, None, verdict)
+                for one, verdict in zip(files, verdicts, strict=True)
+                if one.file_hash
+            ]
+        )
+        return verdicts
+
+    def _taxonomy(self, order: Order, lessons: Sequence[Example]) -> list[Category]:
+        if self._learned is None:
+            speaking = [one for files in order.speaking.values() for one in files]
+            self.call.progress(0, len(speaking), "Learning from the folders")
+            texts: dict[str, Excerpt] = {}
+            for files in order.speaking.values():
+                self.call.check()
+                texts |= self._example_texts(files)
+            self._learned = order.with_examples(texts, lessons)
+        return self._learned
+
+    def _example_texts(self, files: Sequence[Surveyed]) -> dict[str, Excerpt]:
+        known = self.cache.excerpts([one.file_hash for one in files])
+        deep = [
+            (one, known[one.file_hash])
+            for one in files
+            if one.file_hash in known and why_deep(known[one.file_hash], one.found.suffix[1:])
+        ]
+        chosen = deep[:: -(-len(deep) // _DEEP_EXAMPLES)] if deep else deep
+        for (one, _), excerpt in zip(chosen, self._deepened(chosen), strict=True):
+            known[one.file_hash] = excerpt
+        return known
+
+    def _texts(self, files: Sequence[Surveyed]) -> list[Excerpt]:
+        """Return what files say, read deeper where their ends call for it."""
+        known = self.cache.excerpts([one.file_hash for one in files if one.file_hash])
+        excerpts = [one.excerpt or known.get(one.file_hash) or _nameless(one.found) for one in files]
+        more = [
+            at
+            for at, (one, excerpt) in enumerate(zip(files, excerpts, strict=True))
+            if one.file_hash and why_deep(excerpt, one.found.suffix[1:])
+        ]
+        for at, found in zip(more, self._deepened([(files[at], excerpts[at]) for at in more]), strict=True):
+            excerpts[at] = found
+        return excerpts
+
+    def _deepened(self, files: Sequence[tuple[Surveyed, Excerpt]]) -> list[Excerpt]:
+        """Read the text of files and remember it."""
+        pairs = [(one.found, excerpt) for one, excerpt in files]
+        deeper = deepen(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
+        self.bytes_read += sum(excerpt.bytes_read for excerpt in deeper)
+        read = zip(files, deeper, strict=True)
+        self.cache.remember([Memory(one.found, one.file_hash, excerpt) for (one, _), excerpt in read])
+        return deeper
+
+
+def _lesson(one: Surveyed, told: Mapping[str, Example], places: Mapping[str, str]) -> Verdict | None:
+    lesson = told.get(one.file_hash) if one.file_hash else None
+    if lesson is None or lesson.category not in {*places, KEEP}:
+        return None
+    return Verdict(lesson.category, 1.0, reasoning="You decided so before.", decider="person")
+
+
+def _nameless(found: Found) -> Excerpt:
+    """Return what is known of an entry without content: nothing but its name."""
+    return Excerpt("", 0, 0, "inode/directory" if found.unit is not None else "inode/symlink")
+
+
+def _pairs(files: Sequence[Surveyed], excerpts: Sequence[Excerpt]) -> list[tuple[Found, Excerpt]]:
+    return list(_zipped(files, excerpts))
+
+
+def _zipped(files: Sequence[Surveyed], excerpts: Sequence[Excerpt]) -> Iterator[tuple[Found, Excerpt]]:
+    for one, excerpt in zip(files, excerpts, strict=True):
+        yield one.found, excerpt

@@ -1,0 +1,67 @@
+"""The models beside the words, when they are there; a model that fails leaves the words alone to decide."""
+
+import logging
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy
+
+from holdfast.errors import HoldfastError
+from holdfast.organiser.ports import Embedder
+from holdfast.organiser.space import unit
+from holdfast.organiser.taxonomy import are_numbered, are_synonyms
+from holdfast.organiser.tfidf import Floats
+
+_STATIC_WEIGHT = 0.5
+_SYNONYMS = 0.76
+"""Similarity of names in MiniLM: Photos and Pictures have 0.88, Invoices and Receipts 0.47, Germany and France 0.74."""
+
+_log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """A slow model of sentences for a few texts, and fast word vectors for all of them."""
+
+    sentences: Embedder | None = None
+    static: Embedder | None = None
+
+    def embedded(self, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
+        """Return the sentence vectors of texts, None when there is no model or it failed."""
+        return _vectors(self.sentences, texts, check)
+
+    def joined(self, points: Floats, texts: Sequence[str], check: Callable[[], None]) -> Floats:
+        """Return points with the word vectors of their texts beside them, or as they are without any."""
+        vectors = _vectors(self.static, texts, check) if len(texts) else None
+        if vectors is None:
+            return points
+        centred = unit(vectors - vectors.mean(axis=0))
+        return unit(numpy.concatenate((points, _STATIC_WEIGHT * centred), axis=1))
+
+
+def same_meaning(models: Models, names: Sequence[str], check: Callable[[], None]) -> Callable[[str, str], bool]:
+    """Return whether two of the names are synonyms: by their letters, and by the sentence model where there is one."""
+    vectors = models.embedded(names, check) if len(names) > 1 else None
+    if vectors is None:
+        return are_synonyms
+    known = dict(zip(names, unit(vectors), strict=True))
+
+    def alike(one: str, other: str) -> bool:
+        if are_synonyms(one, other):
+            return True
+        near = one in known and other in known and float(known[one] @ known[other]) >= _SYNONYMS
+        return near and not are_numbered(one, other)
+
+    return alike
+
+
+def _vectors(embedder: Embedder | None, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
+    if embedder is None:
+        return None
+    try:
+        return numpy.array(embedder.embed(texts, None, check), dtype=numpy.float32)
+    except HoldfastError:
+        raise
+    except Exception as error:  # noqa: BLE001 - an adapter's own faults; a plan is made without it
+        _log.warning("files are judged by their words alone: %s failed (%s)", embedder.model, type(error).__name__)
+        return None

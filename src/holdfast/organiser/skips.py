@@ -1,0 +1,98 @@
+"""Pure: what a scan leaves alone by its name, and what the files around it say about it.
+
+A cloud file without its data shows on the disk alone, see `is_dataless`; names tell of iCloud, Nextcloud and ownCloud.
+"""
+
+from collections.abc import Iterable
+
+from holdfast.organiser.model import Reason
+
+OWN_PREFIX = ".holdfast-"
+
+_DEPENDENCIES = frozenset({"node_modules", "bower_components", "jspm_packages", "site-packages", "__pycache__"})
+_ENVIRONMENT_MARKS = frozenset({"pyvenv.cfg", "conda-meta"})
+SYSTEM_NAMES = frozenset(
+    {"$RECYCLE.BIN", "System Volume Information", "lost+found", "@eaDir", "#recycle", "Thumbs.db", "ehthumbs.db",
+     "desktop.ini", "Desktop.ini", "Icon\r", "hiberfil.sys", "pagefile.sys", "swapfile.sys"}
+)  # fmt: skip
+_BUNDLES = frozenset(
+    "app appex framework bundle plugin kext xpc prefpane saver qlgenerator mdimporter component vst vst3 "
+    "photoslibrary photolibrary aplibrary musiclibrary tvlibrary imovielibrary fcpbundle lrdata lrlibrary "
+    "sparsebundle backupbundle vmwarevm pvm utm parallels dsym xcarchive".split()
+)
+_DOWNLOADS = frozenset(
+    "crdownload part partial download opdownload aria2 filepart !ut !qb bc! dctmp fdmdownload ytdl dlpart".split()
+)
+_CLOUD = frozenset({"icloud", "nextcloud", "owncloud"})
+TELLING_SUFFIXES = _DOWNLOADS | _CLOUD
+"""A name with another suffix, that starts with neither `.` nor `~` and is none of SYSTEM_NAMES, is never left alone."""
+TELLING_STARTS = frozenset(".~")
+_LOCKED_BY_OFFICE = "~$"
+_LOCKED_BY_LIBREOFFICE = ".~lock."
+
+
+def of_file(name: str, *, include_hidden: bool) -> Reason | None:
+    """Return why a file is left alone by its name, None when it is not."""
+    suffix = name.rpartition(".")[2].lower()
+    if suffix in TELLING_SUFFIXES and suffix != name.lower():
+        return Reason.IN_PROGRESS if suffix in _DOWNLOADS else Reason.PLACEHOLDER
+    return _by_name(name, include_hidden)
+
+
+def of_directory(name: str, *, include_hidden: bool) -> Reason | None:
+    """Return why a directory is left alone by its name, None when it is not."""
+    if name in _DEPENDENCIES:
+        return Reason.DEPENDENCIES
+    suffix = name.rpartition(".")[2].lower()
+    if suffix in _BUNDLES and suffix != name.lower():
+        return Reason.BUNDLE
+    if suffix in _DOWNLOADS and suffix != name.lower():
+        return Reason.IN_PROGRESS
+    return _by_name(name, include_hidden)
+
+
+def of_content(names: Iterable[str]) -> Reason | None:
+    """Return why a directory is left alone by what is in it, None when it is not."""
+    return Reason.ENVIRONMENT if not _ENVIRONMENT_MARKS.isdisjoint(names) else None
+
+
+def by_neighbours(names: Iterable[str]) -> dict[str, Reason]:
+    """Return the files of one directory that others in it speak for: documents that are open, downloads with a helper."""
+    all_names = frozenset(names)
+    found: dict[str, Reason] = {}
+    for name in all_names:
+        stem, dot, suffix = name.rpartition(".")
+        if dot and suffix.lower() in _DOWNLOADS and stem in all_names:
+            found[stem] = Reason.IN_PROGRESS
+        elif name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)):
+            found.update(dict.fromkeys(_locked_by(name, all_names), Reason.IN_USE))
+    return found
+
+
+def may_speak(name: str) -> bool:
+    """Return whether a name can say something about its neighbours, so that a plain directory costs nothing more."""
+    return name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)) or name.rpartition(".")[2].lower() in _DOWNLOADS
+
+
+def is_dataless(size: int, blocks: int, flags: int) -> bool:
+    """Return whether a file's bytes are not on this disk: macOS says so by a flag, elsewhere no block holds them."""
+    return bool(flags & 0x40000000) or (size > 0 and blocks == 0)
+
+
+def _by_name(name: str, include_hidden: bool) -> Reason | None:
+    if name.startswith(OWN_PREFIX):
+        return Reason.OWN
+    if name in SYSTEM_NAMES or name.startswith("._"):
+        return Reason.SYSTEM
+    if name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)):
+        return Reason.IN_USE
+    return Reason.HIDDEN if name[0] == "." and not include_hidden else None
+
+
+def _locked_by(lock: str, names: frozenset[str]) -> list[str]:
+    """Return the documents that a lock file stands for; Word drops up to two letters of the name for its own mark."""
+    if lock.startswith(_LOCKED_BY_LIBREOFFICE):
+        name = lock.removeprefix(_LOCKED_BY_LIBREOFFICE).removesuffix("#")
+        return [name] if name in names else []
+    rest = lock.removeprefix(_LOCKED_BY_OFFICE)
+    return [name for name in names if name != lock and rest in (name, name[1:], name[2:])]

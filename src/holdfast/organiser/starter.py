@@ -1,0 +1,248 @@
+"""Pure: categories for a house without folders, by type, by name and by the words of a text, from one fixed list.
+
+What is known of a starter category also helps a folder of the same name that has no files yet.
+"""
+
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from holdfast.organiser.model import Category, Excerpt, Found
+
+MIN_WORDS = 3
+"""Different words of a category that a text must hold before they count."""
+
+_NAME_WORD = re.compile(r"[^\W\d_]+")
+_CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
+
+
+@dataclass(frozen=True, slots=True)
+class Starter:
+    """One category of the list: the types that are always it, the words of file names, and the words of texts."""
+
+    name: str
+    suffixes: frozenset[str] = frozenset()
+    name_words: frozenset[str] = frozenset()
+    text_words: frozenset[str] = frozenset()
+    also: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A starter category that fits a file: how sure the rule is, and the rule in a person's words."""
+
+    name: str
+    confidence: float
+    rule: str
+    terms: tuple[str, ...] = ()
+
+
+def _of(name: str, suffixes: str = "", names: str = "", texts: str = "", also: str = "") -> Starter:
+    types = frozenset(f".{suffix}" for suffix in suffixes.split())
+    return Starter(name, types, frozenset(names.split()), frozenset(texts.split()), frozenset(also.split()))
+
+
+STARTERS = (
+    _of(
+        "Screenshots",
+        names="screenshot screenshots screencapture bildschirmfoto schermafbeelding skärmavbild スクリーンショット 截图 屏幕截图",
+    ),
+    _of(
+        "Invoices",
+        names="invoice invoices inv rechnung rechnungen facture factura fattura faktura factuur bill billing 发票 請求書",
+        texts="invoice billing subtotal vat due payable remittance terms amount bill iban rechnung rechnungsnummer mwst "
+        "betrag facture montant tva factura importe iva fattura importo",
+        also="bills bill invoice rechnungen factures facturas",
+    ),
+    _of(
+        "Receipts",
+        names="receipt receipts quittung kassenbon reçu recibo scontrino bon kvitto 领収書 收据",
+        texts="receipt cash change cashier total tax qty item items subtotal thank card visa mastercard tel "
+        "amount quittung bar ticket caisse recibo",
+        also="receipt kassenbons quittungen",
+    ),
+    _of(
+        "Bank",
+        names="statement statements bank kontoauszug relevé extracto account transactions",
+        texts="statement account balance opening closing deposit withdrawal transaction debit credit iban bank interest "
+        "overdraft kontoauszug saldo relevé",
+        also="banking statements finance finances",
+    ),
+    _of(
+        "Taxes",
+        names="tax taxes w2 1099 steuer steuererklärung steuerbescheid impôts impuestos payslip gehaltsabrechnung",
+        texts="tax taxable return deduction withholding income refund filing wages irs finanzamt steuer impôt",
+        also="tax steuer steuern",
+    ),
+    _of(
+        "Contracts",
+        names="contract contracts agreement nda lease vertrag mietvertrag contrat contrato contratto terms 合同 契約書",
+        texts="agreement party parties hereby shall herein thereof witnesseth whereas term terminate termination obligations "
+        "liability indemnify governing vertrag contrat contrato",
+        also="contract agreements",
+    ),
+    _of(
+        "Legal",
+        names="license licence legal terms policy privacy court claim affidavit notice gdpr",
+        texts="shall liability license licence copyright warranty warranties damages notice terms conditions party parties "
+        "agreement pursuant permitted rights law court provided herein policy privacy",
+        also="law licences licenses policies",
+    ),
+    _of(
+        "Medical",
+        names="medical health doctor prescription lab arzt befund rezept ordonnance vaccination insurance xray mri",
+        texts="patient diagnosis medical history procedure symptoms treatment mg dose blood pain surgery clinic physician "
+        "medication medications exam prescription hospital allergies anesthesia",
+        also="health healthcare doctor gesundheit",
+    ),
+    _of(
+        "Resumes",
+        names="resume cv lebenslauf curriculum vitae application bewerbung coverletter",
+        texts="resume skills experience education university employment curriculum vitae projects responsibilities bachelor "
+        "degree certification references employer career objective",
+        also="cv cvs résumé résumés applications jobs bewerbungen",
+    ),
+    _of(
+        "Recipes",
+        names="recipe recipes rezept rezepte recette receta ricetta レシピ 食谱",
+        texts="recipe ingredients directions cup cups tablespoon tablespoons teaspoon tsp tbsp minutes oven bake cook butter "
+        "salt sugar flour onion garlic pepper heat stir zutaten ofen beurre sucre",
+        also="recipe cooking rezepte recettes food",
+    ),
+    _of(
+        "Research",
+        names="paper arxiv thesis dissertation preprint journal abstract doi proceedings",
+        texts="abstract paper results method methods study algorithm model approach proposed analysis propose experiments "
+        "data theory show present introduction references doi",
+        also="papers paper science academic studies",
+    ),
+    _of(
+        "News",
+        names="news article newsletter press gazette daily",
+        texts="said told reporters reported spokesman minister government monday tuesday wednesday thursday friday according "
+        "police week news announced added",
+        also="articles press newspaper newspapers",
+    ),
+    _of(
+        "Speeches",
+        names="speech address remarks keynote sermon toast",
+        texts="fellow citizens america nation people congress president government united states freedom peace world applause "
+        "honor tonight ladies gentlemen",
+        also="speech addresses talks",
+    ),
+    _of(
+        "Letters",
+        names="letter brief lettre carta anschreiben mail email",
+        texts="dear sincerely regards yours faithfully letter madam sir wishes geehrte grüßen cordialement estimado",
+        also="letter correspondence mail briefe",
+    ),
+    _of(
+        "Travel",
+        names="boarding boardingpass itinerary flight hotel booking reservation ticket eticket visa reise passport trip",
+        texts="flight departure arrival passenger boarding gate seat booking reservation hotel check-in itinerary airline "
+        "terminal baggage flug abflug",
+        also="trips trip holidays holiday vacation reisen",
+    ),
+    _of(
+        "Manuals",
+        names="manual handbook guide instructions datasheet handbuch anleitung bedienungsanleitung quickstart",
+        texts="manual instructions warning caution install installation button press device battery safety troubleshooting",
+        also="manual guides handbooks",
+    ),
+    _of(
+        "Notes",
+        names="note notes notizen todo minutes meeting journal diary memo protokoll ideas",
+        texts="todo meeting agenda minutes attendees action ideas remember notes reminder",
+        also="note notizen memos",
+    ),
+    _of("Books", "epub mobi azw3 fb2", "ebook book novel", "chapter isbn preface prologue publisher", "ebooks book library"),
+    _of("Spreadsheets", "xlsx xls xlsm ods numbers csv tsv", also="tables excel"),
+    _of("Slides", "pptx ppt odp key pps", "slides deck presentation keynote", also="presentations decks"),
+    _of("Music", "mp3 flac m4a aac ogg opus wav wma aiff mid midi", also="audio songs musik"),
+    _of("Video", "mp4 mkv mov avi webm wmv m4v mpg mpeg flv 3gp", also="videos movies films"),
+    _of(
+        "Photos",
+        "jpg jpeg heic heif cr2 cr3 nef arw dng raf orf rw2",
+        "img dsc dscn dscf pxl dji gopr photo foto wa",
+        also="photo pictures fotos bilder images camera",
+    ),
+    _of("Images", "png gif webp bmp tif tiff svg ico avif", also="graphics pictures"),
+    _of("Design", "psd ai xcf sketch fig indd afdesign blend stl obj fbx dwg dxf", also="designs"),
+    _of("Archives", "zip rar 7z tar gz tgz bz2 xz zst", also="archive compressed"),
+    _of("Installers", "dmg pkg exe msi deb rpm appimage apk iso flatpak snap", "setup installer", also="software apps programs"),
+    _of("Fonts", "ttf otf woff woff2", also="font"),
+    _of(
+        "Code",
+        "py js ts tsx jsx java c h cpp hpp cs go rs rb php swift kt scala sh bash ps1 sql lua r jl ipynb html css scss vue",
+        also="source scripts programming",
+    ),
+    _of("Data", "json jsonl xml yaml yml parquet sqlite db log", also="datasets logs"),
+    _of("Torrents", "torrent", also="torrent"),
+    _of("Calendar", "ics vcf", also="contacts"),
+)  # fmt: skip
+"""Most telling first: where two fit equally well, the earlier one wins."""
+
+_BY_NAME = {starter.name.casefold(): starter for starter in STARTERS}
+_BY_SUFFIX = {suffix: starter for starter in STARTERS for suffix in starter.suffixes}
+
+
+def starter_categories() -> list[Category]:
+    """Return the whole list as categories whose folders bear their names."""
+    return [Category(starter.name, starter.name) for starter in STARTERS]
+
+
+@cache
+def known_as(folder_name: str) -> Starter | None:
+    """Return what is known of a folder by its name alone, in the singular, the plural or another common word."""
+    name = folder_name.casefold().strip()
+    for one in (name, f"{name}s", name.removesuffix("s"), name.removesuffix("es")):
+        if one in _BY_NAME:
+            return _BY_NAME[one]
+    return next((starter for starter in STARTERS if name in starter.also), None)
+
+
+def name_words(name: str) -> list[str]:
+    """Return the words of a file name or folder name, in small letters."""
+    return [word.casefold() for word in _NAME_WORD.findall(_CAMEL.sub(" ", name))]
+
+
+def hits(file: Found, excerpt: Excerpt) -> list[Hit]:
+    """Return every starter category that fits a file, the best first: its name, then its words, then its type."""
+    found = [*_by_name(file), *_by_text(excerpt), *_by_type(file)]
+    best: dict[str, Hit] = {}
+    for hit in found:
+        known = best.get(hit.name)
+        if known is None:
+            best[hit.name] = hit
+        else:
+            both = 1 - (1 - known.confidence) * (1 - hit.confidence)
+            best[hit.name] = Hit(hit.name, both, f"{known.rule}; {hit.rule}", known.terms + hit.terms)
+    return sorted(best.values(), key=lambda hit: -hit.confidence)
+
+
+def _by_name(file: Found) -> list[Hit]:
+    words = set(name_words(file.name.rpartition(".")[0] or file.name))
+    found = []
+    for starter in STARTERS:
+        if matched := words & starter.name_words:
+            word = min(matched)
+            found.append(Hit(starter.name, 0.8, f"its name says '{word}'", (word,)))
+    return found
+
+
+def _by_text(excerpt: Excerpt) -> list[Hit]:
+    words = {word.casefold() for word in _NAME_WORD.findall(excerpt.text)}
+    found = []
+    for starter in STARTERS:
+        matched = sorted(words & starter.text_words)
+        if len(matched) >= MIN_WORDS:
+            share = len(matched) / (len(matched) + 6)
+            found.append(
+                Hit(starter.name, min(0.7, share), f"its text has {', '.join(matched[:5])}", tuple(matched[:5]))
+            )
+    return sorted(found, key=lambda hit: -hit.confidence)[:3]
+
+
+def _by_type(file: Found) -> list[Hit]:
+    starter = _BY_SUFFIX.get(file.suffix)
+    return [Hit(starter.name, 0.75, f"{file.suffix} files are {starter.name}")] if starter else []

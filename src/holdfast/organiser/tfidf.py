@@ -1,0 +1,144 @@
+"""Pure: the words of a file as weights: rare words weigh more, repeats less, in any language.
+
+Words are runs of letters in small letters; writing without spaces is taken by pairs of characters; a number counts by
+its length. The shape of a text (how long its lines are, how much of it is digits and capitals) counts as words too,
+and so do the words of the file's name and its type.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import repeat
+from math import log, log2
+from statistics import median
+
+import numpy
+from numpy.typing import NDArray
+
+Floats = NDArray[numpy.float32]
+
+MAX_TERMS = 8_192
+_WORD = re.compile(r"[^\W\d_]+|\d+")
+_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_NO_DIGITS = str.maketrans("", "", "0123456789")
+_NO_CAPITALS = str.maketrans("", "", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
+_MARKS = "#~"
+"""First characters of terms that are no words: numbers by length, and the shape of a text."""
+
+
+def terms_of(text: str, name: str = "", content_type: str = "") -> Counter[str]:
+    """Return the terms of a file and how often each occurs."""
+    terms = Counter(_words(text))
+    stem, _, suffix = name.rpartition(".")
+    for word in _words(stem or name):
+        terms[word] += 2
+    if stem and suffix:
+        terms[f"~.{suffix.casefold()}"] = 3
+    if content_type:
+        terms[f"~{content_type.partition('/')[0]}"] = 3
+    if text:
+        terms.update(_shape(text))
+    return terms
+
+
+def is_word(term: str) -> bool:
+    """Return whether a term is a word that a person can be shown."""
+    return len(term) > 1 and term[0] not in _MARKS
+
+
+def _words(text: str) -> Iterable[str]:
+    words = _WORD.findall(text.casefold())
+    if text.isascii():
+        return [word if word > ":" else f"#{len(word)}" for word in words]
+    if _UNSPACED.search(text):
+        words = [part for word in words for part in (_pairs(word) if _UNSPACED.search(word) else (word,))]
+    return [f"#{len(word)}" if word[0].isdigit() else word for word in words]
+
+
+def _pairs(word: str) -> Iterable[str]:
+    rest = [piece for piece in _UNSPACED.split(word) if piece]
+    runs = _UNSPACED.findall(word)
+    return [*rest, *(run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1)))]
+
+
+def _shape(text: str) -> dict[str, int]:
+    lengths = [len(line) for line in text.split("\n") if line.strip()]
+    digits = 1 - len(text.translate(_NO_DIGITS)) / len(text)
+    capitals = 1 - len(text.translate(_NO_CAPITALS)) / len(text)
+    return {
+        f"~lines{int(log2(median(lengths) + 1)) if lengths else 0}": 3,
+        f"~digits{int(20 * digits)}": 2,
+        f"~capitals{int(10 * capitals)}": 2,
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Weights of several files: those of file i are `values[starts[i]:starts[i + 1]]`, at the terms `columns`."""
+
+    columns: NDArray[numpy.int32]
+    values: Floats
+    starts: NDArray[numpy.int64]
+
+    def __len__(self) -> int:
+        return len(self.starts) - 1
+
+    def row(self, number: int) -> tuple[NDArray[numpy.int32], Floats]:
+        """Return the terms and the weights of one file."""
+        part = slice(int(self.starts[number]), int(self.starts[number + 1]))
+        return self.columns[part], self.values[part]
+
+    def dense(self, width: int) -> Floats:
+        """Return the weights as a full matrix; for some hundreds of files."""
+        matrix = numpy.zeros((len(self), width), dtype=numpy.float32)
+        matrix[numpy.repeat(numpy.arange(len(self)), numpy.diff(self.starts)), self.columns] = self.values
+        return matrix
+
+    def times(self, matrix: Floats) -> Floats:
+        """Return the product with a matrix that has a row for each term."""
+        result = numpy.zeros((len(self), matrix.shape[1]), dtype=numpy.float32)
+        for first in range(0, len(self), 256):
+            last = min(first + 256, len(self))
+            part = slice(int(self.starts[first]), int(self.starts[last]))
+            filled = numpy.flatnonzero(numpy.diff(self.starts[first : last + 1]))
+            if filled.size:
+                products = matrix[self.columns[part]] * self.values[part, None]
+                offsets = self.starts[first:last][filled] - self.starts[first]
+                result[first + filled] = numpy.add.reduceat(products, offsets, axis=0)
+        return result
+
+
+@dataclass(frozen=True, slots=True)
+class Vocabulary:
+    """The terms that at least two files share, and how telling each is."""
+
+    index: Mapping[str, int]
+    weights: Floats
+
+    @classmethod
+    def learn(cls, documents: Sequence[Mapping[str, int]], max_terms: int = MAX_TERMS) -> "Vocabulary":
+        """Make one from files; with very few of them a term of one file counts as well."""
+        spread = Counter(term for document in documents for term in document)
+        least = 2 if len(documents) >= 8 else 1
+        kept = [(term, count) for term, count in spread.most_common(max_terms) if count >= least]
+        weights = [log((1 + len(documents)) / (1 + count)) + 1 for _, count in kept]
+        return cls({term: at for at, (term, _) in enumerate(kept)}, numpy.array(weights, dtype=numpy.float32))
+
+    def rows(self, documents: Sequence[Mapping[str, int]]) -> Rows:
+        """Return the weights of files, each brought to length one."""
+        found: list[int] = []
+        counts: list[int] = []
+        ends = [0]
+        for document in documents:
+            found.extend(map(self.index.get, document, repeat(-1)))
+            counts.extend(document.values())
+            ends.append(len(found))
+        places = numpy.array(found, dtype=numpy.int32)
+        known = places >= 0
+        bounds = numpy.concatenate(([0], numpy.cumsum(known, dtype=numpy.int64)))[numpy.array(ends)]
+        at_terms = places[known]
+        values = (1 + numpy.log(numpy.array(counts, dtype=numpy.float32)[known])) * self.weights[at_terms]
+        squares = numpy.concatenate(([0.0], numpy.cumsum(values.astype(numpy.float64) ** 2)))
+        lengths = numpy.sqrt(numpy.maximum(squares[bounds[1:]] - squares[bounds[:-1]], 1e-12))
+        return Rows(at_terms, (values / numpy.repeat(lengths, numpy.diff(bounds))).astype(numpy.float32), bounds)

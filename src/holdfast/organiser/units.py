@@ -1,0 +1,183 @@
+"""Pure: what stays together: directories that are one thing, and files that belong to each other by their names."""
+
+import re
+from collections.abc import Iterable, Sequence
+from collections.abc import Set as AbstractSet
+
+from holdfast.organiser.model import Unit
+
+_REPOSITORY_MARKS = frozenset({".git", ".hg", ".svn", ".bzr", ".jj", ".pijul", "_darcs", "CVS"})
+_BARE_REPOSITORY = frozenset({"HEAD", "objects", "refs"})
+_PROJECT_MARKS = frozenset(
+    {"pyproject.toml", "setup.py", "setup.cfg", "Pipfile", "package.json", "deno.json", "Cargo.toml", "go.mod", "pom.xml",
+     "build.gradle", "build.gradle.kts", "settings.gradle", "build.sbt", "CMakeLists.txt", "Makefile", "makefile",
+     "meson.build", "configure.ac", "WORKSPACE", "MODULE.bazel", "Gemfile", "composer.json", "mix.exs", "rebar.config",
+     "pubspec.yaml", "Package.swift", "Podfile", "stack.yaml", "dune-project", "shard.yml", "build.zig", "flake.nix",
+     "Dockerfile", "docker-compose.yml", "compose.yaml", "ProjectSettings", "project.godot", "_config.yml",
+     "mkdocs.yml", "book.toml", "dbt_project.yml", "platformio.ini"}
+)  # fmt: skip
+_PROJECT_SUFFIXES = frozenset(
+    "sln csproj fsproj vbproj vcxproj xcodeproj xcworkspace uproject cabal gemspec nimble iml code-workspace kicad_pro "
+    "aep prproj ptx flp als cpr rpp drp veg".split()
+)
+_COMPANIONS = frozenset(
+    "src lib app tests test spec node_modules target build dist cmd pkg public Assets ProjectSettings Packages "
+    "include docs Content Sources".split()
+)
+_SCENES = frozenset({"blend", "c4d", "max", "ma", "mb", "skp"})
+_TEXTURES = frozenset({"textures", "Textures", "maps", "tex", "assets"})
+_BUNDLE_SUFFIXES = frozenset(
+    "pages numbers key rtfd epub scriv ulysses logicx band garageband oo3 graffle xmind textbundle "
+    "playground workflow scptd webarchive nib xib dtbase2".split()
+)
+_RAW = frozenset(
+    "dng cr2 cr3 crw nef nrw arw srf sr2 raf orf rw2 rwl pef srw 3fr fff iiq x3f mrw kdc erf mef mos gpr heic heif".split()
+)
+_PICTURES = _RAW | frozenset("jpg jpeg png tif tiff webp avif".split())
+_SIDECARS = frozenset("xmp aae thm pp3 dop on1 cos arp nksc vrd wav json".split())
+_CLIPS = frozenset("mov mp4".split())
+_WEAK_SIDECARS = frozenset("json wav mov mp4".split())
+_PAGES = frozenset("html htm xhtml mht".split())
+_PAGE_FOLDERS = ("_files", "_Dateien", "_fichiers", "_archivos", ".files")
+_VOLUMES = (
+    re.compile(r"(?P<stem>.+)\.part\d{1,4}\.(?P<kind>rar|exe|zip|7z)\Z", re.IGNORECASE),
+    re.compile(
+        r"(?P<stem>.+)\.(?P<kind>7z|zip|tar|rar|gz|tgz|bz2|xz|zst|iso|img|mkv|mp4|bin)\.\d{2,4}\Z", re.IGNORECASE
+    ),
+    re.compile(r"(?P<stem>.+)\.(?P<kind>z|r|s|a)\d{2,3}\Z", re.IGNORECASE),
+    re.compile(r"(?P<stem>.+)\.(?P<kind>)\d{3}\Z"),
+)
+_HEAD_OF = {"z": "zip", "r": "rar", "s": "rar", "a": "ace", "exe": "rar"}
+GROUP_SUFFIXES = _PICTURES | _SIDECARS | _CLIPS | _PAGES | frozenset({"rar", "zip", "7z", "exe"})
+
+Group = tuple[Unit, tuple[str, ...]]
+
+
+def suffixes_of(names: Iterable[str]) -> frozenset[str]:
+    """Return the suffixes of many names in lower case, few of which differ; a name without a dot counts whole."""
+    return frozenset([end.lower() for end in {name[name.rfind(".") + 1 :] for name in names}])
+
+
+def of_directory(name: str, names: AbstractSet[str], suffixes: AbstractSet[str]) -> Unit | None:
+    """Return what a directory is by its own name and those in it, None when its files can be looked at one by one."""
+    if _is_repository(names):
+        return Unit.REPOSITORY
+    if _suffix(name) in _BUNDLE_SUFFIXES:
+        return Unit.BUNDLE
+    return Unit.PROJECT if _is_project(names, suffixes) or _is_scene(names, suffixes) else None
+
+
+def of_start(names: AbstractSet[str], suffixes: AbstractSet[str]) -> Unit | None:
+    """Return what the scanned folder is itself; a stray project file among downloads makes no project of them."""
+    if _is_repository(names):
+        return Unit.REPOSITORY
+    return Unit.PROJECT if _is_project(names, suffixes) and not _COMPANIONS.isdisjoint(names) else None
+
+
+def may_group(name: str) -> bool:
+    """Return whether a file's name alone allows that it belongs to others."""
+    suffix = _suffix(name)
+    return suffix in GROUP_SUFFIXES or suffix[-1:].isdigit()
+
+
+def groups(files: Sequence[str], directories: Iterable[str]) -> list[Group]:
+    """Return the units among the entries of one directory, each with its main file first; no name is in two."""
+    taken: set[str] = set()
+    found: list[Group] = []
+    for unit, members in (*_archives(files), *_pages(files, frozenset(directories)), *_photos(files)):
+        free = tuple(name for name in members if name not in taken)
+        if len(free) > 1:
+            taken.update(free)
+            found.append((unit, free))
+    return found
+
+
+def _is_repository(names: AbstractSet[str]) -> bool:
+    return not _REPOSITORY_MARKS.isdisjoint(names) or names >= _BARE_REPOSITORY
+
+
+def _is_project(names: AbstractSet[str], suffixes: AbstractSet[str]) -> bool:
+    return not (_PROJECT_MARKS.isdisjoint(names) and _PROJECT_SUFFIXES.isdisjoint(suffixes))
+
+
+def _is_scene(names: AbstractSet[str], suffixes: AbstractSet[str]) -> bool:
+    """Return whether a 3D scene lies beside the pictures that it refers to by their places."""
+    return not (_TEXTURES.isdisjoint(names) or _SCENES.isdisjoint(suffixes))
+
+
+def _archives(files: Sequence[str]) -> list[Group]:
+    """Group the volumes of one archive, under the volume that opens it."""
+    volumes: dict[tuple[str, str], list[str]] = {}
+    for name in files:
+        for pattern in _VOLUMES:
+            if match := pattern.match(name):
+                kind = match["kind"].lower()
+                volumes.setdefault((match["stem"].lower(), _HEAD_OF.get(kind, kind)), []).append(name)
+                break
+    by_lower = {name.lower(): name for name in files}
+    found: list[Group] = []
+    for (stem, kind), names in volumes.items():
+        head = by_lower.get(f"{stem}.{kind}")
+        found.append((Unit.ARCHIVE, (*([head] if head else []), *sorted(names))))
+    return found
+
+
+def _pages(files: Sequence[str], directories: frozenset[str]) -> list[Group]:
+    """Group a saved web page with the folder that a browser put beside it."""
+    if not directories:
+        return []
+    found: list[Group] = []
+    for name in files:
+        if _suffix(name) in _PAGES:
+            beside = [folder for end in _PAGE_FOLDERS if (folder := name.rpartition(".")[0] + end) in directories]
+            if beside:
+                found.append((Unit.PAGE, (name, *beside)))
+    return found
+
+
+def _photos(files: Sequence[str]) -> list[Group]:
+    """Group a picture with what cameras and editors write beside it: RAW, JPEG, XMP, AAE, the clip of a live photo.
+
+    `IMG_1.CR2`, `IMG_1.JPG`, `IMG_1.xmp` and `IMG_1.CR2.xmp` are one. A clip counts beside a picture of a phone or a
+    camera alone (HEIC, JPEG); a PNG beside a JPEG of the same name is a picture of its own.
+    """
+    by_stem: dict[str, list[str]] = {}
+    for name in files:
+        suffix = _suffix(name)
+        if suffix in _PICTURES or suffix in _SIDECARS or suffix in _CLIPS:
+            by_stem.setdefault(_photo_stem(name), []).append(name)
+    found: list[Group] = []
+    for names in by_stem.values():
+        members = _photo(names)
+        if len(members) > 1:
+            found.append((Unit.PHOTO, members))
+    return found
+
+
+def _photo(names: Sequence[str]) -> tuple[str, ...]:
+    suffixes = {name: _suffix(name) for name in names}
+    pictures = [name for name in names if suffixes[name] in _PICTURES]
+    raw = [name for name in pictures if suffixes[name] in _RAW]
+    plain = [name for name in pictures if suffixes[name] in ("jpg", "jpeg")]
+    main = (raw or plain or pictures)[:1]
+    together = main + [name for name in (*raw, *plain) if name not in main] if raw else main
+    beside = [
+        name for name in names if name not in pictures and _goes_with(suffixes[name], name, main, bool(raw or plain))
+    ]
+    return (*together, *beside) if main else ()
+
+
+def _goes_with(suffix: str, name: str, main: Sequence[str], from_camera: bool) -> bool:
+    if suffix == "json":  # Google Takeout writes IMG_1.jpg.json; a plain IMG_1.json may be anything
+        return name.lower().rpartition(".")[0] in [picture.lower() for picture in main]
+    return suffix not in _WEAK_SIDECARS or from_camera
+
+
+def _photo_stem(name: str) -> str:
+    stem = name.rpartition(".")[0].lower()
+    inner, dot, suffix = stem.rpartition(".")
+    return inner if dot and suffix in _PICTURES else stem
+
+
+def _suffix(name: str) -> str:
+    return name.rpartition(".")[2].lower() if "." in name[1:] else ""

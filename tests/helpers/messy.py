@@ -1,0 +1,75 @@
+"""A folder to be organised, in process: its jail, a call, and what a scan of it tells."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from holdfast.adapters.sqlite.file_cache import SqliteFileCache, open_file_cache
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
+from holdfast.folders.jail import Jail
+from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.organiser.directory import Options
+from holdfast.organiser.model import Excerpt, Found, Reason
+from holdfast.organiser.read import Look, deepen, look
+from holdfast.organiser.scan import Scan
+from holdfast.organiser.survey import Survey
+from holdfast.organiser.tally import Batch
+
+
+class Messy:
+    """Scans and reads one root."""
+
+    def __init__(self, root: Path, jail: Jail, cache: SqliteFileCache) -> None:
+        self.root, self.jail, self.cache = root, jail, cache
+        self.call = Call(Caller(LOCAL_USER), timeout_seconds=100)
+
+    def write(self, name: str, content: str | bytes = "words\n") -> Path:
+        """Write a file, with the folders above it, and return its path."""
+        path = self.root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+        return path
+
+    def batches(self, folder: str = ".", *, include_hidden: bool = False, allow_symlinks: bool = False) -> list[Batch]:
+        """Scan to the end."""
+        return list(Scan(self.jail, self.call, folder, Options(include_hidden, allow_symlinks)))
+
+    def found(self, folder: str = ".", **options: bool) -> dict[str, Found]:
+        """Return what a scan found by its relative path."""
+        return {one.relative: one for batch in self.batches(folder, **options) for one in batch.found}
+
+    def skipped(self, folder: str = ".", **options: bool) -> dict[str, Reason]:
+        """Return what a scan left alone by its relative path."""
+        return {skip.relative: skip.reason for batch in self.batches(folder, **options) for skip in batch.skipped}
+
+    def look(self, name: str) -> Look:
+        """Take a first look at one file."""
+        return look(self.jail, self.call, [self.found()[name]])[0]
+
+    def deep(self, name: str, max_bytes: int = 100_000_000) -> Excerpt:
+        """Read one file in both tiers."""
+        first = self.look(name)
+        return deepen(self.jail, self.call, [(first.found, first.excerpt)], max_bytes)[0]
+
+    def survey(self, folder: str = ".") -> Survey:
+        """Survey to the end and return it for its counts."""
+        survey = Survey(self.jail, self.call, folder, Options(), self.cache)
+        for _ in survey:
+            pass
+        return survey
+
+
+@contextmanager
+def messy_folder(place: Path) -> Iterator[Messy]:
+    """Make a root and a state folder beside it."""
+    root, state = place / "Downloads", place / "state"
+    root.mkdir()
+    state.mkdir(mode=0o700)
+    roots = open_roots([str(root)], str(root), str(state))
+    cache = open_file_cache(str(state))
+    try:
+        yield Messy(root, Jail(roots, hidden=[identity_of(state.stat())]), cache)
+    finally:
+        cache.close()
+        close_roots(roots)
