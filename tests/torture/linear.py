@@ -4,6 +4,9 @@ The search of Wing and Gong with Lowe's memory of configurations already tried. 
 calls, their answers and the sequential model. Three steps keep it short and lose no order: a call that changes nothing
 and whose answer is right is taken at once; one whose outcome is unknown is taken only where it changes something; and of
 two configurations that differ only in the unknown calls they have used up, the one that used more is not tried.
+
+What somebody else says the states were can show the way, and is not believed: an order that is found along it explains
+every answer all the same, and where none is found the whole search follows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,8 +17,8 @@ from tests.torture.model import State, step
 
 BUDGET = 400_000
 
-Configuration = tuple[State, int, int]
-"""A state, the calls that led to it as bits, and the first call that is not among them."""
+Configuration = tuple[State, int, int, int]
+"""A state, the calls that led to it as bits, the first call that is not among them, and how many of them changed it."""
 
 
 class Verdict(Enum):
@@ -26,9 +29,11 @@ class Verdict(Enum):
     UNDECIDED = "undecided"
 
 
-def judge(operations: Sequence[Operation], budget: int = BUDGET) -> Verdict:
-    """Search for an order; UNDECIDED when so many configurations were not enough."""
+def judge(operations: Sequence[Operation], budget: int = BUDGET, way: Sequence[State] = ()) -> Verdict:
+    """Search for an order; UNDECIDED when so many configurations were not enough. `way` are states to try first."""
     ordered = sorted(operations, key=lambda one: one.start)
+    if way and _Search(ordered, budget, way).run() is Verdict.LINEARIZABLE:
+        return Verdict.LINEARIZABLE
     likely = [one for one in ordered if one.answer is not None or _is_seen(one, ordered)]
     if len(likely) < len(ordered) and _Search(likely, budget // 4).run() is Verdict.LINEARIZABLE:
         return Verdict.LINEARIZABLE
@@ -42,14 +47,15 @@ def _is_seen(unknown: Operation, operations: Sequence[Operation]) -> bool:
 
 
 class _Search:
-    def __init__(self, operations: list[Operation], budget: int) -> None:
+    def __init__(self, operations: list[Operation], budget: int, way: Sequence[State] = ()) -> None:
         self._operations = operations
         self._budget = budget
+        self._way = way
         self._tried: dict[tuple[int, frozenset[tuple[str, str]]], list[int]] = {}
         self._all_known = sum(1 << at for at, one in enumerate(operations) if one.answer is not None)
 
     def run(self) -> Verdict:
-        start: Configuration = ({}, 0, 0)
+        start: Configuration = ({}, 0, 0, 0)
         stack = [iter([start])]
         while stack:
             if len(self._tried) > self._budget:
@@ -58,22 +64,24 @@ class _Search:
             if branch is None:
                 stack.pop()
                 continue
-            state, taken, first = self._absorbed(*branch)
+            state, taken, first = self._absorbed(*branch[:3])
             if taken & self._all_known == self._all_known:
                 return Verdict.LINEARIZABLE
-            stack.append(self._branches(state, taken, first))
+            stack.append(self._branches(state, taken, first, branch[3]))
         return Verdict.IMPOSSIBLE
 
-    def _branches(self, state: State, taken: int, first: int) -> Iterator[Configuration]:
+    def _branches(self, state: State, taken: int, first: int, changes: int) -> Iterator[Configuration]:
         """Yield the configurations that one more call leads to: those that end first come first, unknown ones last."""
+        if self._way and changes >= len(self._way):
+            return
         for at in sorted(self._open(taken, first), key=lambda at: self._operations[at].end):
             one = self._operations[at]
             answer, after = step(state, one.tool, one.args)
-            if after is state or one.answer not in (None, answer):
+            if after is state or one.answer not in (None, answer) or (self._way and after != self._way[changes]):
                 continue
             mark = taken | 1 << at
             if self._is_new(mark, after):
-                yield after, mark, first
+                yield after, mark, first, changes + 1
 
     def _is_new(self, taken: int, state: State) -> bool:
         known, unknown = taken & self._all_known, taken & ~self._all_known
@@ -83,7 +91,7 @@ class _Search:
         before.append(unknown)
         return True
 
-    def _absorbed(self, state: State, taken: int, first: int) -> Configuration:
+    def _absorbed(self, state: State, taken: int, first: int) -> tuple[State, int, int]:
         """Take every call that changes nothing and is answered rightly, until there is none."""
         found = True
         while found:

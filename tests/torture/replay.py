@@ -93,6 +93,16 @@ class Replay:
             yield from (f"{one.id} was acknowledged and has no version" for one in changing if one.id not in self._seen)
 
 
+def states_of(transactions: Sequence[Transaction]) -> list[State]:
+    """Return the states that the account leads through, after each transaction that changed something."""
+    states: list[State] = [{}]
+    for notes in transactions:
+        after = _changed(states[-1], notes)
+        if after != states[-1]:
+            states.append(after)
+    return states[1:]
+
+
 def _changes(operation: Operation) -> bool:
     answer = operation.answer or ()
     return answer[:1] == ("ok",) and not (operation.tool == "file_rename" and answer[1] == 0)

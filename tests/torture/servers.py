@@ -24,6 +24,7 @@ SETTINGS = """settings:
   mcp:
     files:
       lock_timeout_ms: 3000
+      search: {embedder: {kind: none}}
 """
 LOCK_SECONDS = 3.0
 _OPTIONS = "-c listen_addresses='' -c fsync=off -c max_connections=100 -c unix_socket_directories={folder}"

@@ -65,6 +65,23 @@ def test_a_search_without_end_is_given_up() -> None:
     assert judge([*calls, saw(99, 100, 101, "nothing of it")], budget=100) is Verdict.UNDECIDED
 
 
+@pytest.mark.parametrize("told", [["x", "xy"], ["y", "xy"], ["nothing of it"]])
+def test_a_way_that_is_told_shortens_the_search_and_is_not_believed(told: list[str]) -> None:
+    way = [{"/a": text} for text in told]
+
+    assert judge([wrote(1, 0, 2, "x"), wrote(2, 1, 4, "y"), saw(3, 6, 7, "xy")], way=way) is Verdict.LINEARIZABLE
+    assert judge([wrote(1, 0, 2, "x"), wrote(2, 3, 4, "y"), saw(3, 6, 7, "yx")], way=way) is Verdict.IMPOSSIBLE
+
+
+def test_a_way_leads_through_what_a_search_alone_gives_up() -> None:
+    calls = [wrote(number, 0, 99, f"<{number}>") for number in range(12)]
+    texts = ["".join(f"<{number}>" for number in reversed(range(first, 12))) for first in reversed(range(12))]
+    whole = [*calls, saw(99, 100, 101, texts[-1])]
+
+    assert judge(whole, budget=100) is Verdict.UNDECIDED
+    assert judge(whole, budget=100, way=[{"/a": text} for text in texts]) is Verdict.LINEARIZABLE
+
+
 def test_the_model_keeps_a_state_that_nothing_changed() -> None:
     state = {"/d/x": "1"}
     for tool, args in [

@@ -13,14 +13,17 @@ import psycopg
 from tests.torture.history import History, Operation, Place, read_history
 from tests.torture.launch import OPENED
 from tests.torture.linear import Verdict, judge
-from tests.torture.replay import Replay
+from tests.torture.replay import Replay, states_of
 from tests.torture.servers import LOCK_SECONDS
+from tests.torture.witness import Note
 from tests.torture.world import Plan, World
 
 FULL_SYNC = f"{OPENED}journal_mode=wal synchronous=2"
 _SHOWN = 12
 _ENOUGH = 5
 """A history that has no order takes long to judge; so many settle the question."""
+
+Transactions = dict[Place, list[list[Note]]]
 
 
 @dataclass
@@ -50,8 +53,9 @@ def judged(report: Report, world: World) -> None:
     history = read_history(world.logs)
     report.counts = dict(history.counts)
     report.problems += _fault_problems(world, history)
-    report.problems += _order_problems(report, history)
-    report.problems += _witness_problems(report, world, history)
+    accounts = _accounts(world)
+    report.problems += _order_problems(report, history, accounts)
+    report.problems += _witness_problems(report, history, accounts)
     report.problems += _pragma_problems(world)
 
 
@@ -93,46 +97,55 @@ def _fault_problems(world: World, history: History) -> list[str]:
     return found
 
 
-def _order_problems(report: Report, history: History) -> list[str]:
+def _accounts(world: World) -> Transactions:
+    numbers = {hashlib.sha256(key.encode()).hexdigest(): number for number, key in enumerate(world.plan.keys)}
+    return {
+        (numbers[tenant], project): transactions
+        for (tenant, project), transactions in world.accounts()
+        if not project.startswith("probe")
+    }
+
+
+def _order_problems(report: Report, history: History, accounts: Transactions) -> list[str]:
     verdicts: Counter[Verdict] = Counter()
     found = []
-    for place, verdict in _judged(history):
+    for place, verdict in _judged(history, accounts):
         verdicts[verdict] += 1
         if verdict is not Verdict.LINEARIZABLE:
             found.append(f"{place}: {verdict.value} ({len(history.by_place[place])} calls)")
-        if len(found) >= _ENOUGH:
+        if verdicts[Verdict.IMPOSSIBLE] >= _ENOUGH:
             break
     report.counts |= {verdict.value: count for verdict, count in verdicts.items()}
     report.counts["longest"] = max(map(len, history.by_place.values()), default=0)
     return found
 
 
-def _judged(history: History) -> Iterator[tuple[Place, Verdict]]:
+def _judged(history: History, accounts: Transactions) -> Iterator[tuple[Place, Verdict]]:
     places = list(history.by_place)
+    asked = ((history.by_place[place], accounts.get(place, [])) for place in places)
     if sum(map(len, history.by_place.values())) < 20_000:
-        yield from ((place, judge(history.by_place[place])) for place in places)
+        yield from zip(places, map(_verdict, asked), strict=True)
         return
     with ProcessPoolExecutor(2) as pool:
-        yield from zip(places, pool.map(judge, history.by_place.values(), chunksize=20), strict=True)
+        yield from zip(places, pool.map(_verdict, asked, chunksize=20), strict=True)
 
 
-def _witness_problems(report: Report, world: World, history: History) -> list[str]:
-    numbers = {hashlib.sha256(key.encode()).hexdigest(): number for number, key in enumerate(world.plan.keys)}
-    found, versions, seen = [], 0, set()
-    for (tenant, project), transactions in world.accounts():
-        if project.startswith("probe"):
-            continue
-        place = (numbers[tenant], project)
-        seen.add(place)
+def _verdict(asked: tuple[list[Operation], list[list[Note]]]) -> Verdict:
+    operations, transactions = asked
+    return judge(operations, way=states_of(transactions))
+
+
+def _witness_problems(report: Report, history: History, accounts: Transactions) -> list[str]:
+    found = []
+    for place, transactions in accounts.items():
         operations = history.by_place.get(place, [])
         replay = Replay(operations)
-        versions += len(transactions)
-        wrong = list(replay.problems(transactions, with_keys=_has_keys(project)))
+        wrong = list(replay.problems(transactions, with_keys=_has_keys(place[1])))
         wrong += _final_problems(replay, operations)
         found += [f"{place}: {problem}" for problem in wrong[:3]]
-    report.counts["versions"] = versions
+    report.counts["versions"] = sum(map(len, accounts.values()))
     changed = {place for place, calls in history.by_place.items() if any(_is_acknowledged(one) for one in calls)}
-    return found + [f"{place}: acknowledged changes, and no trace of any" for place in sorted(changed - seen)]
+    return found + [f"{place}: acknowledged changes, and no trace of any" for place in sorted(changed - set(accounts))]
 
 
 def _final_problems(replay: Replay, operations: list[Operation]) -> Iterator[str]:

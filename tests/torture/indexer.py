@@ -1,0 +1,179 @@
+"""A worker process for the torture, right or with one fault: `python -m tests.torture.indexer PLAN`, where PLAN is JSON.
+
+It dawdles between reading a file and writing its pieces, now and then longer than its lease, so that files change and
+other workers take its jobs meanwhile: what keeps the index right then is the version that every write carries.
+"""
+
+import json
+import random
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+
+from holdfast.adapters.postgres import search_rows as postgres_rows
+from holdfast.adapters.postgres import search_write as postgres_write
+from holdfast.adapters.postgres.search import PostgresIndex
+from holdfast.adapters.postgres.store_queue import PostgresQueue
+from holdfast.adapters.postgres.store_rows import STATEMENTS as POSTGRES
+from holdfast.adapters.sqlite import search_rows as sqlite_rows
+from holdfast.adapters.sqlite import search_write as sqlite_write
+from holdfast.adapters.sqlite.search import SqliteIndex
+from holdfast.adapters.sqlite.store_files import TenantFiles
+from holdfast.adapters.sqlite.store_queue import SqliteQueue
+from holdfast.adapters.sqlite.store_rows import STATEMENTS as SQLITE
+from holdfast.search.index import Indexer
+from holdfast.search.model import IndexedFile, Vector
+from holdfast.search.ports import Index
+from holdfast.secret import Secret
+from holdfast.store.desk import utc_clock
+from holdfast.store.model import ClaimedJob
+from holdfast.store.ports import IndexQueue
+from holdfast.worker.bell import Bell
+from holdfast.worker.keys import NoKeys
+from holdfast.worker.loop import Loop, Pace
+
+
+@dataclass(frozen=True)
+class WorkerPlan:
+    """What a worker is told."""
+
+    engine: str
+    location: str
+    lease_ms: int
+    seed: int
+    mutant: str = "none"
+
+
+class Letters:
+    """Embeds a text by the letters in it; quick, and the same everywhere."""
+
+    model = "letters"
+    needs_key = False
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:
+        """Return a vector of length one for each text."""
+        check()
+        return [self.vector(text) for text in texts]
+
+    @staticmethod
+    def vector(text: str) -> Vector:
+        """Return the vector of one text."""
+        counts = [1.0 + text.count(letter) for letter in "aeiounrt"]
+        length = sum(count * count for count in counts) ** 0.5
+        return [count / length for count in counts]
+
+
+class Dawdling(Indexer):
+    """An indexer that sometimes takes its time in the worst place."""
+
+    def __init__(self, index: Index, choose: random.Random, seconds: float, usual_seconds: float) -> None:
+        super().__init__(index, Letters())
+        self._choose = choose
+        self._seconds = seconds
+        self._usual_seconds = usual_seconds
+
+    def _files(self, tenant: str, jobs: Sequence[ClaimedJob]) -> list[IndexedFile]:
+        found = super()._files(tenant, jobs)
+        for _ in jobs:
+            longest = self._seconds if self._choose.random() < 0.02 else self._usual_seconds
+            time.sleep(self._choose.random() * longest)
+        return found
+
+
+def _trusts_its_job() -> None:
+    """A job is done when its worker says so, whatever was written meanwhile."""
+    for statements, version, status in ((SQLITE, ":version", ":status"), (POSTGRES, "%(version)s", "%(status)s::text")):
+        guarded = f"CASE WHEN version = {version} THEN {status} ELSE 'pending' END"
+        assert guarded in statements["finish_job"]
+        statements["finish_job"] = statements["finish_job"].replace(guarded, status)
+
+
+def _writes_what_it_read() -> None:
+    """Pieces are written without a look at the version of the file."""
+    for module in (sqlite_write, postgres_write):
+        module._is_overtaken = lambda *_args: False  # type: ignore[attr-defined]
+    for rows in (sqlite_rows, postgres_rows):
+        taken = rows.STATEMENTS["take_state"]
+        guard = "WHERE mcp_file_chunk_states.version <= excluded.version"
+        assert guard in taken
+        rows.STATEMENTS["take_state"] = taken.replace(guard, "")
+
+
+MUTANTS: dict[str, Callable[[], None]] = {
+    "trusts its job": _trusts_its_job,
+    "writes what it read": _writes_what_it_read,
+}
+
+
+@contextmanager
+def restored() -> Iterator[None]:
+    """Undo whatever fault is put in during the block."""
+    statements = [POSTGRES, SQLITE, postgres_rows.STATEMENTS, sqlite_rows.STATEMENTS]
+    kept = [dict(one) for one in statements]
+    guards = [module._is_overtaken for module in (sqlite_write, postgres_write)]
+    try:
+        yield
+    finally:
+        for one, before in zip(statements, kept, strict=True):
+            one.update(before)
+        for module, guard in zip((sqlite_write, postgres_write), guards, strict=True):
+            module._is_overtaken = guard  # type: ignore[attr-defined]
+
+
+def queue_and_index(engine: str, location: str) -> tuple[IndexQueue, Index]:
+    """Open both, as a worker process does."""
+    if engine == "sqlite":
+        files = TenantFiles(location)
+        return SqliteQueue(files), SqliteIndex(files)
+    return PostgresQueue(location), PostgresIndex(location)
+
+
+def drain(queue: IndexQueue, index: Index, lease_ms: int) -> None:
+    """Do what is left, with no fault, an hour later than it is, so that every lease has ended; nothing may be left."""
+    pace = Pace(lease_ms=lease_ms)
+    loop = Loop(queue, Indexer(index, Letters()), NoKeys(), pace=pace, now=lambda: utc_clock() + timedelta(hours=1))
+    deadline = time.monotonic() + 120
+    while time.monotonic() < deadline:
+        if not loop.words_pass() and not loop.meaning_pass():
+            if not any(one.status in ("pending", "processing") for one in queue.backlog()):
+                return
+            time.sleep(0.05)
+    raise AssertionError(f"jobs are left: {queue.backlog()}")
+
+
+def work(plan: WorkerPlan) -> None:
+    """Work until killed: a lane for words and one for meaning, as in a server."""
+    MUTANTS.get(plan.mutant, lambda: None)()
+    queue, index = queue_and_index(plan.engine, plan.location)
+    # What was read long ago does harm only while the others are quick.
+    usual_seconds = 0.0 if plan.mutant == "writes what it read" else 0.1
+    indexing = Dawdling(index, random.Random(plan.seed), 2.5 * plan.lease_ms / 1000, usual_seconds)
+    loop = Loop(queue, indexing, NoKeys(), pace=Pace(lease_ms=plan.lease_ms, retry_backoff_ms=50))
+    bell = Bell()
+    queue.listen(bell.ring)
+    passes = (loop.words_pass, loop.meaning_pass)
+    threads = [threading.Thread(target=_lane, args=(loop, bell, one), daemon=True) for one in passes]
+    for thread in threads:
+        thread.start()
+    signal.pause()
+
+
+def _lane(loop: Loop, bell: Bell, work_once: Callable[[], int]) -> None:
+    while True:
+        heard = bell.rings
+        try:
+            if work_once():
+                bell.ring()
+                continue
+        except Exception as error:
+            print(type(error).__name__, file=sys.stderr)
+        bell.wait(heard, min(0.2, loop.queue.poll_seconds))
+
+
+if __name__ == "__main__":
+    work(WorkerPlan(**json.loads(sys.argv[1])))
