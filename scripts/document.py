@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from holdfast import errors
+from holdfast.auth.context import Kind
 from holdfast.cli.main import cli
 from holdfast.config.describe import rows
 from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
@@ -43,14 +44,18 @@ def pages() -> dict[Path, str]:
 
 
 def tools_page() -> str:
-    """Return the page of every tool, as agents see it."""
+    """Return the page of every tool, as agents see it, and those of the person."""
+    agents = [tool for tool in TOOLS if tool.audience is Kind.AGENT]
+    persons = [tool for tool in TOOLS if tool.audience is Kind.PERSON]
     intro = (
-        f"{sum(tool.listed for tool in TOOLS)} tools are listed to agents. The others can be called by name, and are "
+        f"{sum(tool.listed for tool in agents)} tools are listed to agents. The others can be called by name, and are "
         "listed with `settings.folders.compat: true`. An error is a tool result with `code`, `message` and `retryable`: "
         "see [errors](errors.md)."
     )
     parts = [NOTE, "# Tools", intro]
-    parts += [_tool(tool) for tool in TOOLS]
+    parts += [_tool(tool) for tool in agents]
+    parts += ["# Tools of the person", "No agent can list or call these; the commands and the console do."]
+    parts += [_tool(tool) for tool in persons]
     return "\n\n".join(parts) + "\n"
 
 

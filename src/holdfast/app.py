@@ -3,18 +3,28 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from holdfast.auth.context import Caller
+from holdfast.auth.context import AuthContext, Caller
 from holdfast.changes.service import Changes
 from holdfast.config.settings import Settings
 from holdfast.folders.service import Folders
+from holdfast.organiser.service import Organiser
+from holdfast.review.service import Reviews
+from holdfast.search.service import Search
 from holdfast.store.service import Store
 
 
 @dataclass(frozen=True)
 class App:
-    """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store."""
+    """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store.
+
+    `reviews` is what waits for a person. `seen` takes notice of a caller that brings a key for models, and never waits.
+    """
 
     settings: Settings
     folders_of: Callable[[Caller], Folders]
     changes: Changes
     store: Store
+    search: Search
+    reviews: Reviews
+    organiser: Organiser
+    seen: Callable[[AuthContext], None] = lambda _auth: None

@@ -8,6 +8,12 @@ def utc_now() -> str:
     return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
+def utc_in(seconds: float) -> str:
+    """Return a time that many seconds after now, in the same form."""
+    future = datetime.now(UTC) + timedelta(seconds=seconds)
+    return future.isoformat(timespec="microseconds").replace("+00:00", "Z")
+
+
 def utc_days_ago(days: float) -> str:
     """Return a time that many days before now, in the same form."""
     past = datetime.now(UTC) - timedelta(days=days)

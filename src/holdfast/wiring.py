@@ -1,38 +1,72 @@
 """The composition root: the one place that names adapters and puts the parts together."""
 
+import logging
 import os
 import threading
 import weakref
 from collections import OrderedDict
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from holdfast.adapters.counters import MemoryCounters
+from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault
+from holdfast.adapters.models.static import StaticEmbedder
+from holdfast.adapters.models.static import is_installed as has_static_vectors
 from holdfast.adapters.redis import RedisCounters, redis_fault
+from holdfast.adapters.redis_credentials import RedisCabinet
+from holdfast.adapters.sqlite.file_cache import SqliteFileCache, open_file_cache
 from holdfast.adapters.sqlite.inspect import inspect_database
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.adapters.sqlite.keys import SqliteKeys
-from holdfast.adapters.store import OpenStore, build_store, migrate_store, missing_steps
+from holdfast.adapters.sqlite.plan_notes import SqlitePlanNotes, open_plan_notes
+from holdfast.adapters.sqlite.reviews import SqliteReviews, reviews_beside
+from holdfast.adapters.store import OpenStore, build_store, migrate_store, missing_steps, search_limits_of
+from holdfast.adapters.vscode import VscodePresenter
 from holdfast.app import App
 from holdfast.auth.context import AuthContext, Caller
 from holdfast.auth.keys import Keys
 from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
-from holdfast.config.settings import FolderSettings, Settings
+from holdfast.config.settings import EmbedderSettings, FilesSettings, FolderSettings, Settings
+from holdfast.credentials.cabinet import MemoryCabinet
+from holdfast.credentials.envelope import Keks
+from holdfast.credentials.service import Credentials
+from holdfast.errors import InvalidArgument
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import close_roots, identity_of, is_gone, open_roots
 from holdfast.folders.service import Folders
+from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.service import Keeping, Organiser
+from holdfast.review.service import Reviews
+from holdfast.review.sessions import Sessions
+from holdfast.search.index import Indexer
+from holdfast.search.ports import Embedder
+from holdfast.search.service import Search
+from holdfast.secret import Secret
 from holdfast.tools.changing import CHANGING
+from holdfast.tools.deciding import DECIDING
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.finding import FINDING
+from holdfast.tools.organising import ORGANISING
 from holdfast.tools.pipe import MCP_PIPE
 from holdfast.tools.reading import READING
 from holdfast.tools.registry import Registry
+from holdfast.tools.reviewing import REVIEWING
 from holdfast.tools.storing import STORING
+from holdfast.worker.keys import JobKeys, NoKeys
+from holdfast.worker.lag import Lags, TimedEmbedder
+from holdfast.worker.loop import Keys as WorkerKeys
+from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.purge import Purge
+from holdfast.worker.service import Workers
+
+_log = logging.getLogger(__name__)
 
 KEPT_ROOT_SETS = 64
 
-TOOLS = Registry([*READING, *FINDING, *CHANGING, *STORING, MCP_PIPE])
+TOOLS = Registry([*READING, *FINDING, *CHANGING, *REVIEWING, *DECIDING, *ORGANISING, *STORING, MCP_PIPE])
 
 
 @dataclass
@@ -72,6 +106,19 @@ class FolderBook:
 
 
 @dataclass(frozen=True)
+class Memory:
+    """What the organiser keeps in state.db, each by a connection of its own."""
+
+    files: SqliteFileCache
+    notes: SqlitePlanNotes
+
+    def close(self) -> None:
+        """Close both."""
+        self.files.close()
+        self.notes.close()
+
+
+@dataclass(frozen=True)
 class Wired:
     """A server's inside, ready for its doors."""
 
@@ -80,6 +127,8 @@ class Wired:
     app: App
     admission: Admission
     opened: OpenStore
+    workers: Workers
+    memory: Memory
     keys: Keys | None = None
 
     def open_roots(self, caller: Caller) -> list[str]:
@@ -93,13 +142,30 @@ class Wired:
         """Return the holder of a listed key by its hash, None for nobody."""
         return self.keys.tenant_of(apikey_hash) if self.keys else None
 
+    def has_work(self) -> bool:
+        """Return whether something waits here that a server must stay up for."""
+        return self.app.reviews.has_pending() or self.workers.has_work() or bool(self.app.organiser.jobs.running())
+
+    def index_status(self) -> dict[str, object]:
+        """Return how fresh the search index is, in plain values."""
+        return self.workers.status().as_json()
+
+    def release(self) -> None:
+        """Let the calls that wait for a person come back, and the index workers end, because the server is about to."""
+        self.app.reviews.release()
+        self.workers.release()
+
     def close(self) -> None:
         """Take no more calls and close what was opened."""
         self.dispatcher.close()
+        self.workers.stop()
         self.admission.close()
         if self.keys is not None:
             self.keys.close()
+        self.app.organiser.close()
         self.folders.close()
+        self.app.reviews.close()
+        self.memory.close()
         self.app.changes.close()
         self.opened.close()
 
@@ -107,13 +173,113 @@ class Wired:
 def build(settings: Settings, state_dir: str) -> Wired:
     """Put the parts together for one process that holds the lock of this state folder."""
     folders = FolderBook(settings.folders, state_dir)
-    changes = Changes(open_journal(state_dir), state_dir, settings.journal)
+    journal = open_journal(state_dir)
+    changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
     changes.recover()
+    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir)
     opened = build_store(settings.mcp.files, state_dir, variable("DATABASE_URL"))
-    app = App(settings, folders.folders_of, changes, opened.store)
+    embedder = _embedder(settings.mcp.files)
+    workers = _workers(settings.mcp.files, opened, embedder, settings.mcp.files.index.workers)
+    search = _search(settings.mcp.files, opened, embedder)
+    memory = Memory(open_file_cache(state_dir), open_plan_notes(state_dir))
+    organiser = _organiser(settings, changes, memory, embedder)
+    app = App(settings, folders.folders_of, changes, opened.store, search, reviews, organiser, workers.seen)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
-    return Wired(Dispatcher(app, TOOLS, settings, admission), folders, app, admission, opened, keys)
+    return Wired(Dispatcher(app, TOOLS, settings, admission), folders, app, admission, opened, workers, memory, keys)
+
+
+@contextmanager
+def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: bool = False) -> Iterator[Workers]:
+    """Give index workers for a process that is no server; they are not started yet.
+
+    With a model that wants tenants' keys, which only the servers have, such a process does words alone;
+    InvalidArgument when it `needs_keys` and cannot get them.
+    """
+    opened = build_store(settings.mcp.files, state_dir, variable("DATABASE_URL"))
+    embedder = _embedder(settings.mcp.files)
+    if embedder is not None and embedder.needs_key and settings.auth.mode != "local" and not _has_shared_keys(settings):
+        if needs_keys:
+            opened.close()
+            raise InvalidArgument(
+                "a worker apart from its servers gets tenants' keys by Redis: set REDIS_URL and "
+                "settings.mcp.files.security.encryption_keks as the servers have them"
+            )
+        embedder = None
+    workers = _workers(settings.mcp.files, opened, embedder, lanes)
+    try:
+        yield workers
+    finally:
+        workers.stop()
+        opened.close()
+
+
+def _embedder(files: FilesSettings) -> Embedder | None:
+    return build_embedder(files.search.embedder) if files.search.enabled else None
+
+
+def _search(files: FilesSettings, opened: OpenStore, embedder: Embedder | None) -> Search:
+    own_key = files.search.embedder.api_key.get_secret_value()
+    reranker = build_reranker(files.search.rerank)
+    return Search(
+        opened.index,
+        search_limits_of(files.search),
+        embedder,
+        _built_in(files.search.embedder) if embedder else None,
+        reranker,
+        local_key=Secret(own_key) if own_key else None,
+    )
+
+
+def _built_in(chosen: EmbedderSettings) -> Embedder | None:
+    """Return the built-in model when another one is chosen: what it made serves until the other has come to it."""
+    return build_embedder(EmbedderSettings()) if chosen.kind == "openai" or chosen.path else None
+
+
+def _workers(files: FilesSettings, opened: OpenStore, embedder: Embedder | None, lanes: int) -> Workers:
+    lags = Lags()
+    timed = TimedEmbedder(embedder, lags) if embedder else None
+    needs_key = timed is not None and timed.needs_key
+    keys: WorkerKeys = NoKeys()
+    if needs_key:
+        keys = JobKeys(opened.queue, _credentials(files), Secret(files.search.embedder.api_key.get_secret_value()))
+    index = files.index
+    pace = Pace(index.batch_size, index.retry_max, index.retry_backoff_ms)
+    loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, pace, lags)
+    purge = Purge(opened.store, opened.upkeep)
+    return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled)
+
+
+def _has_shared_keys(settings: Settings) -> bool:
+    return bool(variable("REDIS_URL") and settings.mcp.files.security.encryption_keks)
+
+
+def _credentials(files: FilesSettings) -> Credentials:
+    """Return where keys wait for workers: in Redis when there is one and a secret to seal them under, else in memory."""
+    security, url = files.security, variable("REDIS_URL")
+    keks = {name: Secret(secret.get_secret_value()) for name, secret in security.encryption_keks.items()}
+    ttl_seconds = security.credential_cache_ttl_seconds
+    if url and keks:
+        return Credentials(RedisCabinet(url, security.credential_cache_prefix), Keks(keks), ttl_seconds)
+    if url:
+        _log.warning("keys for index jobs stay in this process: set security.encryption_keks to share them by Redis")
+    return Credentials(MemoryCabinet(), Keks(keks) if keks else Keks.of_this_process(), ttl_seconds)
+
+
+def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str) -> Reviews:
+    shown_by = [VscodePresenter(settings.review.vscode.command)] if settings.review.channels.vscode else []
+    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by)
+    reviews.recover()
+    return reviews
+
+
+def _organiser(settings: Settings, changes: Changes, memory: Memory, embedder: Embedder | None) -> Organiser:
+    chosen = settings.mcp.files.search.embedder
+    sentences = embedder if embedder is not None and chosen.kind == "minilm" else build_embedder(EmbedderSettings())
+    static = StaticEmbedder() if has_static_vectors() else None
+    classifier = Cascade(sentences, static, settings.organiser.deep_below)
+    keeping = Keeping(memory.files, memory.files, memory.notes)
+    return Organiser(changes.plans, keeping, classifier, settings.organiser)
 
 
 def _admission(settings: Settings, keys: Keys | None) -> Admission:
@@ -135,6 +301,11 @@ def migrate() -> list[str]:
 def missing_migrations() -> list[str]:
     """Return the steps that `migrate` would take. Raises what keeps a server from using its store."""
     return missing_steps(variable("DATABASE_URL"))
+
+
+def model_fault(settings: EmbedderSettings) -> str | None:
+    """Return what is wrong with the embedding model, None when it can be used."""
+    return embedder_fault(settings)
 
 
 def database_fault(path: str) -> str | None:

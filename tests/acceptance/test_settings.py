@@ -146,11 +146,13 @@ def test_a_tool_or_a_group_that_is_switched_off_is_gone(state: Path, root: Path)
         assert "read_files" not in {tool.name for tool in agent.tools()}
         assert agent.call("read_files", files=[{"path": "x"}]).code == "NOT_FOUND"
 
-    (state / "settings.yml").write_text("settings: {mcp: {groups: {files: {enabled: false}}}}")
+    (state / "settings.yml").write_text(
+        "settings: {mcp: {groups: {files: {enabled: false}, review: {enabled: false}}}}"
+    )
     with Agent([root], state, options=["--in-process"]) as agent:
         assert {tool.name.partition("_")[0] for tool in agent.tools()} == {"file", "project", "mcp"}
 
-    off = "{files: {enabled: false}, store: {enabled: false}}"
+    off = "{files: {enabled: false}, review: {enabled: false}, store: {enabled: false}}"
     (state / "settings.yml").write_text(f"settings: {{mcp: {{groups: {off}}}}}")
     with Agent([root], state, options=["--in-process"]) as agent:
         assert agent.tools() == []
@@ -205,12 +207,19 @@ def test_read_only_mode_refuses_every_change(state: Path, root: Path) -> None:
         "move_file": {"source": "kept.txt", "destination": "moved.txt"},
         "delete_file": {"path": "kept.txt"},
         "undo_change": {"change_id": "any"},
+        "commit_review": {"session_path": "any", "original_path": "kept.txt"},
+        "propose_and_review": {"path": "kept.txt", "old_string": "as", "new_string": "x"},
     }
+    not_in_a_pipe = {"propose_and_review"}
 
     with Agent([root], state, options=["--in-process"]) as agent:
         mutating = {tool.name for tool in agent.tools() if tool.annotations and not tool.annotations.read_only_hint}
         codes = {name: agent.call_with(name, arguments).code for name, arguments in changes.items()}
-        steps = [{"id": name, "tool": name, "arguments": arguments} for name, arguments in changes.items()]
+        steps = [
+            {"id": name, "tool": name, "arguments": arguments}
+            for name, arguments in changes.items()
+            if name not in not_in_a_pipe
+        ]
         piped = agent.call("mcp_pipe", steps=steps, continue_on_error=True).ok().data["steps"]
         assert agent.call("read_text_file", path="kept.txt").ok().text.startswith("as it was")
 

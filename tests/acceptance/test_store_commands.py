@@ -111,7 +111,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(commands: Commands, fi
         assert told.startswith("holdfast: ")
         assert told.count("\n") == 1
     assert commands("stat", "/none").returncode == 1
-    assert commands("search", "nowhere to be found").returncode == 1
+    assert commands("search", "nowhere to be found", "--prefix", "/none").returncode == 1
     assert commands("put", "/x", given=b"\xff\xfe").returncode == 2
     assert commands("cat").returncode == 2
     assert files.paths() == ["/a", "/b", "/d/x"]

@@ -6,10 +6,11 @@ from typing import Any
 
 import pytest
 
-from holdfast.adapters.store import build_store, is_postgres, limits_of, migrate_store
+from holdfast.adapters.store import build_store, is_postgres, limits_of, migrate_store, search_limits_of
 from holdfast.auth.context import LOCAL_USER
 from holdfast.config.settings import FilesSettings, SearchSettings
 from holdfast.errors import InvalidArgument, ResourceBusy
+from holdfast.search.model import SearchLimits
 from holdfast.store.model import Limits
 from tests.helpers.databases import new_caller, postgres_database
 
@@ -58,14 +59,10 @@ def test_settings_become_limits() -> None:
     assert limits_of(FilesSettings(versions_kept=1, version_days=2, idempotency_days=3)) == Limits(
         versions_kept=1, version_days=2, idempotency_days=3
     )
-    changed = FilesSettings(allow_root_wipe=True, lock_timeout_ms=7, search=SearchSettings(enabled=False, limit_max=9))
-    limits = limits_of(changed)
-    assert (limits.allow_root_wipe, limits.lock_timeout_ms, limits.search_enabled, limits.search_limit_max) == (
-        True,
-        7,
-        False,
-        9,
-    )
+    limits = limits_of(FilesSettings(allow_root_wipe=True, lock_timeout_ms=7))
+    assert (limits.allow_root_wipe, limits.lock_timeout_ms) == (True, 7)
+    assert search_limits_of(SearchSettings()) == SearchLimits()
+    assert search_limits_of(SearchSettings(enabled=False, limit_max=9)) == SearchLimits(enabled=False, limit_max=9)
 
 
 def test_only_postgresql_addresses_are_postgresql() -> None:

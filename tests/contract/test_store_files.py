@@ -68,7 +68,7 @@ def test_nobody_reads_or_writes(backend: Backend, store: Store, me: AuthContext)
         assert code_of(store.delete, nobody, "p", "/a") == "PERMISSION_DENIED"
         assert code_of(store.rename, nobody, "p", "/a", "/b") == "PERMISSION_DENIED"
         assert code_of(store.listing, nobody, "p") == "PERMISSION_DENIED"
-        assert code_of(store.search, nobody, "p", "a") == "PERMISSION_DENIED"
+        assert code_of(backend.search().search, nobody, "p", "a") == "PERMISSION_DENIED"
         assert code_of(store.history, nobody, "p", "/a") == "PERMISSION_DENIED"
         assert code_of(store.restore, nobody, "p", "/a", 1) == "PERMISSION_DENIED"
         assert code_of(store.projects, nobody) == "PERMISSION_DENIED"
@@ -239,13 +239,13 @@ def test_after_a_delete_a_write_creates_anew(store: Store, me: AuthContext) -> N
 
 
 @pytest.mark.req("ST-23", "ST-28")
-def test_prefixes_are_literal(store: Store, me: AuthContext) -> None:
+def test_prefixes_are_literal(backend: Backend, store: Store, me: AuthContext) -> None:
     files = ["/A_B/x", "/a%b/x", "/aXb/x", "/a_b/x", "/a_b2/x", "/a_b-c"]
     plant(store, me, *files)
     assert paths_of(store, me, "/a_b") == ["/a_b/x"]
     assert paths_of(store, me, "/a%b") == ["/a%b/x"]
     assert not store.stat(me, "p", "/a_").exists
-    assert [hit.path for hit in store.search(me, "p", "x", "/a_b/")] == ["/a_b/x"]
+    assert [hit.path for hit in backend.search().search(me, "p", "x", "/a_b/")] == ["/a_b/x"]
     assert store.rename(me, "p", "/a_b", "/moved") == 1
     assert store.rename(me, "p", "/moved", "/a_b") == 1
     assert store.delete(me, "p", "/a_b", recursive=True) == 1
@@ -351,21 +351,3 @@ def test_listing_edge_cases(store: Store, me: AuthContext) -> None:
     assert code_of(store.listing, me, "p", "", -1) == "INVALID_OFFSET"
     assert code_of(store.listing, me, "p", "/a", 1) == "NOT_FOUND"
     assert len(store.listing(me, "p", "", 10**30).entries) == 3
-
-
-def test_search_finds_words_of_live_files(backend: Backend, store: Store, me: AuthContext) -> None:
-    store.write(me, "p", "/docs/a", "The quick brown fox")
-    store.write(me, "p", "/done", "a brown bear")
-    store.write(me, "q", "/docs/a", "quick silver")
-    assert [(hit.path, hit.score, hit.is_full_file) for hit in store.search(me, "p", "QUICK brown")] == [
-        ("/docs/a", 1.0, True),
-        ("/done", 0.5, True),
-    ]
-    assert [hit.path for hit in store.search(me, "p", "brown", "/do")] == ["/docs/a", "/done"]
-    assert [(hit.project, hit.path) for hit in store.search(me, "*", "quick")] == [("p", "/docs/a"), ("q", "/docs/a")]
-    assert store.search(me, "p", "absent") == []
-    store.delete(me, "p", "/done")
-    assert [hit.path for hit in store.search(me, "p", "brown")] == ["/docs/a"]
-    assert code_of(store.search, me, "p", " ") == "INVALID_QUERY"
-    assert code_of(store.search, me, "p", "\ud800") == "INVALID_QUERY"
-    assert code_of(backend.store(Limits(search_enabled=False)).search, me, "p", "x") == "SEARCH_BACKEND_ERROR"

@@ -48,12 +48,13 @@ def peopled(postgres_url: str, me: AuthContext) -> Iterator[tuple[str, AuthConte
             [me.apikey_hash, "0" * 64],
         )
         owner.execute(
-            "INSERT INTO mcp_file_chunk_embeddings SELECT apikey_hash, id, 'm', '[1,2]', now(), now() FROM mcp_file_chunks "
+            "INSERT INTO mcp_file_chunk_embeddings SELECT apikey_hash, id, 'm', '[1,2]', now(), now(), project FROM mcp_file_chunks "
             "WHERE apikey_hash = %s",
             [me.apikey_hash],
         )
         owner.execute(
-            "INSERT INTO mcp_file_chunk_bm25 SELECT apikey_hash, id, '{}', 1, 't', 'one', now(), now() FROM mcp_file_chunks "
+            "INSERT INTO mcp_file_chunk_bm25 (apikey_hash, project, chunk_id, tokens, token_count, tokenizer, created_at, updated_at) "
+            "SELECT apikey_hash, project, id, '{}', 1, 't', now(), now() FROM mcp_file_chunks "
             "WHERE apikey_hash = %s",
             [me.apikey_hash],
         )

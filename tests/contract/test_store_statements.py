@@ -19,7 +19,16 @@ from holdfast.store.paths import beyond
 from tests.helpers.databases import postgres_database
 from tests.helpers.mutants import Mutant, mutants, regenerated, unguarded
 
-FOR_THE_WORKER = {"claim_jobs", "count_jobs", "purge_candidates"}
+FOR_THE_WORKER = {
+    "claim_jobs",
+    "count_jobs",
+    "failed_jobs",
+    "list_tenants",
+    "next_due",
+    "purge_candidates",
+    "purge_done",
+    "retry_failed",
+}
 """Statements that look across tenants, which row-level security grants to the worker's role alone."""
 
 DIALECTS = {"sqlite": SQLITE, "postgres": POSTGRES}
@@ -75,7 +84,10 @@ def cases(names: set[str]) -> Iterator[dict[str, Any]]:
         "due_at": LATER,
         "claim": "c",
         "status": "failed",
+        "stage": "words",
+        "attempts": 1,
         "error": "e",
+        "before": NOW,
         "kept": 1,
         "content": b"new",
         "tail": b"new",
@@ -92,7 +104,7 @@ def cases(names: set[str]) -> Iterator[dict[str, Any]]:
     }
     varied: dict[str, list[Any]] = {
         "path": PLACES,
-        "id": list(range(1, 9)),
+        "id": list(range(1, 13)),
         "version": [1, 2, 3, 4, 5, 7],
         "limit": [1, 2, 100],
     }
@@ -148,12 +160,20 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
         scope = {"apikey_hash": tenant, "project": project}
         yield "mcp_projects", {**scope, "version": 0, "file_count": number, "total_bytes": number, "updated_at": PAST}
         yield "mcp_applied", {**scope, "key": "k", "digest": str(number) * 64, "answer": number, "created_at": PAST}
-        for status, offset in (("processing", 0), ("done", 4)):
+        for status, offset in (("processing", 0), ("done", 4), ("waiting_credential", 8)):
             yield "mcp_file_index_jobs", {
-                **scope, "id": number + offset, "file_path": "/d/x", "operation": "UPSERT", "file_updated_at": PAST,
-                "version": 1, "status": status, "retry_count": 0, "available_at": PAST, "claim": "c",
-                "created_at": PAST, "updated_at": PAST,
+                **scope, "id": number + offset, "file_path": f"/d/x{status[:offset]}", "operation": "UPSERT",
+                "file_updated_at": PAST, "version": 1, "status": status, "retry_count": 0, "available_at": PAST,
+                "claim": "c", "created_at": PAST, "updated_at": PAST,
             }  # fmt: skip
+    for number, (tenant, project, status) in enumerate(
+        [(A, "p", "failed"), (B, "p", "done"), (A, "q", "done")], start=20
+    ):
+        yield "mcp_file_index_jobs", {
+            "apikey_hash": tenant, "project": project, "id": number, "file_path": "/failed", "operation": "UPSERT",
+            "file_updated_at": PAST, "version": 1, "status": status, "retry_count": 0, "available_at": LATER,
+            "created_at": PAST, "updated_at": PAST,
+        }  # fmt: skip
 
 
 def _add_strays(execute: Callable[[str], Any]) -> None:
@@ -213,6 +233,8 @@ def postgres_world(server_url: str) -> Iterator[Observe]:
 
         def observe(sql: str, values: Mapping[str, Any]) -> Any:
             try:
+                if sql.startswith("INSERT INTO mcp_file_index_jobs"):
+                    connection.execute("ALTER TABLE mcp_file_index_jobs ALTER COLUMN id RESTART WITH 100")
                 cursor = connection.execute(sql.encode(), values)
                 found = cursor.fetchall() if cursor.description else cursor.rowcount
                 tables = [

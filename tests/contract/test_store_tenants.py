@@ -7,10 +7,13 @@ from typing import Any
 
 import pytest
 
+from holdfast.adapters.postgres import search_rows as postgres_search
 from holdfast.adapters.postgres import store_rows as postgres_rows
+from holdfast.adapters.sqlite import search_rows as sqlite_search
 from holdfast.adapters.sqlite import store_rows as sqlite_rows
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import HoldfastError
+from holdfast.search.service import Search
 from holdfast.store.model import Limits
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller, sqlite_backend
@@ -51,11 +54,11 @@ class Ticking:
         return self.at
 
 
-def observed(store: Store, auth: AuthContext, call: tuple[str, tuple[Any, ...], dict[str, Any]]) -> str:
+def observed(store: Store, search: Search, auth: AuthContext, call: tuple[str, tuple[Any, ...], dict[str, Any]]) -> str:
     """Return everything that a caller sees of one call."""
     verb, arguments, options = call
     try:
-        answer = getattr(store, verb)(auth, *arguments, **options)
+        answer = getattr(search if verb == "search" else store, verb)(auth, *arguments, **options)
     except HoldfastError as error:
         return repr(error.payload())
     return f"{verb} {answer!r}"
@@ -66,13 +69,13 @@ def run(backend: Backend, me: AuthContext, seed: int, *, others: int) -> list[st
     mine, theirs = random.Random(seed), random.Random(seed + 1000)
     clock, strangers = Ticking(), [new_caller() for _ in range(2)]
     limits = Limits(allow_root_wipe=True, max_project_bytes=60)
-    store, noise = backend.store(limits, now=clock), backend.store(limits)
+    store, noise, search = backend.store(limits, now=clock), backend.store(limits), backend.search()
     seen = []
     for _ in range(STEPS):
         for _ in range(others):
-            observed(noise, theirs.choice(strangers), step(theirs))
+            observed(noise, search, theirs.choice(strangers), step(theirs))
         clock.at += timedelta(seconds=1)
-        seen.append(observed(store, me, step(mine)))
+        seen.append(observed(store, search, me, step(mine)))
     return seen
 
 
@@ -93,8 +96,8 @@ def test_both_databases_answer_a_script_alike(backend: Backend, tmp_path: Path) 
 
 
 @pytest.mark.req("ST-36")
-def test_a_stranger_finds_every_path_absent_in_every_verb(store: Store, me: AuthContext) -> None:
-    stranger = new_caller()
+def test_a_stranger_finds_every_path_absent_in_every_verb(backend: Backend, store: Store, me: AuthContext) -> None:
+    stranger, search = new_caller(), backend.search()
     store.write(me, "p", "/secret/needle", "one needle")
     store.write(me, "p", "/secret/needle", "two needle")
     for path in ("/secret/needle", "/secret"):
@@ -107,11 +110,11 @@ def test_a_stranger_finds_every_path_absent_in_every_verb(store: Store, me: Auth
             ("history", ()),
             ("restore", (1,)),
         ):
-            theirs = observed(store, stranger, (verb, ("p", path, *arguments), {}))
-            absent = observed(store, stranger, (verb, ("p", "/absent", *arguments), {}))
+            theirs = observed(store, search, stranger, (verb, ("p", path, *arguments), {}))
+            absent = observed(store, search, stranger, (verb, ("p", "/absent", *arguments), {}))
             assert theirs == absent.replace("/absent", path)
-    assert store.search(stranger, "p", "needle") == []
-    assert store.search(stranger, "*", "needle") == []
+    assert search.search(stranger, "p", "needle") == []
+    assert search.search(stranger, "*", "needle") == []
     assert store.projects(stranger) == []
     assert store.write(stranger, "p", "/secret", "a file of my own") == 16
     assert store.read(me, "p", "/secret/needle").text == "one needletwo needle"
@@ -140,11 +143,16 @@ def test_a_strangers_path_takes_the_same_statements_as_an_absent_one(
     rows = {"sqlite": sqlite_rows, "postgres": postgres_rows}[backend.name]
     recorded = Recorded(dict(rows.STATEMENTS))
     monkeypatch.setattr(rows, "STATEMENTS", recorded)
+    search_rows = {"sqlite": sqlite_search, "postgres": postgres_search}[backend.name]
+    looked_up = Recorded(dict(search_rows.STATEMENTS))
+    monkeypatch.setattr(search_rows, "STATEMENTS", looked_up)
+    search = backend.search()
 
     def statements(verb: str, *arguments: Any) -> list[str]:
         recorded.asked.clear()
-        observed(store, stranger, (verb, arguments, {}))
-        return list(recorded.asked)
+        looked_up.asked.clear()
+        observed(store, search, stranger, (verb, arguments, {}))
+        return recorded.asked + looked_up.asked
 
     for verb, rest in {
         "stat": (),
@@ -158,6 +166,7 @@ def test_a_strangers_path_takes_the_same_statements_as_an_absent_one(
         asked = statements(verb, "p", path, *rest)
         assert asked
         assert asked == statements(verb, "p", path.replace("secret", "absent"), *rest)
+    assert statements("search", "p", "one")
     assert statements("search", "p", "one") == statements("search", "none", "one")
 
 

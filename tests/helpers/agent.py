@@ -16,6 +16,7 @@ import anyio
 import anyio.from_thread
 import mcp_types as types
 from mcp import Client, StdioServerParameters
+from mcp.client.session import ElicitationFnT
 from mcp.client.stdio import stdio_client
 
 Progress = Callable[[float, float | None, str | None], None]
@@ -85,6 +86,7 @@ class Agent:
         options: Sequence[str] = (),
         cwd: str | Path = "/",
         env: Mapping[str, str] | None = None,
+        elicit: ElicitationFnT | None = None,
     ) -> None:
         self._parameters = StdioServerParameters(
             command=sys.executable,
@@ -93,13 +95,15 @@ class Agent:
             cwd=str(cwd),
         )
         self._mode = mode
+        self._elicit = elicit
         self._stack = ExitStack()
         self.client: Client
 
     def __enter__(self) -> Self:
         self._portal = self._stack.enter_context(anyio.from_thread.start_blocking_portal())
         errors = self._stack.enter_context(Path(os.devnull).open("w"))
-        client = Client(stdio_client(self._parameters, errlog=errors), mode=self._mode, cache=None)
+        streams = stdio_client(self._parameters, errlog=errors)
+        client = Client(streams, mode=self._mode, cache=None, elicitation_callback=self._elicit)
         self.client = self._stack.enter_context(self._portal.wrap_async_context_manager(client))
         return self
 

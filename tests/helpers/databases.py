@@ -24,12 +24,17 @@ import psycopg
 from psycopg.rows import dict_row
 
 from holdfast.adapters.postgres.migrate import migrate
+from holdfast.adapters.postgres.search import PostgresIndex
 from holdfast.adapters.postgres.store import PostgresStore
 from holdfast.adapters.postgres.store_queue import PostgresQueue
+from holdfast.adapters.sqlite.search import SqliteIndex
 from holdfast.adapters.sqlite.store import SqliteStore
 from holdfast.adapters.sqlite.store_files import file_name
 from holdfast.adapters.sqlite.store_queue import SqliteQueue
 from holdfast.auth.context import AuthContext
+from holdfast.search.model import SearchLimits
+from holdfast.search.ports import Index
+from holdfast.search.service import Search
 from holdfast.store.model import Limits
 from holdfast.store.ports import IndexQueue, StoreDatabase, Upkeep
 from holdfast.store.service import Store
@@ -50,6 +55,7 @@ class Backend:
     open_database: Callable[[], StoreDatabase]
     open_queue: Callable[[], IndexQueue]
     open_upkeep: Callable[[], Upkeep]
+    open_index: Callable[[], Index]
     look: Callable[[AuthContext, str], list[dict[str, Any]]]
     """Run a SELECT as the owner, past every wall; `:name` parameters are not needed."""
     _open: list[StoreDatabase] = field(default_factory=list)
@@ -62,6 +68,10 @@ class Backend:
     def store(self, limits: Limits | None = None, **options: Any) -> Store:
         """Return a store with connections of its own."""
         return Store(self.database(), limits or Limits(), **options)
+
+    def search(self, limits: SearchLimits | None = None, **options: Any) -> Search:
+        """Return search over an index of its own; by words alone unless an embedder is given."""
+        return Search(self.open_index(), limits or SearchLimits(), **options)
 
     def close(self) -> None:
         """Close what was opened."""
@@ -81,7 +91,9 @@ def sqlite_backend(folder: Path) -> Iterator[Backend]:
     def queue() -> SqliteQueue:
         return SqliteQueue(database.files)
 
-    backend = Backend("sqlite", lambda: SqliteStore(str(folder)), queue, queue, look)
+    backend = Backend(
+        "sqlite", lambda: SqliteStore(str(folder)), queue, queue, lambda: SqliteIndex(database.files), look
+    )
     try:
         yield backend
     finally:
@@ -103,7 +115,12 @@ def postgres_backend(url: str) -> Iterator[Backend]:
             stack.callback(opened.close)
             return opened
 
-        backend = Backend("postgres", lambda: PostgresStore(url), queue, queue, look)
+        def index() -> PostgresIndex:
+            opened = PostgresIndex(url)
+            stack.callback(opened.close)
+            return opened
+
+        backend = Backend("postgres", lambda: PostgresStore(url), queue, queue, index, look)
         stack.callback(backend.close)
         yield backend
 

@@ -56,11 +56,21 @@ class Deployment:
         return self.backend.look(LOCAL_USER, query)
 
 
+def words_alone(settings: dict[str, Any]) -> dict[str, Any]:
+    """Return the settings with no model, unless they name one."""
+    mcp = settings.get("mcp", {})
+    files = {"search": {"embedder": {"kind": "none"}}, **mcp.get("files", {})}
+    return {**settings, "mcp": {**mcp, "files": files}}
+
+
 @contextmanager
 def deployed(folder: Path, settings: dict[str, Any], database_url: str | None) -> Iterator[Deployment]:
-    """Run a server on PostgreSQL, or on SQLite without an address, until the end."""
+    """Run a server on PostgreSQL, or on SQLite without an address, until the end.
+
+    It indexes words alone unless the settings say something about search: embedding takes the machine's whole strength.
+    """
     house = House(folder, **({"DATABASE_URL": database_url} if database_url else {}))
-    house.settings(json.dumps({"settings": settings}))
+    house.settings(json.dumps({"settings": words_alone(settings)}))
     with ExitStack() as stack:
         stack.enter_context(house.serve(str(house.root)))
         beside = postgres_backend(database_url) if database_url else sqlite_backend(house.state / "store")

@@ -60,6 +60,10 @@ class Valkey:
         """Drop every count."""
         assert self._ask(b"FLUSHALL\r\n").startswith(b"+OK")
 
+    def names(self) -> bytes:
+        """Return the names of everything that is kept, as the server lists them."""
+        return self._ask(b"KEYS *\r\n")
+
     def _answers(self) -> bool:
         try:
             return self._ask(b"PING\r\n").startswith(b"+PONG")
@@ -70,7 +74,7 @@ class Valkey:
         with socket.socket(socket.AF_UNIX) as line:
             line.connect(str(self._socket))
             line.sendall(command)
-            return line.recv(100)
+            return line.recv(65_536)
 
 
 @contextmanager

@@ -84,8 +84,30 @@ def redis_fault(url: str) -> str | None:
     return None
 
 
+def redis_client(url: str) -> Any:
+    """Return a client for an address; nothing is sent yet. InvalidArgument never repeats the address."""
+    address, options = _address(url)
+    from redis import Redis
+
+    try:
+        return Redis.from_url(address, **options)
+    except ValueError:
+        raise _not_understood() from None
+
+
 def _storage(url: str) -> Any:
     """Return the library's store for an address; nothing is sent yet. InvalidArgument never repeats the address."""
+    address, options = _address(url)
+    from limits.storage import RedisStorage
+
+    try:
+        return RedisStorage(address, key_prefix=_PREFIX, **options)
+    except ValueError:
+        raise _not_understood() from None
+
+
+def _address(url: str) -> tuple[str, dict[str, Any]]:
+    """Return an address in the words of the driver, and the options of every connection to it."""
     scheme, separator, rest = url.partition("://")
     if scheme not in _SCHEMES or not separator:
         raise InvalidArgument(f"REDIS_URL must begin with one of {', '.join(f'{name}://' for name in _SCHEMES)}")
@@ -94,18 +116,19 @@ def _storage(url: str) -> Any:
         from redis.retry import Retry
     except ImportError:
         raise InvalidArgument("REDIS_URL is set and its driver is missing: pip install 'holdfast[redis]'") from None
-    from limits.storage import RedisStorage
-
     address = f"{_SCHEMES[scheme]}://{rest}"
     try:
         _ = urlsplit(address).port
-        # One more try, because a pooled connection may be of a server that has been started again since.
-        return RedisStorage(
-            address,
-            key_prefix=_PREFIX,
-            socket_timeout=_PATIENCE_SECONDS,
-            socket_connect_timeout=_PATIENCE_SECONDS,
-            retry=Retry(NoBackoff(), 1),  # type: ignore[arg-type]  # handed on to the client as it is
-        )
     except ValueError:
-        raise InvalidArgument("REDIS_URL is not an address that the Redis client understands.") from None
+        raise _not_understood() from None
+    # One more try, because a pooled connection may be of a server that has been started again since.
+    retry = Retry(NoBackoff(), 1)
+    return address, {
+        "socket_timeout": _PATIENCE_SECONDS,
+        "socket_connect_timeout": _PATIENCE_SECONDS,
+        "retry": retry,
+    }
+
+
+def _not_understood() -> InvalidArgument:
+    return InvalidArgument("REDIS_URL is not an address that the Redis client understands.")

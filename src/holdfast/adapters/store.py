@@ -4,10 +4,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from holdfast.adapters.sqlite.search import SqliteIndex
 from holdfast.adapters.sqlite.store import SqliteStore
 from holdfast.adapters.sqlite.store_queue import SqliteQueue
-from holdfast.config.settings import FilesSettings
+from holdfast.config.settings import FilesSettings, SearchSettings
 from holdfast.errors import InvalidArgument
+from holdfast.search.model import SearchLimits
+from holdfast.search.ports import Index
 from holdfast.store.model import Limits
 from holdfast.store.ports import IndexQueue, Upkeep
 from holdfast.store.service import Store
@@ -17,9 +20,10 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True)
 class OpenStore:
-    """The store, and for the worker its queue and its upkeep."""
+    """The store, its search index, and for the worker its queue and its upkeep."""
 
     store: Store
+    index: Index
     queue: IndexQueue
     upkeep: Upkeep
     close: Callable[[], None]
@@ -32,7 +36,7 @@ def build_store(settings: FilesSettings, state_dir: str, database_url: str | Non
         return _on_postgres(limits, database_url or "")
     database = SqliteStore(os.path.join(state_dir, "store"))
     queue = SqliteQueue(database.files)
-    return OpenStore(Store(database, limits), queue, queue, database.close)
+    return OpenStore(Store(database, limits), SqliteIndex(database.files), queue, queue, database.close)
 
 
 def migrate_store(database_url: str | None) -> list[str]:
@@ -78,26 +82,39 @@ def limits_of(settings: FilesSettings) -> Limits:
         versions_kept=settings.versions_kept,
         version_days=settings.version_days,
         idempotency_days=settings.idempotency_days,
-        search_enabled=settings.search.enabled,
-        search_limit_default=settings.search.limit_default,
-        search_limit_max=settings.search.limit_max,
+    )
+
+
+def search_limits_of(settings: SearchSettings) -> SearchLimits:
+    """Return the limits of search as the settings give them."""
+    return SearchLimits(
+        enabled=settings.enabled,
+        limit_default=settings.limit_default,
+        limit_max=settings.limit_max,
+        vector_candidates=settings.vector_candidates,
+        bm25_candidates=settings.bm25_candidates,
+        rerank_timeout_ms=settings.rerank.timeout_ms,
+        semantic_weight=settings.fallback.semantic_weight,
+        lexical_weight=settings.fallback.lexical_weight,
     )
 
 
 def _on_postgres(limits: Limits, url: str) -> OpenStore:
     _need_driver()
     from holdfast.adapters.postgres.migrate import migrate
+    from holdfast.adapters.postgres.search import PostgresIndex
     from holdfast.adapters.postgres.store import PostgresStore
     from holdfast.adapters.postgres.store_queue import PostgresQueue
 
     migrate(url)
-    database, queue = PostgresStore(url), PostgresQueue(url)
+    database, queue, index = PostgresStore(url), PostgresQueue(url), PostgresIndex(url)
 
     def close() -> None:
         database.close()
         queue.close()
+        index.close()
 
-    return OpenStore(Store(database, limits), queue, queue, close)
+    return OpenStore(Store(database, limits), index, queue, queue, close)
 
 
 def _need_driver() -> None:

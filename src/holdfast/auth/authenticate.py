@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
@@ -30,15 +30,20 @@ class Authenticator:
     mode: Literal["local", "listed", "open"] = "local"
     key_list: KeyList = nobody_listed
 
-    def identify(self, key: Secret) -> AuthContext | None:
-        """Return who holds this key, None when nobody known does."""
+    def identify(self, key: Secret, model_key: Secret | None = None) -> AuthContext | None:
+        """Return who holds this key, None when nobody known does.
+
+        Models get the key of an open server's caller, as behind a gateway; a key that we minted never leaves, so that
+        the caller of a listed server gives one for models beside it. The local user's is in the settings.
+        """
         if self.local_token.matches(key.reveal()):
             return LOCAL_USER
         if self.mode == "listed":
-            return self.key_list(_hash(key))
+            found = self.key_list(_hash(key))
+            return replace(found, model_key=model_key) if found is not None else None
         if self.mode == "open" and len(key.reveal()) >= MIN_OPEN_KEY_CHARS:
             apikey_hash = _hash(key)
-            return AuthContext(apikey_hash, f"key {apikey_hash[:8]}")
+            return AuthContext(apikey_hash, f"key {apikey_hash[:8]}", model_key=key)
         return None
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from holdfast.secret import Secret
+
 LOCAL_TENANT = "local"
 
 
@@ -16,10 +18,14 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class AuthContext:
-    """The authenticated tenant. `user_identity` is for display and never authorises."""
+    """The authenticated tenant. `user_identity` is for display and never authorises.
+
+    `model_key` is the caller's own key for models behind search, None when it brought none.
+    """
 
     apikey_hash: str
     user_identity: str
+    model_key: Secret | None = field(default=None, compare=False, repr=False)
 
     @property
     def is_local(self) -> bool:

@@ -20,29 +20,36 @@ def call_tool(tool: str, arguments: dict[str, Any], key: str | None = None, url:
     folder.prepare()
     key = key or variable("HOLDFAST_KEY")
     if key is None:
-        return _data(_local(folder, tool, arguments))
-    return _data(call_by_http(url or _address(folder), Secret(key), tool, arguments))
+        return data_of(_local(folder, tool, arguments))
+    return data_of(call_by_http(url or _address(folder), Secret(key), tool, arguments))
 
 
-def _local(folder: StateFolder, tool: str, arguments: dict[str, Any]) -> Result:
+def call_as_person(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
+    """Call one of the person's tools, proven by the key that only this user can read; return its data or its error."""
+    folder = StateFolder(state_dir())
+    folder.prepare()
+    return data_of(_local(folder, tool, arguments, "person"))
+
+
+def _local(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str = "agent") -> Result:
     deadline = time.monotonic() + _WAIT_SECONDS
     while True:
         try:
-            return call_by_socket(folder, tool, arguments)
+            return call_by_socket(folder, tool, arguments, kind)
         except NoServer:
             pass
         try:
-            return _own(folder, tool, arguments)
+            return _own(folder, tool, arguments, kind)
         except LockHeld:
             # Another command is at work, or a server is on its way up or down.
             if time.monotonic() > deadline:
                 raise
 
 
-def _own(folder: StateFolder, tool: str, arguments: dict[str, Any]) -> Result:
+def _own(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str) -> Result:
     import asyncio
 
-    from holdfast.auth.context import LOCAL_USER, Caller
+    from holdfast.auth.context import LOCAL_USER, Caller, Kind
     from holdfast.cli.settings import checked
     from holdfast.config.load import load
     from holdfast.transport.protocol import run_tool
@@ -52,7 +59,8 @@ def _own(folder: StateFolder, tool: str, arguments: dict[str, Any]) -> Result:
     with hold_server_lock(folder, COMMAND):
         wired = build(settings, folder.path)
         try:
-            return asyncio.run(run_tool(wired.dispatcher, Caller(LOCAL_USER), tool, arguments, None))
+            caller = Caller(LOCAL_USER, Kind(kind))
+            return asyncio.run(run_tool(wired.dispatcher, caller, tool, arguments, None))
         finally:
             wired.close()
 
@@ -71,7 +79,8 @@ def _address(folder: StateFolder) -> str:
     return str(url)
 
 
-def _data(result: Result) -> dict[str, Any]:
+def data_of(result: Result) -> dict[str, Any]:
+    """Return what a tool answered, or raise its error."""
     data = result.get("structuredContent")
     found: dict[str, Any] = data if isinstance(data, dict) else {}
     if result.get("isError"):

@@ -11,6 +11,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from urllib.parse import urlsplit
 
 from holdfast.config.environment import state_database, state_dir, unknown_variables, variable
 from holdfast.config.load import check_names, load
@@ -18,7 +19,7 @@ from holdfast.config.settings import ServerSettings
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.syscalls import has_openat2, landlock_abi
 from holdfast.tools.registry import Group
-from holdfast.wiring import TOOLS, counter_fault, database_fault, missing_migrations
+from holdfast.wiring import TOOLS, counter_fault, database_fault, missing_migrations, model_fault
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 _MIN_FREE_BYTES = 500_000_000
@@ -45,6 +46,7 @@ def examine(settings_path: str | None) -> list[Finding]:
         _database,
         _store,
         _redis,
+        lambda: _model(settings_path),
         _disk,
         _kernel,
         _ripgrep,
@@ -147,6 +149,27 @@ def _redis() -> Iterator[Finding]:
         yield Finding(
             WARNING, "Redis", fault, "Start it or correct REDIS_URL; until then each server counts by itself."
         )
+
+
+def _model(path: str | None) -> Iterator[Finding]:
+    try:
+        search = load(path).settings.mcp.files.search
+    except InvalidArgument:
+        return
+    embedder = search.embedder
+    if not search.enabled or embedder.kind == "none":
+        yield Finding(OK, "search model", "switched off: stored files are found by their words alone")
+        return
+    fault = model_fault(embedder)
+    if fault is not None:
+        yield Finding(
+            WARNING, "search model", f"{fault}; files are found by their words alone",
+            "Install what is missing, or set settings.mcp.files.search.embedder.kind to none.",
+        )  # fmt: skip
+    elif embedder.kind == "openai":
+        yield Finding(OK, "search model", f"{embedder.model} behind {urlsplit(embedder.endpoint).hostname}; not asked")
+    else:
+        yield Finding(OK, "search model", "on this machine, and it embeds")
 
 
 def _disk() -> Iterator[Finding]:

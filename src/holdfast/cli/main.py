@@ -16,7 +16,10 @@ Examples:
   holdfast serve ~/project          HTTP, WebSocket and socket in this terminal
   holdfast status --json            is a server running, and where
   holdfast open                     open its console in the browser
+  holdfast review                   what agents propose, to approve or reject
+  holdfast organise scan ~/Downloads  a plan to tidy a folder
   holdfast files ls -p notes        the files of the project store
+  holdfast index status             how soon stored files are found
   holdfast keys create              a key for a caller that is not you
   holdfast config show              every setting and where its value came from"""
 
@@ -26,7 +29,11 @@ _COMMANDS = {
     "status": "holdfast.cli.running:status_command",
     "open": "holdfast.cli.running:open_command",
     "stop": "holdfast.cli.running:stop_command",
+    "review": "holdfast.cli.review:review_group",
+    "organise": "holdfast.cli.organise:organise_group",
     "files": "holdfast.cli.files:files_group",
+    "index": "holdfast.cli.index:index_group",
+    "worker": "holdfast.cli.worker:worker_command",
     "keys": "holdfast.cli.keys:keys_group",
     "config": "holdfast.cli.config:config_group",
     "doctor": "holdfast.cli.doctor:doctor_command",

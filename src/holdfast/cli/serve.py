@@ -98,8 +98,12 @@ def _run(
         has_mcp=not no_http,
         has_console=not no_ui,
         key_list=wired.tenant_of,
+        has_work=wired.has_work,
+        release=wired.release,
+        index_status=wired.index_status,
         announce=_note if background else partial(_announce, folder, roots, not no_http),
     )
+    wired.workers.start()
     asyncio.run(Server(plan).run())
 
 

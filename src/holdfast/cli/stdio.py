@@ -81,5 +81,15 @@ def _serve(
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd())
     caller = replace(caller, roots=tuple(wired.open_roots(caller)))
-    plan = Plan(folder, settings, IN_PROCESS, wired.dispatcher, wired.open_roots, stdio=(caller, stdout))
+    plan = Plan(
+        folder,
+        settings,
+        IN_PROCESS,
+        wired.dispatcher,
+        wired.open_roots,
+        stdio=(caller, stdout),
+        release=wired.release,
+        index_status=wired.index_status,
+    )
+    wired.workers.start()
     asyncio.run(Server(plan).run())

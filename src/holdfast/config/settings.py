@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
 
 class Section(BaseModel):
@@ -83,6 +83,48 @@ class JournalSettings(Section):
     allow_unjournalled: bool = Field(False, description="Allow a change whose before-image alone exceeds max_bytes.")
 
 
+class ReviewChannels(Section):
+    """The ways by which a person may decide on a proposed change."""
+
+    console: bool = Field(True, description="Decide in the console.")
+    terminal: bool = Field(True, description="Decide with `holdfast review`.")
+    elicitation: bool = Field(True, description="Let the MCP client ask its user, where it can.")
+    vscode: bool = Field(False, description="Open a diff in VS Code and take a saved file for a decision.")
+
+
+class VscodeSettings(Section):
+    """The editor that shows a proposed change."""
+
+    command: list[str] = Field(
+        ["code"], min_length=1, description="The program and its own options; --wait --diff and two files follow."
+    )
+
+
+class ReviewSettings(Section):
+    """Review of proposed changes by a person."""
+
+    wait_seconds: float = Field(50.0, ge=0, description="Seconds that a proposal waits for the person before PENDING.")
+    expires_hours: float = Field(24.0, gt=0, description="Hours after which an open review is closed.")
+    max_question_chars: int = Field(
+        6_000, gt=0, description="Longest diff, in characters, that an MCP client is given to ask its user about."
+    )
+    channels: ReviewChannels = ReviewChannels()
+    vscode: VscodeSettings = VscodeSettings()
+
+
+class OrganiserSettings(Section):
+    """Plans of moves."""
+
+    require_approval: bool = Field(True, description="A plan is carried out only after a person approved it.")
+    confidence_gate: float = Field(0.6, ge=0, le=1, description="Confidence below which a file stays, to be looked at.")
+    deep_below: float = Field(0.8, ge=0, le=1, description="Confidence below which a file's whole text is read.")
+    max_categories: int = Field(50, gt=0, description="Most folders that files are sorted into.")
+    include_hidden: bool = Field(False, description="Organise hidden files as well.")
+    allow_symlinks: bool = Field(False, description="Move symbolic links that are absolute, as links.")
+    answer_seconds: float = Field(50.0, ge=0, description="Seconds before a plan in the making is answered as SCANNING.")
+    max_cached_files: int = Field(500_000, gt=0, description="Files that are remembered between scans.")
+
+
 class Switch(Section):
     """On or off."""
 
@@ -95,6 +137,30 @@ class RerankSettings(Section):
     model: str = Field("rerank-v3.5", description="Model name sent to the reranker.")
     endpoint: str = Field("", description="URL of a Cohere-compatible reranker; empty means none.")
     timeout_ms: int = Field(6000, gt=0, description="Milliseconds to wait for the reranker.")
+
+
+class EmbedderSettings(Section):
+    """The model that turns texts into vectors, so that they are found by their meaning."""
+
+    kind: Literal["minilm", "openai", "none"] = Field(
+        "minilm",
+        description="minilm: a model on this machine; openai: an endpoint that speaks as OpenAI's; none: words alone.",
+    )
+    endpoint: str = Field("", description="URL of /v1/embeddings; with openai.")
+    model: str = Field("text-embedding-3-small", description="Model name sent to the endpoint; with openai.")
+    api_key: SecretStr = Field(
+        SecretStr(""), description="Key that the user of this machine has for the endpoint; others bring their own."
+    )
+    timeout_ms: int = Field(15_000, gt=0, description="Milliseconds to wait for the endpoint.")
+    path: str = Field("", description="Another ONNX model instead of the built-in one; with minilm.")
+    tokenizer: str = Field("", description="Its tokenizer.json; empty: the one beside it.")
+    threads: int = Field(1, gt=0, description="Threads that one embedding may use; with minilm.")
+
+    @model_validator(mode="after")
+    def _has_an_endpoint(self) -> "EmbedderSettings":
+        if self.kind == "openai" and not self.endpoint.startswith(("http://", "https://")):
+            raise ValueError("openai needs an endpoint that begins with http:// or https://")
+        return self
 
 
 class FallbackSettings(Section):
@@ -112,6 +178,7 @@ class SearchSettings(Section):
     limit_max: int = Field(20, gt=0, description="Most hits of one search.")
     vector_candidates: int = Field(30, gt=0, description="Candidates taken by meaning.")
     bm25_candidates: int = Field(30, gt=0, description="Candidates taken by words.")
+    embedder: EmbedderSettings = EmbedderSettings()
     rerank: RerankSettings = RerankSettings()
     fallback: FallbackSettings = FallbackSettings()
 
@@ -184,4 +251,6 @@ class Settings(Section):
     limits: LimitSettings = LimitSettings()
     folders: FolderSettings = FolderSettings()
     journal: JournalSettings = JournalSettings()
+    organiser: OrganiserSettings = OrganiserSettings()
+    review: ReviewSettings = ReviewSettings()
     mcp: McpSettings = McpSettings()

@@ -1,13 +1,13 @@
 """Says where files belong: from memory where the same decider has judged them, else by reading and the classifier."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.call import Call
 from holdfast.folders.jail import Jail
 from holdfast.organiser.confidence import final_confidence
 from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, Verdict
-from holdfast.organiser.order import Order
+from holdfast.organiser.order import MIN_CHARS, Order
 from holdfast.organiser.peek import why_deep
 from holdfast.organiser.plan import Judged
 from holdfast.organiser.ports import Classifier, FileCache, Memory
@@ -75,7 +75,7 @@ class Deciding:
         self.asked.update(one.file_hash for one in files)
         taxonomy = self._taxonomy(order, lessons)
         excerpts = self._texts(files)
-        verdicts = self.classifier.decide(_pairs(files, excerpts), taxonomy, self.call.check)
+        verdicts = self._classified(files, excerpts, order, taxonomy)
         more = [
             at
             for at, (one, excerpt) in enumerate(zip(files, excerpts, strict=True))
@@ -85,7 +85,7 @@ class Deciding:
         if any(found.text != excerpts[at].text for at, found in zip(more, deeper, strict=True)):
             for at, found in zip(more, deeper, strict=True):
                 excerpts[at] = found
-            verdicts = self.classifier.decide(_pairs(files, excerpts), taxonomy, self.call.check)
+            verdicts = self._classified(files, excerpts, order, taxonomy)
         self.cache.remember(
             [
                 Memory(one.found, one.file_hash, None, verdict)
@@ -94,6 +94,20 @@ class Deciding:
             ]
         )
         return verdicts
+
+    def _classified(
+        self, files: Sequence[Surveyed], excerpts: Sequence[Excerpt], order: Order, taxonomy: Sequence[Category]
+    ) -> list[Verdict]:
+        """Ask the classifier: about texts, and apart from them about files that have only a name and a type."""
+        key = decider_key(self.classifier.decider, order.categories)
+        verdicts: dict[int, Verdict] = {}
+        spoken = {at for at, excerpt in enumerate(excerpts) if len(excerpt.text) >= MIN_CHARS}
+        for chosen, among in ((spoken, order.for_texts(taxonomy)), (set(range(len(files))) - spoken, taxonomy)):
+            asked = sorted(chosen)
+            pairs = [(files[at].found, excerpts[at]) for at in asked]
+            answers = self.classifier.decide(pairs, among, self.call.check) if pairs else []
+            verdicts |= {at: replace(answer, decider=key) for at, answer in zip(asked, answers, strict=True)}
+        return [verdicts[at] for at in range(len(files))]
 
     def _taxonomy(self, order: Order, lessons: Sequence[Example]) -> list[Category]:
         if self._learned is None:
@@ -151,12 +165,3 @@ def _lesson(one: Surveyed, told: Mapping[str, Example], places: Mapping[str, str
 def _nameless(found: Found) -> Excerpt:
     """Return what is known of an entry without content: nothing but its name."""
     return Excerpt("", 0, 0, "inode/directory" if found.unit is not None else "inode/symlink")
-
-
-def _pairs(files: Sequence[Surveyed], excerpts: Sequence[Excerpt]) -> list[tuple[Found, Excerpt]]:
-    return list(_zipped(files, excerpts))
-
-
-def _zipped(files: Sequence[Surveyed], excerpts: Sequence[Excerpt]) -> Iterator[tuple[Found, Excerpt]]:
-    for one, excerpt in zip(files, excerpts, strict=True):
-        yield one.found, excerpt

@@ -20,6 +20,9 @@ _LOOSE = frozenset(
         "divers", "nueva carpeta", "varios",
     )
 )  # fmt: skip
+MIN_CHARS = 40
+"""A text shorter than this says nothing of where it belongs."""
+
 _NUMBER = re.compile(r"[\s\d()_.-]+\Z")
 _STAYING = frozenset({Unit.REPOSITORY, Unit.PROJECT})
 
@@ -38,11 +41,15 @@ def is_loose(found: Found, *, deep: bool) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """The categories without their examples, the folders that exist, and the files that speak for each folder."""
+    """The categories without their examples, the folders that exist, and the files that speak for each folder.
+
+    `chosen` are folders that are here because somebody sent a file there: nothing but such files says what they are for.
+    """
 
     categories: tuple[Category, ...]
     existing: frozenset[str]
     speaking: Mapping[str, tuple[Surveyed, ...]]
+    chosen: frozenset[str] = frozenset()
 
     @property
     def places(self) -> dict[str, str]:
@@ -57,6 +64,14 @@ class Order:
             examples = tuple(_example(one, category.name, texts) for one in files if one.file_hash in texts)
             known.append(replace(category, examples=examples))
         return taught(known, lessons)
+
+    def for_texts(self, taxonomy: Sequence[Category]) -> list[Category]:
+        """Return the categories that a text can be compared with: a chosen folder needs a file with words."""
+        return [
+            one
+            for one in taxonomy
+            if one.folder not in self.chosen or any(len(example.text) >= MIN_CHARS for example in one.examples)
+        ]
 
     def shelves(self, used: Iterable[str]) -> tuple[Shelf, ...]:
         """Return the folders that files go to or came from, those of the person first."""
@@ -84,7 +99,9 @@ def with_shelf(order: Order, folder: str) -> Order:
     """Return an order with one more folder, that a person chose."""
     if folder in order.places.values():
         return order
-    return replace(order, categories=(*order.categories, Category(folder, folder)))
+    return replace(
+        order, categories=(*order.categories, Category(folder, folder)), chosen=order.chosen | {folder}
+    )
 
 
 def _speaking(files: Sequence[Surveyed]) -> dict[str, tuple[Surveyed, ...]]:

@@ -45,14 +45,16 @@ def drafted(judged: Sequence[Judged], folder: str, places: Mapping[str, str], ga
             reason = f"{taken!r} is in {target} already, and what belongs together keeps its names."
             draft.doubts.append(doubt_of(one, reason))
         else:
-            draft.moved += 1
+            draft.moved += bool(one.file_hash)
             draft.wishes += wishes_of(one, f"{folder.rstrip('/')}/{target}")
     return draft
 
 
 def doubt_of(one: Judged, reasoning: str) -> Doubt:
     """Return a file that stays for somebody to look at."""
-    return Doubt(one.found.relative, one.file_hash, one.verdict.category, round(one.verdict.confidence, 3), reasoning)
+    confidence = round(one.verdict.confidence, 3)
+    guess = one.verdict.category if confidence else ""
+    return Doubt(one.found.relative, one.file_hash, guess, confidence, reasoning)
 
 
 def wishes_of(one: Judged, target: str) -> list[Wish]:

@@ -9,7 +9,7 @@ from holdfast.changes.arrange import collision_key
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.plans import Plans
 from holdfast.config.settings import OrganiserSettings
-from holdfast.errors import Conflict, HoldfastError, NotFound
+from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound
 from holdfast.folders.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.correct import by_path, chosen_folder, meant_file, redrawn
@@ -90,9 +90,11 @@ class Organiser:
 
         Raises what the jail says of the folder, at once.
         """
-        with folders.jail.place(folder, follow=True) as place, folders.jail.open_directory(place.path):
-            absolute, root = place.path, place.root.path
-        return self.jobs.start(call.caller, absolute, root, lambda job: self._make(folders, job, deep=deep))
+        root, parts = folders.jail.locate(folder)
+        absolute = "/".join([root.path.rstrip("/"), *parts]) or "/"
+        with folders.jail.open_directory(absolute):
+            pass
+        return self.jobs.start(call.caller, absolute, root.path, lambda job: self._make(folders, job, deep=deep))
 
     def job(self, folders: Folders, plan_id: str) -> Job | None:
         """Return a plan of the caller that is in the making or lately was; None for any other."""
@@ -148,8 +150,7 @@ class Organiser:
     def explain(self, folders: Folders, call: Call, path: str) -> Explanation:
         """Return why a file lies where it lies and where it went. NotFound when neither disk nor journal knows it."""
         call.check()
-        with folders.jail.place(path, follow=False) as place:
-            is_there, real = place.status is not None, place.path
+        is_there, real = _where(folders.jail, path)
         past_of = self._past_of(folders)
         now, moves = trail_of(real, past_of, is_there=is_there)
         past = past_of(ancestors(real))
@@ -300,10 +301,18 @@ def _link_stays(jail: Jail, one: Judged) -> Judged:
     return one if is_absolute else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
 
 
-def _is_there(jail: Jail, path: str) -> bool:
+def _where(jail: Jail, path: str) -> tuple[bool, str]:
+    """Return whether something is at a path, and the path with the links above it resolved."""
     try:
         with jail.place(path, follow=False) as place:
-            return place.status is not None
+            return place.status is not None, place.path
+    except (NotFound, NotDirectory):
+        return False, jail.absolute(path)
+
+
+def _is_there(jail: Jail, path: str) -> bool:
+    try:
+        return _where(jail, path)[0]
     except HoldfastError:
         return False
 
@@ -312,10 +321,10 @@ def _measures(found: _Surveyed, run: Deciding, moved: int) -> Measures:
     survey = found.survey
     files = [one for one in found.files if one.file_hash]
     return Measures(
-        files=len(found.files),
+        files=len(files),
         cache_hits=sum(1 for one in files if one.excerpt is None and one.file_hash not in run.asked),
-        size_bytes=sum(one.found.size for one in found.files),
+        size_bytes=sum(one.found.size for one in files),
         bytes_read=survey.bytes_read + run.bytes_read,
-        kept=len(found.files) - moved,
+        kept=len(files) - moved,
         skipped=dict(survey.counts),
     )

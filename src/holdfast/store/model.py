@@ -29,9 +29,6 @@ class Limits:
     versions_kept: int = 20
     version_days: float = 30.0
     idempotency_days: float = 7.0
-    search_enabled: bool = True
-    search_limit_default: int = 5
-    search_limit_max: int = 20
 
 
 class EntryType(StrEnum):
@@ -46,6 +43,13 @@ class Operation(StrEnum):
 
     UPSERT = "UPSERT"
     DELETE = "DELETE"
+
+
+class Stage(StrEnum):
+    """How far an index job is: its words first, which is quick, then its meaning, which may be slow or need a key."""
+
+    WORDS = "words"
+    MEANING = "meaning"
 
 
 class Stat(NamedTuple):
@@ -188,6 +192,41 @@ class ClaimedJob:
     retry_count: int
     id: int
     claim: str
+    stage: Stage
+    written_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class OpenJob:
+    """A job that has not ended, as far as its tenant's key is concerned."""
+
+    project: str
+    path: str
+    id: int
+    is_waiting: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FailedJob:
+    """A job that was given up, and why."""
+
+    tenant: str
+    project: str
+    path: str
+    stage: Stage
+    attempts: int
+    error: str
+    failed_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many jobs of one stage and status there are, and since when the oldest of their changes waits."""
+
+    stage: Stage
+    status: str
+    jobs: int
+    oldest_at: datetime
 
 
 @dataclass(frozen=True, slots=True)
@@ -198,19 +237,6 @@ class Version:
     size: int
     written_at: datetime
     replaced_at: datetime
-
-
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A passage that answers a query, with its byte range."""
-
-    project: str
-    path: str
-    start: int
-    end: int
-    text: str
-    score: float
-    is_full_file: bool
 
 
 def tenant_of(auth: AuthContext | None) -> str:

@@ -3,19 +3,23 @@
 Every method of a mutation that reads must be called before any that writes: writes are sent together at the end.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from datetime import datetime
 from typing import Protocol
 
 from holdfast.store.model import (
     Applied,
+    Backlog,
     ClaimedJob,
+    FailedJob,
     FileLine,
     Job,
+    OpenJob,
     Place,
     ProjectState,
     ProjectSummary,
+    Stage,
     Stamp,
     Stat,
     StoredFile,
@@ -102,9 +106,6 @@ class Reading(Protocol):
     def projects(self) -> list[ProjectSummary]:
         """Return the tenant's projects that hold a live file, by name."""
 
-    def contents(self, project: str, span: Span) -> Iterator[tuple[str, bytes]]:
-        """Yield path and bytes of the live files of a span, in byte order."""
-
 
 class StoreDatabase(Protocol):
     """The store of every tenant. Safe to use from any thread."""
@@ -120,22 +121,71 @@ class StoreDatabase(Protocol):
 
 
 class IndexQueue(Protocol):
-    """The jobs that mutations left, for workers of any number of processes."""
+    """The jobs that mutations left, for workers of any number of processes.
 
-    def claim(self, limit: int, lease_ms: int, now: datetime) -> list[ClaimedJob]:
-        """Take jobs that are due, or whose lease has ended, for so long; nobody else gets them meanwhile."""
+    `poll_seconds` is how long a worker may go without looking: what `listen` cannot tell of, it finds by looking.
+    """
 
-    def finish(self, job: ClaimedJob, now: datetime) -> bool:
-        """Mark a job done; False when the claim was lost. A job that was renewed meanwhile is due again."""
+    @property
+    def poll_seconds(self) -> float:
+        """Return the seconds between two looks of a worker that heard nothing."""
+
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Call `ring`, from any thread, soon after jobs were added; returns what ends that."""
+
+    def claim(self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS) -> list[ClaimedJob]:
+        """Take jobs of a stage that are due, or whose lease has ended, for so long; nobody else gets them meanwhile."""
+
+    def next_due(self, stage: Stage) -> datetime | None:
+        """Return when the next job of a stage will be due, None when there is none."""
+
+    def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
+        """Hold a job for so long from now; False when the claim was lost or the job is older than its file."""
+
+    def finish(self, job: ClaimedJob, now: datetime, further: Stage | None = None) -> bool:
+        """Mark a job done, or due for a further stage; False when the claim was lost.
+
+        A job that was renewed meanwhile is due again, from its first stage on.
+        """
+
+    def finish_all(self, jobs: Sequence[tuple[ClaimedJob, Stage | None]], now: datetime) -> int:
+        """Finish several jobs together; returns how many claims still held."""
 
     def retry(self, job: ClaimedJob, error: str, due_at: datetime, now: datetime) -> bool:
         """Give a job back, to be due later; the attempt counts."""
+
+    def release(self, job: ClaimedJob, now: datetime) -> bool:
+        """Give a job back untouched; it is due at once and no attempt is counted."""
+
+    def await_key(self, job: ClaimedJob, now: datetime) -> bool:
+        """Let a job wait for its tenant's key; no attempt is counted."""
+
+    def open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
+        """Return a tenant's jobs that have not ended, those that wait for its key first."""
+
+    def rearm(self, tenant: str, project: str, job_id: int, now: datetime) -> bool:
+        """Make a job that waits for its tenant's key due; False when it does not wait."""
 
     def fail(self, job: ClaimedJob, error: str, now: datetime) -> bool:
         """Give a job up and keep the reason."""
 
     def depth(self) -> dict[str, int]:
-        """Return the number of jobs by status."""
+        """Return the number of jobs that are not done, by status."""
+
+    def backlog(self) -> list[Backlog]:
+        """Return the jobs that are not done, counted by stage and status."""
+
+    def failed(self, limit: int) -> list[FailedJob]:
+        """Return jobs that were given up, the latest first."""
+
+    def retry_failed(self, now: datetime) -> int:
+        """Make every job that was given up due again, unless a later one covers its path; returns how many."""
+
+    def projects(self) -> list[tuple[str, str]]:
+        """Return tenant and project of everything that could be indexed."""
+
+    def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:
+        """Add a job for each live file of a project that has none open; returns how many."""
 
 
 class Upkeep(Protocol):
@@ -143,3 +193,6 @@ class Upkeep(Protocol):
 
     def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:
         """Remove deleted files, versions, answered keys and ended jobs of every tenant that are older; returns rows."""
+
+    def purge_done(self, before: datetime) -> int:
+        """Remove some thousands of the jobs that were done before then, of every tenant; returns rows."""

@@ -4,9 +4,9 @@ from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.auth.context import AuthContext
-from holdfast.store import delete, history, listing, projects, read, rename, restore, search, stat, write
+from holdfast.store import delete, history, listing, projects, read, rename, restore, stat, write
 from holdfast.store.desk import Desk, utc_clock
-from holdfast.store.model import Hit, Limits, Listing, ProjectSummary, Slice, Stat, Version, tenant_of
+from holdfast.store.model import Limits, Listing, ProjectSummary, Slice, Stat, Version, tenant_of
 from holdfast.store.ports import StoreDatabase, Upkeep
 
 
@@ -80,18 +80,6 @@ class Store:
     ) -> Listing:
         """Return the entries of a directory."""
         return listing.listing(self._desk, tenant_of(auth), project, path, depth, limit)
-
-    def search(
-        self,
-        auth: AuthContext | None,
-        project: str,
-        query: str,
-        path_prefix: str = "",
-        limit: int = 0,
-        check: Callable[[], None] = lambda: None,
-    ) -> list[Hit]:
-        """Return passages that answer a query."""
-        return search.search(self._desk, tenant_of(auth), project, query, path_prefix, limit, check)
 
     def history(self, auth: AuthContext | None, project: str, path: str) -> list[Version]:
         """Return the kept versions of a path."""

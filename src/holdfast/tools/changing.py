@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.changes.diff import unified_diff
-from holdfast.changes.model import Change
+from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import Written
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.budget import decode_cursor, encode_cursor, estimate_tokens, fit
@@ -128,6 +128,7 @@ class ListedChange(BaseModel):
     entries: int = Field(description="files and directories touched")
     undoable: bool
     undoes: str | None = None
+    kept: int = Field(0, description="saved contents of another program; undo_change writes them")
 
 
 class ListChangesAnswer(BaseModel):
@@ -241,7 +242,10 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
     An undo is a change itself and can be undone.
     """
     change_id, plan = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
-    return Answer.of(f"Undid {plan.kind} of {shown_name(plan.first.src_path)}\nchange {change_id}")
+    path = shown_name(plan.folder or plan.first.src_path)
+    if plan.status is PlanStatus.FAILED and not plan.stepwise:
+        return Answer.of(f"Wrote what another program had saved at {path} beside it, as (kept)\nchange {change_id}")
+    return Answer.of(f"Undid {plan.kind} of {path}\nchange {change_id}")
 
 
 CHANGING: tuple[Tool, ...] = (
@@ -290,7 +294,9 @@ def _change_line(change: ListedChange) -> str:
     if change.destination is not None:
         where += f" -> {shown_name(change.destination)}"
     undo = "undoable" if change.undoable else "not undoable"
-    return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo})"
+    more = f", {change.entries} entries" if change.entries > 1 else ""
+    more += f", kept {change.kept} of another program" if change.kept else ""
+    return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo}{more})"
 
 
 def _trail(done: Written) -> str:
@@ -325,6 +331,7 @@ def _listed(change: Change) -> ListedChange:
         entries=change.items,
         undoable=change.undoable,
         undoes=change.undoes,
+        kept=change.kept,
     )
 
 

@@ -4,7 +4,7 @@ import asyncio
 import logging
 import secrets
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
 from typing import Any
@@ -12,10 +12,10 @@ from typing import Any
 from pydantic import ValidationError
 
 from holdfast.app import App
-from holdfast.auth.context import Caller
+from holdfast.auth.context import Caller, Kind
 from holdfast.auth.limits import Admission
-from holdfast.call import Call, ProgressSink
-from holdfast.config.settings import Settings
+from holdfast.call import Call, Elicit, ProgressSink
+from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
     HoldfastError,
     Internal,
@@ -23,7 +23,9 @@ from holdfast.errors import (
     NotFound,
     PermissionDenied,
 )
+from holdfast.secret import Secret
 from holdfast.tools.answer import Answer
+from holdfast.tools.asking import asking
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
 
 _log = logging.getLogger(__name__)
@@ -39,6 +41,7 @@ class Dispatcher:
         self._registry = registry
         self._settings = settings
         self._admission = admission
+        self._local_key = _local_key(settings.mcp.files.search)
         self._counting = ThreadPoolExecutor(_COUNTING_THREADS, thread_name_prefix="holdfast-count")
         self._threads = ThreadPoolExecutor(settings.server.max_parallel_calls, thread_name_prefix="holdfast-call")
 
@@ -61,10 +64,19 @@ class Dispatcher:
         return entry
 
     async def call(
-        self, caller: Caller, name: str, arguments: dict[str, Any], progress: ProgressSink | None = None
+        self,
+        caller: Caller,
+        name: str,
+        arguments: dict[str, Any],
+        progress: ProgressSink | None = None,
+        elicit: Elicit | None = None,
     ) -> Answer:
-        """Run one tool for one caller. Raises HoldfastError and nothing else; cancelling stops the work below."""
+        """Run one tool for one caller; cancelling stops the work below.
+
+        Raises HoldfastError and nothing else, but for the InputNeeded of an `elicit` that needs the call made again.
+        """
         entry = self.find(caller, name)
+        caller = self._keyed(caller)
         call = Call(caller, entry.timeout_seconds)
         if progress is not None:
             call.progress = progress
@@ -72,7 +84,7 @@ class Dispatcher:
             await self._admit(caller, entry)
             if entry.mutates and self._settings.folders.read_only and entry.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
-            return await self._run(entry, call, _parse(entry, arguments))
+            return await self._run(entry, call, _parse(entry, arguments), elicit)
         except HoldfastError:
             raise
         except UnicodeEncodeError:
@@ -81,13 +93,22 @@ class Dispatcher:
             raise _internal(name, error) from error
         finally:
             call.cancel()
+            if caller.auth.model_key is not None:
+                self._app.seen(caller.auth)
 
-    async def _run(self, entry: Tool, call: Call, parsed: Any) -> Answer:
+    async def _run(self, entry: Tool, call: Call, parsed: Any, elicit: Elicit | None) -> Answer:
         if entry.conduct is not None:
-            return await entry.conduct(self._app, call, parsed, _Steps(self, call.caller))
+            async with asking(call, elicit):
+                return await entry.conduct(self._app, call, parsed, _Steps(self, call.caller))
         assert entry.run is not None
         work = partial(entry.run, self._app, call, parsed)
         return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+
+    def _keyed(self, caller: Caller) -> Caller:
+        """Return the caller with its key for models: the user of this machine has it in the settings."""
+        if self._local_key is None or not caller.auth.is_local:
+            return caller
+        return replace(caller, auth=replace(caller.auth, model_key=self._local_key))
 
     async def _admit(self, caller: Caller, entry: Tool) -> None:
         """Count the call against its limit; where that waits for another process, the event loop does not."""
@@ -104,13 +125,18 @@ class Dispatcher:
     def _permits(self, caller: Caller, entry: Tool) -> bool:
         if entry.audience is not caller.kind:
             return False
-        if entry.group in LOCAL_GROUPS and not (caller.auth.is_local and caller.roots):
+        if entry.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller)):
             return False
         return self._settings.mcp.permits(entry.name, entry.group)
 
     def _nearest(self, caller: Caller, name: str) -> str:
         near = get_close_matches(name, [entry.name for entry in self.listed(caller)], n=1)
         return f" Did you mean {near[0]!r}?" if near else ""
+
+
+def _has_folders(caller: Caller) -> bool:
+    """Return whether tools of local folders make sense: for the roots of a connection, and for the person, who sees all."""
+    return bool(caller.roots) or caller.kind is Kind.PERSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +151,12 @@ class _Steps:
 
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
         return await self.dispatcher.call(self.caller, name, arguments, progress)
+
+
+def _local_key(search: SearchSettings) -> Secret | None:
+    """Return the local user's key for models behind HTTP, which may be empty; None when there are no such models."""
+    has_remote = search.embedder.kind == "openai" or search.rerank.endpoint
+    return Secret(search.embedder.api_key.get_secret_value()) if has_remote else None
 
 
 def _parse(entry: Tool, arguments: dict[str, Any]) -> Any:

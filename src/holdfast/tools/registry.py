@@ -14,7 +14,7 @@ from holdfast.auth.context import Kind
 from holdfast.auth.rates import Rate
 from holdfast.call import Call, ProgressSink
 from holdfast.tools.answer import Answer
-from holdfast.tools.schema import flat_schema
+from holdfast.tools.schema import answer_schema, flat_schema
 
 
 class Arguments(BaseModel):
@@ -109,7 +109,7 @@ class Tool:
     @cached_property
     def output_schema(self) -> dict[str, Any] | None:
         """Return the flat JSON Schema of the structured answer, None for text tools."""
-        return flat_schema(self.output) if self.output else None
+        return answer_schema(self.output) if self.output else None
 
 
 def tool(

@@ -1,12 +1,14 @@
 """Pure: a tool's JSON Schema in the flat form that every client can read.
 
 No `$ref`, no `oneOf`, no titles. An optional parameter is one that is not required, so it has no `null` alternative;
-a required member of an answer keeps it.
+a required member of an answer keeps it. Which members an answer always has is not said: every caller would pay for it.
 """
 
 from typing import Any
 
 from pydantic import BaseModel
+
+_UNSAID = ("required", "default")
 
 
 def flat_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -16,6 +18,25 @@ def flat_schema(model: type[BaseModel]) -> dict[str, Any]:
     flat: dict[str, Any] = _flatten(raw, definitions)
     flat.pop("description", None)
     return flat
+
+
+def answer_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of an answer: the types of its members and no more."""
+    slim: dict[str, Any] = _slim(flat_schema(model))
+    return slim
+
+
+def _slim(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_slim(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    kept = {key: value for key, value in node.items() if key not in _UNSAID and (key, value) != ("additionalProperties", True)}
+    return {key: _slim_members(value) if key == "properties" else _slim(value) for key, value in kept.items()}
+
+
+def _slim_members(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: _slim(member) for name, member in members.items()}
 
 
 def _flatten(node: Any, definitions: dict[str, Any]) -> Any:

@@ -6,9 +6,9 @@ from datetime import UTC, datetime
 from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
+from holdfast.search.model import ALL_PROJECTS
 from holdfast.store.content import ENCODING
 from holdfast.store.model import Entry, EntryType
-from holdfast.store.search import ALL_PROJECTS
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, Tool, tool
 from holdfast.tools.storing_shapes import (
@@ -120,7 +120,7 @@ def file_list(app: App, call: Call, args: ListOf) -> Answer:
 )
 def file_search(app: App, call: Call, args: SearchOf) -> Answer:
     """Find passages in stored files; read on with file_read at the byte range of a hit."""
-    hits = app.store.search(call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check)
+    hits = app.search.search(call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check)
     chunks = [
         ChunkAnswer(
             file_path=hit.path,

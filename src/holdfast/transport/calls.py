@@ -4,6 +4,7 @@ Standard library only. Each function returns the protocol's result of the call, 
 """
 
 import json
+from collections.abc import Callable, Sequence
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -23,23 +24,34 @@ _META = {
 _SCHEMES = {"http": HTTPConnection, "https": HTTPSConnection}
 
 Result = dict[str, Any]
+Progress = Callable[[float, float | None, str], None]
 
 
-def call_by_socket(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str = "agent") -> Result:
-    """Call a tool that needs no folders, or one of the person's with kind `person`.
+def call_by_socket(
+    folder: StateFolder,
+    tool: str,
+    arguments: dict[str, Any],
+    kind: str = "agent",
+    roots: Sequence[str] = (),
+    progress: Progress | None = None,
+) -> Result:
+    """Call a tool on directories, one that needs none, or one of the person's with kind `person`.
 
     Raises NoServer when nothing was sent, HoldfastError when no answer came.
     """
     try:
-        line, _welcome = dial(folder, Client(kind, [], [], "/", folders=False))
+        line, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots)))
     except Refused as refusal:
         raise HoldfastError(str(refusal)) from None
     with line, line.makefile("rb") as answers:
         line.settimeout(_CALL_SECONDS)
         try:
-            line.sendall(json.dumps(_request(tool, arguments)).encode() + b"\n")
+            line.sendall(json.dumps(_request(tool, arguments, told=progress is not None)).encode() + b"\n")
             for answer in answers:
                 message = json.loads(answer)
+                if progress is not None and message.get("method") == "notifications/progress":
+                    told = message["params"]
+                    progress(told["progress"], told.get("total"), told.get("message", ""))
                 if message.get("id") == 1:
                     return _result(message)
         except OSError:
@@ -75,8 +87,9 @@ def call_by_http(url: str, key: Secret, tool: str, arguments: dict[str, Any]) ->
     return _result(_message_of(response.status, text))
 
 
-def _request(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    params = {"name": tool, "arguments": arguments, "_meta": _META}
+def _request(tool: str, arguments: dict[str, Any], *, told: bool = False) -> dict[str, Any]:
+    meta = {**_META, "progressToken": 1} if told else _META
+    params = {"name": tool, "arguments": arguments, "_meta": meta}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 

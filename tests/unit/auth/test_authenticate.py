@@ -38,3 +38,30 @@ def test_a_listed_key_is_looked_up_by_its_hash() -> None:
     assert door.identify(LONG) == AuthContext("tenant", "label")
     assert door.identify(Secret("another-long-key-of-mine")) is None
     assert Authenticator(LOCAL, "listed").identify(LONG) is None
+
+
+MODEL = Secret("sk-model-key-of-mine")
+
+
+@pytest.mark.req("SE-31.c")
+def test_on_an_open_server_the_bearer_is_the_model_key_whatever_the_header_says() -> None:
+    tenant = Authenticator(LOCAL, "open").identify(LONG, MODEL)
+    assert tenant is not None and tenant.model_key is LONG
+    assert LONG.reveal() not in repr(tenant)
+
+
+@pytest.mark.req("SE-31.d")
+def test_on_a_listed_server_only_the_header_is_a_model_key() -> None:
+    known = {hashlib.sha256(LONG.reveal().encode()).hexdigest(): AuthContext("tenant", "label")}
+    door = Authenticator(LOCAL, "listed", known.get)
+    plain, keyed = door.identify(LONG), door.identify(LONG, MODEL)
+    assert plain is not None and plain.model_key is None
+    assert keyed is not None and keyed.model_key is MODEL
+    assert plain == keyed, "a model key does not make another tenant"
+    assert MODEL.reveal() not in repr(keyed)
+
+
+@pytest.mark.parametrize("mode", ["local", "listed", "open"])
+def test_the_local_users_token_is_never_a_model_key(mode: str) -> None:
+    found = Authenticator(LOCAL, mode).identify(Secret("a" * 64), MODEL)  # type: ignore[arg-type]
+    assert found is not None and found.model_key is None

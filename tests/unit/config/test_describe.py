@@ -11,6 +11,8 @@ FIXED = """
 allow_root_wipe max_payload_bytes max_file_bytes max_project_bytes list_limit_default list_limit_max lock_timeout_ms
 delete_retention_days versions_kept version_days idempotency_days
 search.enabled search.limit_default search.limit_max search.vector_candidates search.bm25_candidates
+search.embedder.kind search.embedder.endpoint search.embedder.model search.embedder.api_key search.embedder.timeout_ms
+search.embedder.path search.embedder.tokenizer search.embedder.threads
 search.rerank.model search.rerank.endpoint search.rerank.timeout_ms search.fallback.semantic_weight
 search.fallback.lexical_weight index.workers index.batch_size index.retry_max index.retry_backoff_ms index.slo_p95_seconds
 security.encryption_keks.<name> security.credential_cache_prefix security.credential_cache_ttl_seconds

@@ -1,17 +1,16 @@
-"""Jobs owed, stamps, identities of requests, passages, entries."""
+"""Jobs owed, stamps, identities of requests, entries."""
 
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
-from holdfast.errors import InvalidArgument, InvalidQuery, PermissionDenied
+from holdfast.errors import InvalidArgument, PermissionDenied
 from holdfast.store.desk import once
 from holdfast.store.listing import entries_of, entry_limit
 from holdfast.store.model import FileLine, Job, Limits, Operation, ProjectState, next_stamp, tenant_of
 from holdfast.store.outbox import after_delete, after_rename, after_write
 from holdfast.store.paths import Move
-from holdfast.store.search import hit_limit, passage, words_of
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -63,34 +62,8 @@ def test_a_key_that_cannot_be_kept_is_refused(key: str) -> None:
 def test_limits_are_the_default_for_nothing_and_never_over_the_most() -> None:
     limits = Limits()
     assert [entry_limit(asked, limits) for asked in (0, -5, 2, 1024, 5000)] == [256, 256, 2, 1024, 1024]
-    assert [hit_limit(asked, limits) for asked in (0, 3, 21)] == [5, 3, 20]
 
 
 def test_a_row_of_files_stands_for_its_directories_too() -> None:
     lines = [FileLine(path, 1, NOW, NOW) for path in ("/d/a/b/c", "/d/x")]
     assert sorted(entries_of("/d", 3, lines)) == ["/d/a", "/d/a/b", "/d/x"]
-
-
-@pytest.mark.parametrize("query", ["", " \n", "\ud800"])
-def test_a_query_without_words_is_refused(query: str) -> None:
-    with pytest.raises(InvalidQuery):
-        words_of(query)
-
-
-def test_a_passage_is_whole_lines_around_the_first_word() -> None:
-    content = ("filler line\n" * 300 + "the needle é here\n" + "more text\n" * 300).encode()
-    found = passage(content, [b"needle", b"absent"])
-    assert found is not None
-    start, end, score = found
-    assert content[start:end].decode().startswith("the needle")
-    assert content[start:end].endswith(b"\n")
-    assert end - start <= 1500
-    assert score == 0.5
-    assert passage(content, [b"absent"]) is None
-
-
-def test_a_passage_of_one_long_line_is_whole_characters() -> None:
-    content = ("é" * 5000 + "needle" + "€" * 5000).encode()
-    found = passage(content, [b"needle"])
-    assert found is not None
-    assert content[found[0] : found[1]].decode().startswith("needle")

@@ -28,6 +28,9 @@ from holdfast.config.settings import (
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound
 from holdfast.folders.budget import estimate_tokens
 from holdfast.folders.service import Folders
+from holdfast.organiser.service import Organiser
+from holdfast.review.service import Reviews
+from holdfast.search.service import Search
 from holdfast.store.service import Store
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
@@ -111,7 +114,15 @@ TABLE = [
 
 def dispatcher(settings: Settings | None = None, admission: Admission | None = None) -> Dispatcher:
     chosen = settings or Settings()
-    app = App(chosen, cast("Any", lambda _caller: cast(Folders, None)), cast(Changes, None), cast(Store, None))
+    app = App(
+        chosen,
+        cast("Any", lambda _caller: cast(Folders, None)),
+        cast(Changes, None),
+        cast(Store, None),
+        cast(Search, None),
+        cast(Reviews, None),
+        cast(Organiser, None),
+    )
     return Dispatcher(app, Registry(TABLE), chosen, admission)
 
 
@@ -356,7 +367,15 @@ async def test_a_pipe_tells_its_progress_and_that_of_its_steps() -> None:
 async def test_a_pipe_out_of_time_says_which_steps_were_under_way() -> None:
     hasty = replace(MCP_PIPE, name="hasty_pipe", timeout_seconds=0.2)
     table = Dispatcher(
-        App(Settings(), cast("Any", None), cast(Changes, None), cast(Store, None)),
+        App(
+            Settings(),
+            cast("Any", None),
+            cast(Changes, None),
+            cast(Store, None),
+            cast(Search, None),
+            cast(Reviews, None),
+            cast(Organiser, None),
+        ),
         Registry([*TABLE, hasty]),
         Settings(),
     )

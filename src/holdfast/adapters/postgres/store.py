@@ -12,6 +12,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from holdfast.adapters.locks import ThreadLocks
+from holdfast.adapters.postgres.notify import Notifier
 from holdfast.adapters.postgres.store_mutation import PostgresMutation
 from holdfast.adapters.postgres.store_reading import PostgresReading
 from holdfast.adapters.postgres.store_rows import Connection
@@ -79,6 +80,7 @@ class PostgresStore:
         self._pool = open_pool(url, "holdfast_app", pool_size, steady_plans=True)
         self._readers = open_pool(url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True)
         self._threads = ThreadLocks()
+        self._notifier = Notifier(url)
 
     @contextmanager
     def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator[PostgresMutation]:
@@ -98,7 +100,10 @@ class PostgresStore:
                     {"wait": f"{wait_ms:d}ms", "tenant": tenant},
                 )
                 connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, project)})
-                yield PostgresMutation(connection, {"apikey_hash": tenant, "project": project})
+                change = PostgresMutation(connection, {"apikey_hash": tenant, "project": project})
+                yield change
+            if change._is_written:
+                self._notifier.ring()
 
     @contextmanager
     def reading(self, tenant: str) -> Iterator[PostgresReading]:
@@ -112,6 +117,7 @@ class PostgresStore:
 
     def close(self) -> None:
         """Close every connection."""
+        self._notifier.close()
         self._pool.close()
         self._readers.close()
 

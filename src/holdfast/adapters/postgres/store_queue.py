@@ -1,59 +1,112 @@
 """The jobs and the upkeep of every tenant, as the worker's role."""
 
 import secrets
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
+from operator import attrgetter
 from typing import Any
 
+from holdfast.adapters.postgres.notify import CHANNEL, listen
 from holdfast.adapters.postgres.store import answering, open_pool
 from holdfast.adapters.postgres.store_rows import Connection, run
-from holdfast.store.model import ClaimedJob, Operation
+from holdfast.adapters.queue_rows import claimed_job, failed_job, summed
+from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Stage
+
+_PURGED_AT_ONCE = 5_000
 
 
 class PostgresQueue:
     """Sees jobs across tenants; everything else is done with the tenant set."""
 
+    poll_seconds = 2.0
+
     def __init__(self, url: str, pool_size: int = 4) -> None:
+        self._url = url
         self._pool = open_pool(url, "holdfast_worker", pool_size)
 
-    def claim(self, limit: int, lease_ms: int, now: datetime) -> list[ClaimedJob]:
+    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Call `ring` soon after any process added jobs."""
+        return listen(self._url, ring)
+
+    def claim(self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS) -> list[ClaimedJob]:
         """Take jobs that are due, or whose lease has ended; workers pass over what another one is taking."""
         claim = secrets.token_hex(8)
-        asked = {"limit": limit, "until": now + timedelta(milliseconds=lease_ms), "at": now, "claim": claim}
-        with answering("*"), self._pool.connection() as connection:
-            rows = run(connection, "claim_jobs", asked).fetchall()
-        return [
-            ClaimedJob(
-                row["apikey_hash"].rstrip(),
-                row["project"],
-                row["file_path"],
-                Operation(row["operation"]),
-                row["version"],
-                row["retry_count"],
-                row["id"],
-                claim,
-            )
-            for row in sorted(rows, key=lambda row: row["id"])
-        ]
+        until = now + timedelta(milliseconds=lease_ms)
+        rows = self._rows("claim_jobs", limit=limit, until=until, at=now, claim=claim, stage=stage)
+        return sorted((claimed_job(row, claim, row["file_updated_at"]) for row in rows), key=attrgetter("id"))
 
-    def finish(self, job: ClaimedJob, now: datetime) -> bool:
-        """Mark a job done; False when the claim was lost."""
-        return self._ended(job, "finish_job", at=now)
+    def next_due(self, stage: Stage) -> datetime | None:
+        """Return when the next job of a stage will be due."""
+        rows = self._rows("next_due", stage=stage)
+        return rows[0]["due_at"] if rows else None
+
+    def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
+        """Hold a job for so long from now."""
+        return self._ended([(job, "renew_job", {"until": now + timedelta(milliseconds=lease_ms), "at": now})]) == 1
+
+    def finish(self, job: ClaimedJob, now: datetime, further: Stage | None = None) -> bool:
+        """Mark a job done, or due for a further stage; False when the claim was lost."""
+        return self.finish_all([(job, further)], now) == 1
+
+    def finish_all(self, jobs: Sequence[tuple[ClaimedJob, Stage | None]], now: datetime) -> int:
+        """Finish several jobs in one transaction."""
+        return self._ended(
+            (job, "finish_job", {"status": "pending" if further else "done", "stage": further or job.stage, "at": now})
+            for job, further in jobs
+        )
 
     def retry(self, job: ClaimedJob, error: str, due_at: datetime, now: datetime) -> bool:
         """Give a job back, to be due later."""
-        return self._ended(job, "return_job", status="pending", due_at=due_at, error=error, at=now)
+        return self._returned(job, "pending", 1, error, due_at, now)
+
+    def release(self, job: ClaimedJob, now: datetime) -> bool:
+        """Give a job back untouched."""
+        return self._returned(job, "pending", 0, None, now, now)
+
+    def await_key(self, job: ClaimedJob, now: datetime) -> bool:
+        """Let a job wait for its tenant's key."""
+        return self._returned(job, "waiting_credential", 0, None, now, now)
 
     def fail(self, job: ClaimedJob, error: str, now: datetime) -> bool:
         """Give a job up and keep the reason."""
-        return self._ended(job, "return_job", status="failed", due_at=now, error=error, at=now)
+        return self._returned(job, "failed", 1, error, now, now)
+
+    def open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
+        """Return a tenant's jobs that have not ended."""
+        return [OpenJob(**row) for row in self._rows("open_jobs", tenant, apikey_hash=tenant, limit=limit)]
+
+    def rearm(self, tenant: str, project: str, job_id: int, now: datetime) -> bool:
+        """Make a job that waits for its tenant's key due."""
+        asked = {"apikey_hash": tenant, "project": project, "id": job_id, "at": now}
+        return self._changed("rearm_job", asked, tenant) == 1
 
     def depth(self) -> dict[str, int]:
-        """Return the number of jobs by status."""
+        """Return the number of jobs that are not done, by status."""
         counts: dict[str, int] = {}
-        with answering("*"), self._pool.connection() as connection:
-            for row in run(connection, "count_jobs", {}):
-                counts[row["status"]] = counts.get(row["status"], 0) + row["jobs"]
+        for line in self.backlog():
+            counts[line.status] = counts.get(line.status, 0) + line.jobs
         return counts
+
+    def backlog(self) -> list[Backlog]:
+        """Return the jobs that are not done, counted by stage and status."""
+        return summed(self._rows("count_jobs"))
+
+    def failed(self, limit: int) -> list[FailedJob]:
+        """Return jobs that were given up, the latest first."""
+        return list(map(failed_job, self._rows("failed_jobs", limit=limit)))
+
+    def retry_failed(self, now: datetime) -> int:
+        """Make every job that was given up due again, unless a later one covers its path."""
+        return self._changed("retry_failed", {"at": now})
+
+    def projects(self) -> list[tuple[str, str]]:
+        """Return tenant and project of everything that could be indexed."""
+        return [(row["apikey_hash"].rstrip(), row["project"]) for row in self._rows("list_tenants")]
+
+    def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:
+        """Add a job for each live file of a project that has none open."""
+        asked = {"apikey_hash": tenant, "project": project, "stage": stage, "at": now}
+        return self._changed("requeue_files", asked, tenant)
 
     def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:
         """Remove what is older, one project after another; returns the rows removed."""
@@ -66,16 +119,43 @@ class PostgresQueue:
             found = run(connection, "purge_candidates", before).fetchall()
             return sum(_purged(connection, row["apikey_hash"].rstrip(), row["project"], before) for row in found)
 
+    def purge_done(self, before: datetime) -> int:
+        """Remove some thousands of the jobs that were done before then."""
+        return self._changed("purge_done", {"before": before, "limit": _PURGED_AT_ONCE})
+
     def close(self) -> None:
         """Close every connection."""
         self._pool.close()
 
-    def _ended(self, job: ClaimedJob, statement: str, **parameters: Any) -> bool:
-        scope = {"apikey_hash": job.tenant, "project": job.project}
-        named = {**scope, "id": job.id, "claim": job.claim, "version": job.version, **parameters}
-        with answering(job.project), self._pool.connection() as connection, connection.transaction():
-            act_for(connection, job.tenant)
-            return run(connection, statement, named).rowcount == 1
+    def _rows(self, statement: str, tenant: str = "", **parameters: Any) -> list[dict[str, Any]]:
+        with answering("*"), self._pool.connection() as connection, connection.transaction():
+            act_for(connection, tenant)
+            return run(connection, statement, parameters).fetchall()
+
+    def _changed(self, statement: str, parameters: Mapping[str, Any], tenant: str = "") -> int:
+        """Run a statement for a tenant, or across all of them, and tell the workers."""
+        with answering("*"), self._pool.connection() as connection, connection.transaction():
+            act_for(connection, tenant)
+            changed = run(connection, statement, parameters).rowcount
+            connection.execute(f"NOTIFY {CHANNEL}")
+            return changed
+
+    def _returned(
+        self, job: ClaimedJob, status: str, attempts: int, error: str | None, due_at: datetime, now: datetime
+    ) -> bool:
+        values = {"status": status, "attempts": attempts, "error": error, "due_at": due_at, "at": now}
+        return self._ended([(job, "return_job", values)]) == 1
+
+    def _ended(self, endings: Iterable[tuple[ClaimedJob, str, dict[str, Any]]]) -> int:
+        """Run a statement for each job in one transaction and one round trip; returns how many claims still held."""
+        cursors = []
+        with answering("*"), self._pool.connection() as connection, connection.pipeline(), connection.transaction():
+            # In one order everywhere, so that two workers never wait for each other.
+            for job, statement, parameters in sorted(endings, key=lambda one: (one[0].tenant, one[0].id)):
+                act_for(connection, job.tenant)
+                scope = {"apikey_hash": job.tenant, "project": job.project, "id": job.id, "claim": job.claim}
+                cursors.append(run(connection, statement, {**scope, "version": job.version, **parameters}))
+        return sum(cursor.rowcount for cursor in cursors)
 
 
 def act_for(connection: Connection, tenant: str) -> None:

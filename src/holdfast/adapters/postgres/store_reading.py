@@ -1,15 +1,13 @@
 """One moment of a tenant's store in PostgreSQL."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
 from holdfast.adapters.postgres.store_rows import Connection, run
 from holdfast.store.model import EntryType, FileLine, ProjectSummary, Stat, Version, Window
-from holdfast.store.paths import Span, exactly
-
-_FILES_AT_ONCE = 16
+from holdfast.store.paths import Span
 
 
 class PostgresReading:
@@ -63,14 +61,6 @@ class PostgresReading:
     def projects(self) -> list[ProjectSummary]:
         """Return the tenant's projects that hold a live file."""
         return [ProjectSummary(**row) for row in self._rows("list_projects")]
-
-    def contents(self, project: str, span: Span) -> Iterator[tuple[str, bytes]]:
-        """Yield path and bytes of the live files of a span."""
-        low = span.low
-        while rows := self._rows("read_contents", project=project, low=low, high=span.high, limit=_FILES_AT_ONCE):
-            for row in rows:
-                yield row["path"], row["content"]
-            low = exactly(rows[-1]["path"]).high
 
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
         return run(self._connection, name, {"apikey_hash": self._tenant, **parameters}).fetchall()

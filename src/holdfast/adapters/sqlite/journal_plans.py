@@ -84,6 +84,7 @@ class SqlitePlanBook:
                 created_at=row["created_at"],
                 executed_at=row["executed_at"],
                 moves={status: count for (op, status), count in self._counts(row["id"]).items() if op is Op.MOVE},
+                roots=tuple(filter(None, (read_path(row["root_dir"]), read_path(row["other_root"])))),
             )
             for row in rows
         ]

@@ -139,6 +139,12 @@ _STEPS = (
         UNIQUE (root_dir, file_hash)
     );
     """,
+    """
+    CREATE TABLE plan_notes (
+        plan_id TEXT PRIMARY KEY,
+        notes_json BLOB NOT NULL
+    );
+    """,
 )
 
 

@@ -131,7 +131,7 @@ ORDER BY p.seq, i.position LIMIT :limit;
 UPDATE plan_items SET aside = NULL WHERE plan_id = :plan_id AND position = :position;
 
 -- name: list_plans
-SELECT p.seq, p.id, p.status, p.folder, p.created_at, p.executed_at
+SELECT p.seq, p.id, p.status, p.folder, p.created_at, p.executed_at, p.root_dir, p.other_root
 FROM plans p
 WHERE p.seq < :before_seq AND p.kind = 'organise'
   AND EXISTS (SELECT 1 FROM json_each(:roots) r

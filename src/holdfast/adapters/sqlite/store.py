@@ -30,6 +30,7 @@ class SqliteStore:
                 yield change
             if change.steps:
                 self._commit(tenant, project, change, time.monotonic() + lock_timeout_ms / 1000)
+                self.files.changed()
 
     def reading(self, tenant: str) -> SqliteReading:
         """Look at one moment of a tenant's store."""

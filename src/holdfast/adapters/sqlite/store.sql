@@ -85,6 +85,7 @@ WHERE mcp_files.apikey_hash = :apikey_hash AND mcp_files.project = :project AND 
   AND NOT mcp_files.deleted;
 
 -- name: enqueue_jobs
+-- Work on the words goes on and is repeated after; work on the meaning, which may be slow, loses its claim at once.
 INSERT INTO mcp_file_index_jobs (
     apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
     created_at, updated_at
@@ -95,9 +96,13 @@ FROM json_each(:jobs) WHERE true
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO UPDATE SET
     operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
-    retry_count = 0, updated_at = excluded.updated_at,
-    available_at = CASE WHEN mcp_file_index_jobs.status = 'processing' THEN mcp_file_index_jobs.available_at
-                        ELSE excluded.available_at END
+    retry_count = 0, updated_at = excluded.updated_at, stage = 'words',
+    status = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words' THEN 'processing'
+                  ELSE 'pending' END,
+    claim = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words'
+                 THEN mcp_file_index_jobs.claim END,
+    available_at = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words'
+                        THEN mcp_file_index_jobs.available_at ELSE excluded.available_at END
 WHERE excluded.version > mcp_file_index_jobs.version;
 
 -- name: save_project
@@ -181,26 +186,32 @@ WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path A
 SELECT project, file_count, total_bytes, updated_at
 FROM mcp_projects WHERE apikey_hash = :apikey_hash AND file_count > 0 ORDER BY project;
 
--- name: read_contents
-SELECT path, content
-FROM mcp_files
-WHERE apikey_hash = :apikey_hash AND project = :project AND path >= :low AND path < :high AND NOT deleted
-ORDER BY path LIMIT :limit;
-
 -- name: claim_jobs
 UPDATE mcp_file_index_jobs
 SET status = 'processing', available_at = :until, claim = :claim, updated_at = :at
 WHERE (apikey_hash, id) IN (
     SELECT apikey_hash, id FROM mcp_file_index_jobs
-    WHERE status IN ('pending', 'processing') AND available_at <= :at
+    WHERE stage = :stage AND status IN ('pending', 'processing') AND available_at <= :at
     ORDER BY available_at, id LIMIT :limit
 )
-RETURNING apikey_hash, project, file_path, operation, version, retry_count, id;
+RETURNING apikey_hash, project, file_path, operation, version, retry_count, id, stage, file_updated_at;
+
+-- name: next_due
+SELECT apikey_hash, available_at AS due_at
+FROM mcp_file_index_jobs WHERE stage = :stage AND status IN ('pending', 'processing') ORDER BY available_at, id LIMIT 1;
+
+-- name: renew_job
+UPDATE mcp_file_index_jobs
+SET available_at = :until, updated_at = :at
+WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim = :claim AND status = 'processing'
+  AND version = :version;
 
 -- name: finish_job
+-- A job that was renewed while it was worked on is due at once, from its first stage on.
 UPDATE mcp_file_index_jobs
-SET status = CASE WHEN version = :version THEN 'done' ELSE 'pending' END, available_at = :at, claim = NULL,
-    last_error = NULL, updated_at = :at
+SET status = CASE WHEN version = :version THEN :status ELSE 'pending' END,
+    stage = CASE WHEN version = :version THEN :stage ELSE 'words' END,
+    retry_count = 0, available_at = :at, claim = NULL, last_error = NULL, updated_at = :at
 WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim = :claim AND status = 'processing';
 
 -- name: return_job
@@ -208,12 +219,52 @@ WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim =
 UPDATE mcp_file_index_jobs
 SET status = CASE WHEN version = :version THEN :status ELSE 'pending' END,
     available_at = CASE WHEN version = :version THEN :due_at ELSE :at END,
-    retry_count = CASE WHEN version = :version THEN retry_count + 1 ELSE 0 END,
+    retry_count = CASE WHEN version = :version THEN retry_count + :attempts ELSE 0 END,
     claim = NULL, last_error = :error, updated_at = :at
 WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim = :claim AND status = 'processing';
 
+-- name: open_jobs
+SELECT project, file_path AS path, id, status = 'waiting_credential' AS is_waiting
+FROM mcp_file_index_jobs
+WHERE apikey_hash = :apikey_hash AND status IN ('pending', 'processing', 'waiting_credential') AND operation = 'UPSERT'
+ORDER BY status DESC, id LIMIT :limit;
+
+-- name: rearm_job
+UPDATE mcp_file_index_jobs
+SET status = 'pending', available_at = :at, last_error = NULL, updated_at = :at
+WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND status = 'waiting_credential';
+
 -- name: count_jobs
-SELECT apikey_hash, status, count(*) AS jobs FROM mcp_file_index_jobs GROUP BY apikey_hash, status;
+SELECT apikey_hash, stage, status, count(*) AS jobs, min(file_updated_at) AS oldest_at
+FROM mcp_file_index_jobs WHERE status IN ('pending', 'processing', 'waiting_credential', 'failed')
+GROUP BY apikey_hash, stage, status;
+
+-- name: failed_jobs
+SELECT apikey_hash, project, file_path, stage, retry_count, last_error, updated_at
+FROM mcp_file_index_jobs WHERE status = 'failed' ORDER BY updated_at DESC, id DESC LIMIT :limit;
+
+-- name: retry_failed
+-- Only the last job of a path; an earlier one is covered by it.
+UPDATE mcp_file_index_jobs
+SET status = 'pending', retry_count = 0, available_at = :at, updated_at = :at
+WHERE status = 'failed' AND NOT EXISTS (
+    SELECT 1 FROM mcp_file_index_jobs AS later
+    WHERE later.apikey_hash = mcp_file_index_jobs.apikey_hash AND later.project = mcp_file_index_jobs.project
+      AND later.file_path = mcp_file_index_jobs.file_path AND later.id > mcp_file_index_jobs.id
+);
+
+-- name: list_tenants
+SELECT apikey_hash, project FROM mcp_projects ORDER BY apikey_hash, project;
+
+-- name: requeue_files
+INSERT INTO mcp_file_index_jobs (
+    apikey_hash, project, file_path, operation, file_updated_at, version, status, stage, retry_count, available_at,
+    created_at, updated_at
+)
+SELECT apikey_hash, project, path, 'UPSERT', :at, version, 'pending', :stage, 0, :at, :at, :at
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND NOT deleted
+ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
+DO NOTHING;
 
 -- name: purge_candidates
 SELECT apikey_hash, project FROM mcp_files WHERE deleted AND deleted_at < :deleted_before
@@ -239,3 +290,10 @@ DELETE FROM mcp_applied WHERE apikey_hash = :apikey_hash AND project = :project 
 -- name: purge_jobs
 DELETE FROM mcp_file_index_jobs
 WHERE apikey_hash = :apikey_hash AND project = :project AND status IN ('done', 'failed') AND updated_at < :others_before;
+
+-- name: purge_done
+DELETE FROM mcp_file_index_jobs
+WHERE (apikey_hash, id) IN (
+    SELECT apikey_hash, id FROM mcp_file_index_jobs WHERE status = 'done' AND available_at < :before
+    ORDER BY available_at, id LIMIT :limit
+);

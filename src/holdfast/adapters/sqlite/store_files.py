@@ -5,7 +5,7 @@ import os
 import sqlite3
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 
@@ -17,6 +17,7 @@ from holdfast.store.paths import beyond
 KEPT_OPEN = 32
 _EMPTY = ""
 _SUFFIX = ".db"
+_COARSE_NS = 30_000_000
 
 
 class TenantFiles:
@@ -29,6 +30,7 @@ class TenantFiles:
         self._idle: list[tuple[str, sqlite3.Connection]] = []
         self._lock = threading.Lock()
         self._writers = ThreadLocks()
+        self._rings: tuple[Callable[[], None], ...] = ()
 
     def names(self) -> list[str]:
         """Return the names of all tenants' files, in order."""
@@ -43,17 +45,18 @@ class TenantFiles:
         return Snapshot(self, name)
 
     @contextmanager
-    def writing(self, name: str, deadline: float) -> Iterator[sqlite3.Connection]:
+    def writing(self, name: str, deadline: float, *, durable: bool = True) -> Iterator[sqlite3.Connection]:
         """Give a file's one write transaction, committed at the end; ResourceBusy when it is not free in time.
 
-        Threads queue for it here, because SQLite's own wait is a sleep that grows.
+        Threads queue for it here, because SQLite's own wait is a sleep that grows. One that is not durable may be lost,
+        with others like it after it, when the power fails: right for what can be made again, and it waits for no disk.
         """
         with self._writers.hold(name, deadline) as is_free:
             if not is_free:
                 raise _busy()
             connection = self._taken(name) or self._opened(name)
             try:
-                _begin(connection, deadline)
+                _begin(connection, deadline, durable)
                 yield connection
                 connection.execute("COMMIT")
             except BaseException:
@@ -62,6 +65,22 @@ class TenantFiles:
                 raise
             finally:
                 self.give_back(name, connection)
+
+    def on_change(self, ring: Callable[[], None]) -> Callable[[], None]:
+        """Call `ring` after each mutation that this object commits; returns what ends that."""
+        with self._lock:
+            self._rings = (*self._rings, ring)
+
+        def end() -> None:
+            with self._lock:
+                self._rings = tuple(other for other in self._rings if other is not ring)
+
+        return end
+
+    def changed(self) -> None:
+        """Tell those who asked that a mutation was committed."""
+        for ring in self._rings:
+            ring()
 
     def close(self) -> None:
         """Close what is idle; connections in use are closed when they come back."""
@@ -100,6 +119,24 @@ class TenantFiles:
                 if self._idle[at][0] == name:
                     return self._idle.pop(at)[1]
         return None
+
+    def signature(self, name: str) -> tuple[int, ...] | None:
+        """Return what differs after every commit to a file by any process; None while that cannot be told.
+
+        The write-ahead log is touched by each commit. Its time is too coarse to tell two commits of one moment apart,
+        so for a moment after a commit there is no signature.
+        """
+        found: list[int] = []
+        for suffix in (_SUFFIX, f"{_SUFFIX}-wal"):
+            try:
+                status = os.stat(os.path.join(self.folder, name + suffix))
+            except FileNotFoundError:
+                found.append(0)
+                continue
+            if abs(time.time_ns() - status.st_mtime_ns) < _COARSE_NS:
+                return None
+            found += (status.st_mtime_ns, status.st_size, status.st_ino)
+        return tuple(found)
 
     def _path(self, name: str) -> str:
         return os.path.join(self.folder, name + _SUFFIX)
@@ -146,9 +183,10 @@ def file_name(tenant: str) -> str:
     return hashlib.sha256(tenant.encode()).hexdigest()
 
 
-def _begin(connection: sqlite3.Connection, deadline: float) -> None:
+def _begin(connection: sqlite3.Connection, deadline: float, durable: bool) -> None:
     wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
     connection.execute(f"PRAGMA busy_timeout = {wait_ms:d}")
+    connection.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
     try:
         connection.execute("BEGIN IMMEDIATE")
     except sqlite3.OperationalError as error:

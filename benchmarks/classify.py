@@ -1,0 +1,237 @@
+"""Measure where files would be filed, on folders whose files are known to be right.
+
+    python benchmarks/classify.py --data DIR [--draws N] [--vectors FILE] [--quick]
+
+DIR holds one folder for each kind of text file. In each draw some files of every folder are the examples and all others
+are filed: accuracy, expected calibration error, and precision and share of what passes the gate. `--vectors` keeps the
+sentence vectors between runs; speeds are then measured apart, without them. It prints Markdown.
+"""
+
+import argparse
+import hashlib
+import os
+import platform
+import statistics
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from unittest.mock import patch
+
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy
+
+from holdfast.adapters.models.minilm import OnnxEmbedder
+from holdfast.adapters.models.static import StaticEmbedder, is_installed
+from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.evaluate import calibration_error
+from holdfast.organiser.model import Category, Example, Excerpt, Found
+from holdfast.organiser.ports import Embedder
+from holdfast.organiser.starter import starter_categories
+from holdfast.organiser.taxonomy import merged
+from holdfast.secret import Secret
+
+GATE = 0.6
+HEAD, TAIL = 2_048, 1_024
+
+
+@dataclass(frozen=True)
+class File:
+    """One file of the data: its folder, and what tier 1 reads of it."""
+
+    label: str
+    found: Found
+    excerpt: Excerpt
+
+
+@dataclass
+class Kept:
+    """An embedder that remembers its vectors in a file."""
+
+    inner: Embedder
+    path: Path | None
+    known: dict[str, list[float]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.path is not None and self.path.exists():
+            stored = numpy.load(self.path)
+            self.known = dict(zip(stored["keys"].tolist(), stored["vectors"].tolist(), strict=True))
+
+    @property
+    def model(self) -> str:
+        """Return the name of the model behind."""
+        return self.inner.model
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[list[float]]:
+        """Return the vectors, those that are not known yet by the model."""
+        keys = [hashlib.sha256(text.encode()).hexdigest() for text in texts]
+        for digest, text in zip(keys, texts, strict=True):
+            if digest not in self.known:
+                self.known[digest] = list(self.inner.embed([text], key, check)[0])
+        return [self.known[digest] for digest in keys]
+
+    def save(self) -> None:
+        """Write what is known."""
+        if self.path is not None and self.known:
+            numpy.savez(self.path, keys=numpy.array(list(self.known)), vectors=numpy.array(list(self.known.values())))
+
+
+@dataclass
+class Outcome:
+    """What one draw gave."""
+
+    accuracy: float
+    error: float
+    precision: float
+    coverage: float
+    strangers: float
+
+
+def load(folder: str) -> list[File]:
+    files = []
+    for path in sorted(Path(folder).glob("*/*")):
+        data = path.read_bytes()
+        ends = data if len(data) <= HEAD + TAIL else data[:HEAD] + b"\n" + data[-TAIL:]
+        found = Found(str(path), path.name, size=len(data))
+        files.append(File(path.parent.name, found, Excerpt(ends.decode(errors="replace"), 1, len(ends), "text/plain")))
+    return files
+
+
+def example(file: File) -> Example:
+    return Example(file.found.name, file.found.name, file.label, file.excerpt.text, file.excerpt.content_type)
+
+
+def paired(files: Sequence[File]) -> list[File]:
+    """Return the files as they would lie if every folder held two kinds."""
+    labels = sorted({file.label for file in files})
+    pair = {label: " and ".join(labels[at // 2 * 2 : at // 2 * 2 + 2]) for at, label in enumerate(labels)}
+    return [replace(file, label=pair[file.label]) for file in files]
+
+
+def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> tuple[list[Category], list[File]]:
+    """Return the taxonomy of one draw, and the files to be filed; some labels are left out of the taxonomy."""
+    chance = numpy.random.default_rng(seed)
+    labels = sorted({file.label for file in files})
+    left_out = set(chance.permutation(labels)[:strangers].tolist())
+    chosen: set[str] = set()
+    taxonomy = []
+    for label in labels:
+        if label in left_out:
+            continue
+        mine = [file for file in files if file.label == label]
+        picked = [mine[at] for at in chance.choice(len(mine), each, replace=False)]
+        chosen |= {file.found.path for file in picked}
+        taxonomy.append(Category(label, label, tuple(example(file) for file in picked)))
+    return taxonomy, [file for file in files if file.found.path not in chosen]
+
+
+def judge(cascade: Cascade, taxonomy: Sequence[Category], files: Sequence[File]) -> Outcome:
+    verdicts = cascade.decide([(file.found, file.excerpt) for file in files], taxonomy)
+    names = {category.name.casefold() for category in taxonomy}
+    right = [verdict.category.casefold() == file.label for verdict, file in zip(verdicts, files, strict=True)]
+    known = [file.label in names for file in files]
+    sure = [verdict.confidence for verdict in verdicts]
+    filed = [good for good, confidence in zip(right, sure, strict=True) if confidence >= GATE]
+    strange = [confidence >= GATE for confidence, belongs in zip(sure, known, strict=True) if not belongs]
+    return Outcome(
+        accuracy=statistics.mean(good for good, belongs in zip(right, known, strict=True) if belongs),
+        error=calibration_error(sure, right),
+        precision=statistics.mean(filed) if filed else 1.0,
+        coverage=len(filed) / len(files),
+        strangers=statistics.mean(strange) if strange else 0.0,
+    )
+
+
+@contextmanager
+def unknown_names() -> Iterator[None]:
+    """Hide what the starter list knows of the folders' names."""
+    with ExitStack() as stack:
+        for module in ("seeds", "learned", "bytype"):
+            stack.enter_context(patch(f"holdfast.organiser.{module}.known_as", return_value=None))
+        yield
+
+
+def row(
+    name: str,
+    cascade: Cascade,
+    files: Sequence[File],
+    each: int,
+    draws: int,
+    strangers: int = 0,
+    what: str = "",
+    beside: Sequence[Category] = (),
+) -> None:
+    drawn = [draw(files, each, seed, strangers) for seed in range(draws)]
+    outcomes = [judge(cascade, merged([*taxonomy, *beside]), unfiled) for taxonomy, unfiled in drawn]
+    accuracy = [outcome.accuracy for outcome in outcomes]
+    means = [
+        statistics.mean(getattr(one, part) for one in outcomes)
+        for part in ("error", "precision", "coverage", "strangers")
+    ]
+    spread = statistics.pstdev(accuracy)
+    strange = f"{means[3]:.3f}" if strangers else ""
+    what = what or ("names only" if not each else f"{each} examples a folder" if each > 1 else "1 example a folder")
+    what += f", {strangers} kinds without a folder" if strangers else ""
+    print(f"| {what} | {name} | {statistics.mean(accuracy):.3f} ± {spread:.3f} | {means[0]:.3f} | {means[1]:.3f} | {means[2]:.3f} | {strange} |", flush=True)  # fmt: skip  # noqa: E501
+
+
+def speed(name: str, cascade: Cascade, files: Sequence[File], each: int) -> None:
+    taxonomy, unfiled = draw(files, each, 0)
+    cascade.decide([(file.found, file.excerpt) for file in unfiled[:20]], taxonomy)
+    before = time.process_time()
+    cascade.decide([(file.found, file.excerpt) for file in unfiled], taxonomy)
+    spent = time.process_time() - before
+    print(f"| {name} | {len(unfiled)} | {spent:.2f} s | {len(unfiled) / spent:,.0f} |", flush=True)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", help="a folder with one folder for each kind")
+    parser.add_argument("--draws", type=int, default=20)
+    parser.add_argument("--vectors", type=Path)
+    parser.add_argument("--quick", action="store_true", help="two draws, words alone")
+    options = parser.parse_args()
+    if options.data is None:
+        print("classify: nothing to measure without --data DIR")
+        return
+    files = load(options.data)
+    draws = 2 if options.quick else options.draws
+    kept = Kept(OnnxEmbedder(), options.vectors)
+    classifiers = {"words": Cascade()}
+    if not options.quick:
+        classifiers["words, MiniLM for the uncertain"] = Cascade(sentences=kept)
+        if is_installed():
+            classifiers["words and static vectors"] = Cascade(static=Kept(StaticEmbedder(), None))
+    print(f"{len(files)} files, {len({file.label for file in files})} folders, {draws} draws, "
+          f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, Python {platform.python_version()}\n")  # fmt: skip
+    print(f"| given | classifier | accuracy | ECE | precision at {GATE} | filed at {GATE} | strangers filed |")
+    print("|---|---|---|---|---|---|---|")
+    for each in (5, 20, 0):
+        for name, cascade in classifiers.items():
+            row(name, cascade, files, each, draws if each else 1)
+    with unknown_names():
+        for name, cascade in classifiers.items():
+            row(name, cascade, files, 0, 1, what="names only, none in the starter list")
+    words = classifiers["words"]
+    starters = starter_categories()
+    row("words", words, files, 5, draws, what="5 examples a folder, beside the starter list", beside=starters)
+    row("words", words, files, 0, 1, what="the starter list alone", beside=starters)
+    row("words", words, files, 1, draws)
+    row("words", words, files, 5, draws, strangers=2)
+    row("words", words, files, 20, draws, strangers=2)
+    row("words", words, paired(files), 10, draws, what="10 examples a folder, two kinds in each")
+    kept.save()
+    print("\n| classifier, 5 examples a folder | files | CPU | files per CPU-second |")
+    print("|---|---|---|---|")
+    for name, cascade in classifiers.items():
+        fresh = Cascade(OnnxEmbedder() if cascade.sentences else None, StaticEmbedder() if cascade.static else None)
+        speed(name, fresh, files, 5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,182 @@
+"""Search among very many chunks: how long filling takes, and how long a search takes by words, by meaning and by both."""
+
+import random
+import resource
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import psycopg
+from numpy.typing import NDArray
+
+from benchmarks.measure.table import Sample
+from holdfast.auth.context import AuthContext
+from holdfast.search.index import Indexer
+from holdfast.search.model import SearchLimits, Vector
+from holdfast.search.service import Search
+from holdfast.secret import Secret
+from holdfast.store.desk import utc_clock
+from holdfast.store.model import Limits
+from tests.helpers.databases import Backend, new_caller
+from tests.helpers.indexing import drain
+
+LENGTH = 384
+CLUSTERS = 2000
+VOCABULARY = 60_000
+FILE_BYTES = 256_000
+CHUNK_BYTES = 1400
+BARS_MS = {100_000: 100.0, 1_000_000: 300.0}
+
+
+class Synthetic:
+    """Vectors around 2,000 centres; a query is one of them with noise, and costs nothing to embed."""
+
+    model = "synthetic"
+    needs_key = False
+
+    def __init__(self) -> None:
+        self._noise = np.random.default_rng(7)
+        self._centres = self._noise.normal(size=(CLUSTERS, LENGTH)).astype(np.float32)
+
+    def draw(self, count: int) -> NDArray[np.float32]:
+        """Return so many vectors of length one."""
+        chosen = self._centres[self._noise.integers(0, CLUSTERS, count)]
+        made = chosen + 0.7 * self._noise.normal(size=(count, LENGTH)).astype(np.float32)
+        unit: NDArray[np.float32] = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+        return unit
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:  # noqa: ARG002 - the port's
+        """Return a vector for each text."""
+        return list(self.draw(len(texts)))
+
+
+def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int = 60) -> list[dict[str, Any]]:
+    """Fill one tenant's index, search it, and return one row for each way of searching."""
+    me, model = new_caller(), Synthetic()
+    words = [_word(number) for number in range(VOCABULARY)]
+    made = _fill(backend, me, chunks, words)
+    _add_vectors(backend, url, me, model)
+    index = backend.open_index()
+    if url is not None:
+        _build_graph(index, me, url)
+    rows = []
+    for how, limits, embedder in (
+        ("words", SearchLimits(), None),
+        ("meaning", SearchLimits(semantic_weight=1.0, lexical_weight=0.0), model),
+        ("hybrid", SearchLimits(), model),
+    ):
+        search = Search(index, limits, embedder)
+        found = _timed(search, me, words, queries)
+        bar = next((bar for size, bar in BARS_MS.items() if size >= made * 0.9), None)
+        row = {"database": backend.name, "chunks": made, "how": how, **found, "bar_ms": bar, "rss_mb": _rss_mb()}
+        rows.append(row)
+        print(
+            f"{backend.name:9} {made:8} chunks {how:8} p50 {found['p50_ms']:.1f} ms  p95 {found['p95_ms']:.1f} ms  "
+            f"CPU here {found['cpu_ms']:.1f} ms  RSS {row['rss_mb']} MB",
+            flush=True,
+        )
+    return rows
+
+
+def _fill(backend: Backend, me: AuthContext, chunks: int, words: Sequence[str]) -> int:
+    store = backend.store(Limits(max_project_bytes=10**12))
+    started, size = time.perf_counter(), 0
+    queue, indexer = backend.open_queue(), Indexer(backend.open_index(), None)
+    for number, text in enumerate(_texts(chunks * CHUNK_BYTES, words)):
+        store.write(me, "p", f"/d{number % 50}/{number}.txt", text)
+        size += len(text)
+    written = time.perf_counter()
+    cpu = time.process_time()
+    drain(queue, indexer, meaning=False)
+    spent, cpu = time.perf_counter() - written, time.process_time() - cpu
+    ((made,),) = [
+        tuple(row.values()) for row in backend.look(me, _mine("SELECT count(*) AS n FROM mcp_file_chunks", me))
+    ]
+    print(
+        f"{backend.name}: {made} chunks, {size / 1e6:.0f} MB written in {written - started:.0f} s; words indexed in "
+        f"{spent:.0f} s, {size / 1e6 / spent:.2f} MB/s (CPU here {cpu:.0f} s)",
+        flush=True,
+    )
+    return int(made)
+
+
+def _texts(total: int, words: Sequence[str]) -> Iterator[str]:
+    noise = np.random.default_rng(3)
+    shares = 1.0 / (np.arange(len(words)) + 2.7)
+    shares /= shares.sum()
+    while total > 0:
+        picked = noise.choice(len(words), size=FILE_BYTES // 7, p=shares)
+        lines = [" ".join(words[at] for at in picked[low : low + 12]) for low in range(0, len(picked), 12)]
+        text = "\n".join(lines)
+        total -= len(text)
+        yield text
+
+
+def _word(number: int) -> str:
+    letters = ""
+    number += 27
+    while number:
+        number, rest = divmod(number, 26)
+        letters += "etaoinshrdlucmfwypvbgkjqxz"[rest]
+    return letters
+
+
+def _add_vectors(backend: Backend, url: str | None, me: AuthContext, model: Synthetic) -> None:
+    started = time.perf_counter()
+    found = backend.look(me, _mine("SELECT id, content_hash FROM mcp_file_chunks", me))
+    index = backend.open_index()
+    for low in range(0, len(found), 5000):
+        part = found[low : low + 5000]
+        vectors = model.draw(len(part))
+        if url is None:
+            rows = [(row["id"], row["content_hash"], vector) for row, vector in zip(part, vectors, strict=True)]
+            index.put_vectors(me.apikey_hash, model.model, rows, utc_clock())
+        else:
+            _copy(url, me, model.model, [row["id"] for row in part], vectors)
+    print(f"{backend.name}: {len(found)} vectors in {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def _copy(url: str, me: AuthContext, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
+    columns = "apikey_hash, project, chunk_id, model, embedding, created_at, updated_at"
+    command = f"COPY mcp_file_chunk_embeddings ({columns}) FROM STDIN".encode()
+    with psycopg.connect(url) as owner, owner.cursor() as cursor, cursor.copy(command) as copy:
+        for number, vector in zip(ids, vectors, strict=True):
+            shown = "[" + ",".join(f"{value:.5g}" for value in vector) + "]"
+            copy.write_row((me.apikey_hash, "p", number, model, shown, utc_clock(), utc_clock()))
+
+
+def _build_graph(index: Any, me: AuthContext, url: str) -> None:
+    started = time.perf_counter()
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("VACUUM ANALYZE")
+    index.put_vectors(me.apikey_hash, Synthetic.model, [(-1, "", [0.0] * LENGTH)], utc_clock())
+    built = index.tidy()
+    print(f"postgres: {built} graph built in {time.perf_counter() - started:.0f} s", flush=True)
+
+
+def _timed(search: Search, me: AuthContext, words: Sequence[str], queries: int) -> dict[str, float]:
+    choose, walls = random.Random(5), []
+    asked = [
+        " ".join(choose.choice(words[10 ** choose.randrange(1, 4) : 20_000]) for _ in range(choose.randrange(3, 9)))
+        for _ in range(queries + 3)
+    ]
+    for query in asked[:3]:
+        search.search(me, "p", query)
+    cpu = time.process_time()
+    for query in asked[3:]:
+        began = time.perf_counter()
+        search.search(me, "p", query)
+        walls.append((time.perf_counter() - began) * 1000)
+    cpu = (time.process_time() - cpu) * 1000 / queries
+    sample = Sample(walls)
+    return {"p50_ms": statistics.median(walls), "p95_ms": sample.p95, "cpu_ms": cpu}
+
+
+def _mine(query: str, me: AuthContext) -> str:
+    return f"{query} WHERE apikey_hash = '{me.apikey_hash}'"
+
+
+def _rss_mb() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024

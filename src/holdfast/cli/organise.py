@@ -1,0 +1,277 @@
+"""`holdfast organise`: tidy a folder by a plan that you see, approve, carry out and can take back."""
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import click
+
+from holdfast.cli.organise_evaluate import evaluate_command
+from holdfast.cli.organise_text import explained_lines, list_line, next_line, plan_lines, status_of
+from holdfast.cli.talking import Talk, conversation
+from holdfast.errors import Conflict, InvalidArgument, NotFound
+from holdfast.folders.names import shown
+from holdfast.transport.calls import Progress
+
+_EXAMPLES = """\b
+Examples:
+  holdfast organise scan ~/Downloads        make a plan and show it; nothing moves
+  holdfast organise show 3f2a --all         every move of a plan
+  holdfast organise move 3f2a a.pdf Taxes   send a file elsewhere; the rest is judged anew
+  holdfast organise approve 3f2a            look at it and say yes
+  holdfast organise execute 3f2a            carry it out
+  holdfast organise undo 3f2a               take it back, all or single files
+  holdfast organise explain ~/Downloads/a.pdf
+  holdfast organise evaluate ~/Documents    how well new files would find their folders
+
+\b
+A plan is named by its id or the beginning of it; without one it is the newest.
+The exit code is 0 when it was done, 1 when there is no such plan, it changed meanwhile or some files could not be
+moved, 2 for a wrong argument, 13 for a folder that may not be used or a plan that nobody approved, 75 when it may
+succeed later."""
+
+_POLL_SECONDS = 0.5
+_FOLDER = click.Path(exists=True, file_okay=False)
+
+_named = click.argument("plan", default="", metavar="[PLAN]")
+_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+_sure = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+_all = click.option("--all", "-a", "every", is_flag=True, help="List every file.")
+
+
+@click.group("organise", epilog=_EXAMPLES)
+def organise_group() -> None:
+    """Tidy a folder: scan it, look at the plan, approve it, carry it out, take it back.
+
+    Nothing moves before you approve a plan, nothing is ever overwritten, and no key or network is needed.
+    """
+
+
+@organise_group.command("scan", epilog="Example: holdfast organise scan ~/Downloads")
+@click.argument("folder", type=_FOLDER)
+@click.option("--subfolders", "deep", is_flag=True, help="Sort the files in subfolders as well.")
+@_all
+@_json
+def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
+    """Make a plan for FOLDER and show it; nothing moves."""
+    path = os.path.realpath(folder)
+    with conversation() as talk, _progress(as_json) as progress:
+        made = talk.with_roots(
+            [path], "create_organization_plan", progress, folder_path=path, include_subfolders=deep
+        )
+        while made["status"] == "SCANNING":
+            if progress is not None:
+                progress(made["done"], made.get("total"), made["message"])
+            time.sleep(_POLL_SECONDS)
+            made = talk.with_roots([path], "get_plan", plan_id=made["plan_id"])
+        found = _Found(talk, {**made, "roots": [path]})
+        whole = found.whole()
+    _print(whole, every=every, as_json=as_json)
+
+
+@organise_group.command("list", epilog="Example: holdfast organise list --json")
+@_json
+def list_command(*, as_json: bool) -> None:
+    """List the plans of this machine, newest first."""
+    with conversation() as talk:
+        found = talk.as_person("all_plans")
+    if as_json:
+        click.echo(json.dumps(found, ensure_ascii=False))
+        return
+    for plan in found["plans"]:
+        click.echo(list_line(plan))
+    if not found["plans"]:
+        click.echo("There are no plans. Make one: holdfast organise scan FOLDER")
+
+
+@organise_group.command("show", epilog="Example: holdfast organise show 3f2a --all")
+@_named
+@_all
+@_json
+def show(plan: str, *, every: bool, as_json: bool) -> None:
+    """Show a plan: what goes where, what needs a look, what was left alone and why."""
+    with conversation() as talk:
+        whole = _find(talk, plan).whole()
+    _print(whole, every=every, as_json=as_json)
+
+
+@organise_group.command("move", epilog="Example: holdfast organise move 3f2a a.pdf Taxes")
+@click.argument("plan")
+@click.argument("file")
+@click.argument("folder", default="")
+@_json
+def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
+    """Send FILE of a plan to another FOLDER, or leave it where it is when none is named; the rest is judged anew."""
+    with conversation() as talk:
+        found = _find(talk, plan)
+        change = {"path": _from(found.facts["folder"], file), "folder": folder or None}
+        found.call("revise_plan", changes=[change])
+        whole = found.whole()
+    _print(whole, every=False, as_json=as_json)
+
+
+@organise_group.command("approve", epilog="Example: holdfast organise approve 3f2a")
+@_named
+@_sure
+@_json
+def approve(plan: str, *, yes: bool, as_json: bool) -> None:
+    """Approve a plan after looking at it; it may then be carried out exactly as shown."""
+    with conversation() as talk:
+        found = _find(talk, plan)
+        whole = found.whole()
+        if not yes:
+            _print(whole, every=True, as_json=False)
+            _confirm(f"Approve the move of {whole['totals']['moves']} files?")
+        done = talk.as_person("approve_plan", plan_id=whole["plan_id"], plan_hash=whole["plan_hash"])
+    _say(done, as_json, f"{status_of('APPROVED')}. Next: holdfast organise execute {done['plan_id'][:8]}")
+
+
+@organise_group.command("cancel", epilog="Example: holdfast organise cancel 3f2a")
+@_named
+@_json
+def cancel(plan: str, *, as_json: bool) -> None:
+    """Close a plan that was not carried out; nothing moves."""
+    with conversation() as talk:
+        done = _find(talk, plan).call("revise_plan", cancel=True)
+    _say(done, as_json, f"{status_of(done['status'])}.")
+
+
+@organise_group.command("execute", epilog="Example: holdfast organise execute 3f2a")
+@_named
+@_json
+def execute(plan: str, *, as_json: bool) -> None:
+    """Carry out an approved plan, or go on with one that was interrupted."""
+    with conversation() as talk, _progress(as_json) as progress:
+        done = _find(talk, plan).call("execute_plan", progress)
+    totals = done["totals"]
+    lines = [f"{status_of(done['status'])}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."]
+    lines += [f"  {shown(one['path'])}: {one['status']}, {one.get('error', '')}" for one in done["problems"]]
+    _say(done, as_json, *lines, click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan"))
+    if done["status"] != "EXECUTED":
+        sys.exit(1)
+
+
+@organise_group.command("undo", epilog="Example: holdfast organise undo 3f2a Invoices/a.pdf")
+@_named
+@click.argument("files", nargs=-1)
+@_json
+def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
+    """Take a plan back, or only single FILES of it; nothing is overwritten."""
+    with conversation() as talk, _progress(as_json) as progress:
+        found = _find(talk, plan)
+        chosen = {"paths": [_from(found.facts["folder"], one) for one in files]} if files else {}
+        done = found.call("undo_plan", progress, **chosen)
+    totals = done["totals"]
+    _say(done, as_json, f"{status_of(done['status'])}: {totals.get('UNDONE', 0)} of {totals['moves']} files are back.")
+
+
+@organise_group.command("explain", epilog="Example: holdfast organise explain ~/Downloads/a.pdf")
+@click.argument("file")
+@_json
+def explain(file: str, *, as_json: bool) -> None:
+    """Say why FILE is where it is, or where it went."""
+    path = os.path.abspath(file)
+    with conversation() as talk:
+        roots = _roots_for(talk, path)
+        found = talk.with_roots(roots, "explain_file", path=path)
+    _say(found, as_json, *explained_lines(found))
+
+
+organise_group.add_command(evaluate_command)
+
+
+class _Found:
+    """One plan, and the directories that it touches."""
+
+    def __init__(self, talk: Talk, facts: dict[str, Any]) -> None:
+        self.talk, self.facts = talk, facts
+
+    def call(self, tool: str, progress: Progress | None = None, /, **arguments: Any) -> dict[str, Any]:
+        """Call a tool about the plan."""
+        return self.talk.with_roots(self.facts["roots"], tool, progress, plan_id=self.facts["plan_id"], **arguments)
+
+    def whole(self) -> dict[str, Any]:
+        """Return the plan with all of its moves and the files that need a look."""
+        plan = self.call("get_plan")
+        moves = list(plan["moves"])
+        while cursor := plan.get("next_cursor"):
+            plan = self.call("get_plan", cursor=cursor)
+            moves += plan["moves"]
+        doubts = self.call("get_plan", show="uncertain")
+        return {**plan, "moves": moves, "uncertain": doubts["uncertain"]}
+
+
+def _find(talk: Talk, given: str) -> _Found:
+    """Return the one plan that is meant."""
+    every = talk.as_person("all_plans")["plans"]
+    found = [one for one in every if one["plan_id"].startswith(given)]
+    if not found:
+        raise NotFound(f"There is no plan {given!r}." if given else "There are no plans.")
+    if given and len(found) > 1:
+        names = ", ".join(one["plan_id"][:12] for one in found[:10])
+        raise InvalidArgument(f"Several plans are meant: {names}. Name one by more of its id.")
+    return _Found(talk, found[0])
+
+
+def _roots_for(talk: Talk, path: str) -> list[str]:
+    """Return the directories of the plans that a file may have to do with, and the file's own."""
+    plans = talk.as_person("all_plans")["plans"]
+    above = {root for plan in plans for root in plan["roots"] if path.startswith(f"{root.rstrip('/')}/")}
+    near = os.path.dirname(path)
+    while not os.path.isdir(near):
+        near = os.path.dirname(near)
+    return sorted(above, key=len) or [near]
+
+
+def _from(folder: str, file: str) -> str:
+    """Return how a plan calls a file: by its path from the planned folder, or as it was given."""
+    absolute = os.path.abspath(file)
+    return absolute if absolute.startswith(f"{folder}/") else file
+
+
+def _print(plan: dict[str, Any], *, every: bool, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(plan, ensure_ascii=False))
+        return
+    for line in plan_lines(plan, plan["moves"], every=every):
+        click.echo(line)
+    if following := next_line(plan):
+        click.echo(following)
+
+
+def _say(data: dict[str, Any], as_json: bool, *lines: str) -> None:
+    if as_json:
+        click.echo(json.dumps(data, ensure_ascii=False))
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def _confirm(question: str) -> None:
+    if not sys.stdin.isatty():
+        raise InvalidArgument("Nobody can be asked here: add --yes to approve what you have looked at.")
+    if not click.confirm(question, err=True):
+        raise Conflict("Nothing was decided.")
+
+
+@contextmanager
+def _progress(as_json: bool) -> Iterator[Progress | None]:
+    """Give a line on stderr that shows how far the work is, where somebody watches; None elsewhere."""
+    if as_json or not sys.stderr.isatty():
+        yield None
+        return
+    yield _draw
+    click.echo("\r\x1b[K", nl=False, err=True)
+
+
+def _draw(done: float, total: float | None, message: str) -> None:
+    if total:
+        full = round(30 * min(1.0, done / total))
+        bar = "█" * full + "░" * (30 - full)
+        click.echo(f"\r\x1b[K{bar} {done:.0f}/{total:.0f} {message}", nl=False, err=True)
+    else:
+        click.echo(f"\r\x1b[K{message}", nl=False, err=True)

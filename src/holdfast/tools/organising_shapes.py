@@ -1,0 +1,238 @@
+"""What the tools of the organiser take and answer.
+
+The tool list declares of an answer only what every plan has; an answer itself has all of its type.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, Field
+
+from holdfast.tools.registry import Arguments
+
+Part = Literal["moves", "uncertain", "skipped"]
+
+
+class CreatePlan(Arguments):
+    """Arguments of create_organization_plan."""
+
+    folder_path: str = Field(description="Folder to tidy.")
+    include_subfolders: bool = Field(False, description="Sort subfolders too.")
+
+
+class GetPlan(Arguments):
+    """Arguments of get_plan."""
+
+    plan_id: str = Field(description="Plan.")
+    show: Part = Field("moves", description="Part to list.")
+    cursor: str | None = Field(None, description="next_cursor.")
+
+
+class Change(Arguments):
+    """One decision about one file."""
+
+    path: str = Field(description="File.")
+    folder: str | None = Field(None, description="Where to, within the plan's folder; none: stay.")
+
+
+class RevisePlan(Arguments):
+    """Arguments of revise_plan."""
+
+    plan_id: str = Field(description="Plan.")
+    changes: list[Change] = Field([], description="Decisions.")
+    cancel: bool = Field(False, description="Close the plan.")
+
+
+class OnePlan(Arguments):
+    """Arguments of execute_plan."""
+
+    plan_id: str = Field(description="Plan.")
+
+
+class UndoPlan(Arguments):
+    """Arguments of undo_plan."""
+
+    plan_id: str = Field(description="Plan.")
+    paths: list[str] | None = Field(None, max_length=10_000, description="Only these files; by default all.")
+
+
+class ListPlans(Arguments):
+    """Arguments of list_plans."""
+
+    cursor: str | None = Field(None, description="next_cursor.")
+
+
+class ExplainFile(Arguments):
+    """Arguments of explain_file."""
+
+    path: str = Field(description="Present or former path.")
+
+
+class ApprovePlan(Arguments):
+    """Arguments of approve_plan."""
+
+    plan_id: str = Field(description="Plan.")
+    plan_hash: str = Field(description="The plan_hash that was shown with it.")
+
+
+class Nothing(Arguments):
+    """No arguments."""
+
+
+class PlanAnswer(BaseModel):
+    """What every plan has."""
+
+    plan_id: str
+    status: str
+
+
+class FolderTotal(BaseModel):
+    """What one folder gets."""
+
+    folder: str
+    files: int
+    confidence: float = Field(description="mean of its moves")
+    is_new: bool = False
+
+
+class UncertainFile(BaseModel):
+    """A file that stays until somebody decides."""
+
+    path: str
+    folder: str = Field(description="best guess")
+    confidence: float
+    why: str
+    excerpt: str | None = None
+
+
+class PlannedMove(BaseModel):
+    """One move."""
+
+    path: str
+    to: str
+    confidence: float
+    why: str
+    status: str
+    error: str | None = None
+
+
+class SkippedEntry(BaseModel):
+    """Something that was left alone."""
+
+    path: str
+    why: str
+
+
+class MeasuresAnswer(BaseModel):
+    """The four measures of a plan, and the files they are about."""
+
+    files: int
+    cache_hit_rate: float
+    tokens_saved: int
+    safety_skips: int
+    do_nothing_ratio: float
+
+
+class PlanSummary(PlanAnswer):
+    """A plan at a glance."""
+
+    folder: str
+    plan_hash: str
+    created_at: str
+    executed_at: str | None = None
+    totals: dict[str, int] = Field(description="moves by status, and uncertain")
+    folders: list[FolderTotal]
+    shelves: list[str] = Field(description="folders that files may be sorted into")
+    uncertain: list[UncertainFile]
+    skipped: dict[str, int]
+    measures: MeasuresAnswer
+    remark: str | None = None
+    next: str
+
+
+class ScanningAnswer(PlanAnswer):
+    """A plan in the making."""
+
+    folder: str
+    done: float
+    total: float | None = None
+    message: str
+    next: str
+
+
+class PlanPage(PlanSummary):
+    """A plan with a page of one of its parts."""
+
+    moves: list[PlannedMove] | None = None
+    left_alone: list[SkippedEntry] | None = None
+    next_cursor: str | None = None
+
+
+class ExecutedAnswer(PlanAnswer):
+    """What came of carrying a plan out."""
+
+    executed_at: str | None = None
+    totals: dict[str, int]
+    already_done: int
+    problems: list[PlannedMove] = Field(description="the first that did not move")
+    next: str
+
+
+class UndoneAnswer(PlanAnswer):
+    """What came of taking a plan back."""
+
+    change_id: str
+    totals: dict[str, int]
+
+
+class PlanLineAnswer(PlanAnswer):
+    """One plan of a list."""
+
+    folder: str
+    created_at: str
+    executed_at: str | None = None
+    moves: dict[str, int]
+    roots: list[str] | None = None
+
+
+class PlanList(BaseModel):
+    """Newest first."""
+
+    plans: list[PlanAnswer]
+    next_cursor: str | None = None
+
+
+class AnyPlanList(BaseModel):
+    """Every plan of this machine, newest first."""
+
+    plans: list[PlanLineAnswer]
+
+
+class Moved(BaseModel):
+    """One move of a file, or of a folder that it was in."""
+
+    at: str
+    plan_id: str
+    kind: str
+    path: str
+    to: str
+    why: str
+
+
+class Explained(BaseModel):
+    """Where a file is."""
+
+    path: str
+
+
+class ExplainedFile(Explained):
+    """Where a file is, how it came there, and what was thought of it."""
+
+    moves: list[Moved]
+    why: str
+    category: str | None = None
+    confidence: float | None = None
+    nearest: list[str] = []
+    terms: list[str] = []
+    rule: str | None = None
+    waiting_plan: str | None = None
+    waiting_to: str | None = None

@@ -1,0 +1,62 @@
+"""`holdfast organise` in a terminal: from a messy folder to a tidy one and back, with a server and without."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.helpers.agent import Agent
+from tests.helpers.organising import HOUSE, organise, organised
+from tests.helpers.trees import harvest, plant
+
+
+@pytest.mark.req("OR-51.a", "OR-51.b")
+@pytest.mark.parametrize("server", [False, True])
+def test_the_commands_tidy_a_folder_and_take_it_back(root: Path, ended_state: Path, server: bool) -> None:
+    plant(root, HOUSE)
+    before = harvest(root)
+    if server:
+        with Agent([root], ended_state) as agent:
+            agent.call("list_directory", path=".").ok()
+    plan = organised(ended_state, "scan", str(root))
+    name = plan["plan_id"][:10]
+    assert plan["totals"]["moves"] == 3
+    assert harvest(root) == before
+    assert organise(ended_state, "execute", name).returncode == 13
+    assert organise(ended_state, "approve", name).returncode == 2
+    assert organised(ended_state, "approve", name, "--yes")["status"] == "APPROVED"
+    assert organised(ended_state, "execute", name)["status"] == "EXECUTED"
+    assert (root / "Recipes/pasta.txt").exists()
+    assert organised(ended_state, "explain", str(root / "pasta.txt"))["path"] == f"{root}/Recipes/pasta.txt"
+    assert organised(ended_state, "undo", name, "pasta.txt")["totals"]["UNDONE"] == 1
+    assert (root / "pasta.txt").exists()
+    assert organised(ended_state, "undo", name)["status"] == "UNDONE"
+    assert harvest(root) == before
+    assert [one["status"] for one in organised(ended_state, "list")["plans"]] == ["UNDONE"]
+    assert organise(ended_state, "show", "ffff").returncode == 1
+
+
+@pytest.mark.req("OR-51.a", "OR-03.b", "OR-24.a")
+def test_a_plan_is_readable_at_a_glance(root: Path, ended_state: Path) -> None:
+    plant(root, {**HOUSE, ".secret": "s"})
+    shown = organise(ended_state, "scan", str(root))
+    assert shown.returncode == 0, shown.stderr
+    lines = shown.stdout
+    for words in ("Recipes/  1 file", "pasta.txt", "Video/ new", "Needs a look (1", "Left alone: 1 hidden", "approve"):
+        assert words in lines
+    assert "\x1b" not in lines
+    moved = organise(ended_state, "move", "", "qwx", "Odd")
+    assert moved.returncode == 0, moved.stderr
+    assert "Odd/ new" in moved.stdout
+    assert organise(ended_state, "cancel").returncode == 0
+
+
+@pytest.mark.req("OR-51.b", "OR-06.a")
+def test_wrong_uses_of_the_commands_say_so(root: Path, ended_state: Path) -> None:
+    assert organise(ended_state, "scan", str(root / "missing")).returncode == 2
+    assert organise(ended_state, "approve", "--yes").returncode == 1
+    assert organise(ended_state, "explain", str(root / "missing.txt")).returncode == 1
+    empty = organise(ended_state, "scan", str(root))
+    assert (empty.returncode, "Nothing to move." in empty.stdout) == (0, True)
+    listed = organise(ended_state, "list", "--json")
+    assert len(json.loads(listed.stdout)["plans"]) == 1

@@ -1,0 +1,451 @@
+"""Workers: what they leave in the index, and what becomes of jobs that fail, are overtaken, or lose their worker."""
+
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from holdfast.auth.context import AuthContext
+from holdfast.credentials.cabinet import MemoryCabinet
+from holdfast.credentials.envelope import Keks
+from holdfast.credentials.service import Credentials
+from holdfast.search.index import Indexer
+from holdfast.search.model import Scope, Vector
+from holdfast.search.ports import Embedder, EmbedFault
+from holdfast.secret import Secret
+from holdfast.store.model import ClaimedJob, Limits, Operation, Stage
+from holdfast.store.paths import exactly
+from holdfast.store.service import Store
+from holdfast.worker.keys import JobKeys, NoKeys
+from holdfast.worker.lag import Lags, TimedEmbedder
+from holdfast.worker.loop import Keys, Loop, Pace
+from holdfast.worker.purge import Purge
+from holdfast.worker.service import Workers
+from tests.helpers.databases import Backend, new_caller
+from tests.helpers.doors import until
+from tests.helpers.indexing import Topics
+
+CANARY = "sk-canary-71c0ffee"
+
+
+class Clock:
+    """A clock that only moves when it is told to; it begins a little late, so that everything written is due."""
+
+    def __init__(self) -> None:
+        self.at = datetime.now(UTC) + timedelta(seconds=2)
+
+    def __call__(self) -> datetime:
+        return self.at
+
+    def go_on(self, **by: float) -> None:
+        self.at += timedelta(**by)
+
+
+class Keyed(Topics):
+    """An embedder that needs a key and remembers which it was given."""
+
+    def __init__(self) -> None:
+        super().__init__("cat", "boat", needs_key=True)
+        self.keys: list[str] = []
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:
+        assert key is not None
+        self.keys.append(key.reveal())
+        return super().embed(texts, key, check)
+
+
+class Watched(Indexer):
+    """An indexer that can be told to fail for a path, and that notes which paths are worked on at once."""
+
+    def __init__(self, backend: Backend, embedder: Embedder | None) -> None:
+        super().__init__(backend.open_index(), embedder)
+        self.done: list[tuple[str, int]] = []
+        self.at_once: list[str] = []
+        self.bad: dict[str, Exception] = {}
+        self._busy: set[tuple[str, str]] = set()
+
+    def words(self, jobs: Sequence[ClaimedJob]) -> list[bool]:
+        for job in jobs:
+            if (job.tenant, job.path) in self._busy:
+                self.at_once.append(job.path)
+            self._busy.add((job.tenant, job.path))
+        try:
+            for job in jobs:
+                if job.path in self.bad:
+                    raise self.bad[job.path]
+            owed = super().words(jobs)
+            self.done += [(job.path, job.version) for job in jobs]
+            return owed
+        finally:
+            self._busy -= {(job.tenant, job.path) for job in jobs}
+
+
+def loop_of(
+    backend: Backend, embedder: Embedder | None = None, keys: Keys | None = None, clock: Clock | None = None
+) -> Loop:
+    """Return a worker's loop after everything that earlier tests left is done."""
+    lags = Lags()
+    timed = TimedEmbedder(embedder, lags) if embedder else None
+    loop = Loop(
+        backend.open_queue(),
+        Watched(backend, timed),
+        keys or NoKeys(),
+        needs_key=bool(timed and timed.needs_key),
+        pace=Pace(retry_backoff_ms=1000),
+        lags=lags,
+        now=clock or Clock(),
+    )
+    for stage in Stage:
+        for job in loop.queue.claim(10_000, 60_000, datetime.now(UTC) + timedelta(days=1), stage):
+            loop.queue.finish(job, loop.now())
+    return loop
+
+
+def watched(loop: Loop) -> Watched:
+    assert isinstance(loop.indexing, Watched)
+    return loop.indexing
+
+
+def indexed(backend: Backend, me: AuthContext, path: str) -> list[tuple[int, int]]:
+    """Return the ranges that the index holds of a file of project p."""
+    return [(chunk.start, chunk.end) for chunk in backend.open_index().known(me.apikey_hash, "p", path)]
+
+
+def job_rows(backend: Backend, me: AuthContext) -> list[dict[str, Any]]:
+    return backend.look(
+        me,
+        "SELECT file_path, stage, status, retry_count, last_error FROM mcp_file_index_jobs "
+        f"WHERE apikey_hash = '{me.apikey_hash}' ORDER BY id",
+    )
+
+
+@pytest.mark.req("SE-03.a")
+def test_two_writes_and_one_pass_index_the_last_state_once(backend: Backend, store: Store, me: AuthContext) -> None:
+    loop = loop_of(backend)
+    store.write(me, "p", "/a", "first")
+    store.write(me, "p", "/a", " and second")
+    assert loop.words_pass() == 1
+    assert watched(loop).done == [("/a", 2)]
+    assert indexed(backend, me, "/a") == [(0, 16)]
+    assert loop.words_pass() == 0
+
+
+@pytest.mark.req("SE-03.b")
+def test_a_job_older_than_the_file_does_nothing(backend: Backend, store: Store, me: AuthContext) -> None:
+    loop = loop_of(backend)
+    store.write(me, "p", "/a", "old")
+    (old,) = loop.queue.claim(10, 60_000, loop.now())
+    store.write(me, "p", "/a", " and new")
+    store.delete(me, "p", "/a")
+    assert watched(loop).words([old]) == [False]
+    loop.queue.finish(old, loop.now())
+    assert loop.words_pass() == 1
+    assert indexed(backend, me, "/a") == []
+
+
+@pytest.mark.req("SE-01.b")
+def test_an_empty_file_has_no_chunks_and_its_job_is_done(backend: Backend, store: Store, me: AuthContext) -> None:
+    loop = loop_of(backend, Topics("cat"))
+    store.write(me, "p", "/a", "")
+    assert loop.words_pass() == 1
+    assert job_rows(backend, me)[0]["status"] == "done"
+    assert indexed(backend, me, "/a") == []
+
+
+@pytest.mark.req("SE-04.a", "SE-04.c")
+def test_a_failing_job_waits_longer_each_time_and_is_given_up_with_its_reason(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    clock = Clock()
+    loop = loop_of(backend, clock=clock)
+    for path in ("/a", "/bad", "/z"):
+        store.write(me, "p", path, "x")
+    watched(loop).bad["/bad"] = RuntimeError(f"could not parse {CANARY}")
+    assert loop.words_pass() == 3
+    assert sorted(watched(loop).done) == [("/a", 1), ("/z", 3)], "one bad job harms only itself"
+    for attempt in range(1, 5):
+        row = job_rows(backend, me)[1]
+        assert (row["status"], row["retry_count"]) == ("pending", attempt)
+        clock.go_on(milliseconds=1000 * attempt * 0.74)
+        assert loop.words_pass() == 0
+        clock.go_on(milliseconds=1000 * attempt * 0.52)
+        assert loop.words_pass() == 1
+    row = job_rows(backend, me)[1]
+    assert (row["status"], row["retry_count"]) == ("failed", 5)
+    assert row["last_error"].startswith("RuntimeError at test_worker.py:")
+    clock.go_on(days=1)
+    assert loop.words_pass() == 0
+
+
+def test_a_wait_is_bounded_and_never_quite_the_same(backend: Backend) -> None:
+    loop = loop_of(backend)
+    waits = [loop.backoff_ms(1) for _ in range(50)]
+    assert 750 <= min(waits) < max(waits) <= 1250
+    assert loop.backoff_ms(10_000) <= 75_000
+
+
+@pytest.mark.req("SE-04.b")
+def test_the_job_of_a_dead_worker_is_done_by_another_after_its_lease(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    clock = Clock()
+    dead, living = loop_of(backend, clock=clock), loop_of(backend, clock=clock)
+    store.write(me, "p", "/a", "x")
+    assert len(dead.queue.claim(10, dead.pace.lease_ms, clock())) == 1
+    assert living.words_pass() == 0
+    clock.go_on(milliseconds=dead.pace.lease_ms + 1)
+    assert living.words_pass() == 1
+    assert indexed(backend, me, "/a") == [(0, 1)]
+    assert job_rows(backend, me)[0]["status"] == "done"
+
+
+@pytest.mark.req("SE-02.b")
+def test_many_workers_never_work_on_one_file_at_once_and_leave_nothing(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    first = loop_of(backend)
+    shared = watched(first)
+    loops = [replace(loop_of(backend), indexing=shared) for _ in range(4)]
+    done = threading.Event()
+
+    def work(loop: Loop) -> None:
+        while not done.is_set():
+            loop.words_pass()
+
+    with ThreadPoolExecutor(4) as pool:
+        for loop in loops:
+            loop.now = lambda: datetime.now(UTC) + timedelta(seconds=2)
+        futures = [pool.submit(work, loop) for loop in loops]
+        for number in range(60):
+            store.write(me, "p", f"/{number % 3}", f"{number} ")
+        until("the queue is empty", lambda: _is_idle(loops[0]))
+        done.set()
+        for future in futures:
+            future.result(30)
+    assert shared.at_once == []
+    for path in ("/0", "/1", "/2"):
+        assert indexed(backend, me, path) == [(0, store.stat(me, "p", path).size)]
+
+
+def _is_idle(loop: Loop) -> bool:
+    depth = loop.queue.depth()
+    return not depth.get("pending") and not depth.get("processing")
+
+
+@pytest.mark.req("SE-07.b", "SE-07.c")
+def test_meaning_follows_words_and_both_lags_are_told(backend: Backend, store: Store, me: AuthContext) -> None:
+    clock = Clock()
+    loop = loop_of(backend, Topics("cat", "boat"), clock=clock)
+    store.write(me, "p", "/a", "a cat")
+    loop.words_pass()
+    index = backend.open_index()
+    (chunk,) = index.unembedded(me.apikey_hash, "p", "/a", "topics")
+    assert chunk.text == "a cat"
+    clock.go_on(seconds=10)
+    assert loop.meaning_pass() == 1
+    assert index.unembedded(me.apikey_hash, "p", "/a", "topics") == []
+    words, meaning = loop.lags.lag(Stage.WORDS), loop.lags.lag(Stage.MEANING)
+    assert (words.count, meaning.count) == (1, 1)
+    assert 1_000 < words.p95_ms < 9_000 < meaning.p95_ms
+    assert loop.lags.speed().texts == 1
+
+
+def test_a_model_that_is_down_is_tried_again_and_one_that_is_not_there_is_not(
+    backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topics, clock = Topics("cat"), Clock()
+    loop = loop_of(backend, topics, clock=clock)
+    store.write(me, "p", "/a", "a cat")
+    loop.words_pass()
+    topics.is_down = True
+    loop.meaning_pass()
+    assert job_rows(backend, me)[0] | {"retry_count": 1, "last_error": "the model is down"} == job_rows(backend, me)[0]
+    topics.is_down = False
+    clock.go_on(seconds=2)
+    loop.meaning_pass()
+    assert job_rows(backend, me)[0]["status"] == "done"
+    store.write(me, "p", "/a", " again")
+    loop.words_pass()
+    monkeypatch.setattr(watched(loop), "meaning", _not_installed)
+    loop.meaning_pass()
+    row = job_rows(backend, me)[-1]
+    assert (row["status"], row["last_error"]) == ("failed", "not installed: onnxruntime")
+
+
+def _not_installed(_job: ClaimedJob, _key: Secret | None, _check: Callable[[], None] = lambda: None) -> None:
+    raise EmbedFault("not installed: onnxruntime", retryable=False)
+
+
+def test_a_worker_that_is_told_to_stop_gives_its_jobs_back(backend: Backend, store: Store, me: AuthContext) -> None:
+    loop = loop_of(backend, Topics("cat"))
+    for number in range(3):
+        store.write(me, "p", f"/{number}", "a cat")
+    loop.words_pass()
+    loop.stop.set()
+    assert loop.meaning_pass() == 0
+    assert [row["status"] for row in job_rows(backend, me)] == ["pending"] * 3
+    loop.stop.clear()
+    assert loop.meaning_pass() == 3
+
+
+def keyed_loop(backend: Backend) -> tuple[Loop, Keyed, JobKeys]:
+    clock, embedder = Clock(), Keyed()
+    keys = JobKeys(
+        backend.open_queue(), Credentials(MemoryCabinet(), Keks.of_this_process()), Secret("local key"), now=clock
+    )
+    return loop_of(backend, embedder, keys, clock), embedder, keys
+
+
+@pytest.mark.req("SE-42.a", "SE-42.b")
+def test_a_job_without_a_key_waits_and_its_tenants_next_call_makes_it_due(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    loop, embedder, keys = keyed_loop(backend)
+    store.write(me, "p", "/a", "a cat")
+    loop.words_pass()
+    assert indexed(backend, me, "/a") == [(0, 5)], "words do not wait for a key"
+    loop.meaning_pass()
+    assert job_rows(backend, me)[0] | {"status": "waiting_credential", "retry_count": 0} == job_rows(backend, me)[0]
+    keys.seen(new_caller())
+    keys.seen(replace(new_caller(), model_key=Secret("a stranger's key")))
+    keys.seen(replace(me, model_key=Secret(CANARY)))
+    until("the job is due", lambda: job_rows(backend, me)[0]["status"] == "pending")
+    loop.meaning_pass()
+    assert embedder.keys == [CANARY]
+    assert job_rows(backend, me)[0]["status"] == "done"
+    assert keys.key_for(_as_claimed(backend, me)) is None, "the envelope went with the job"
+    keys.close()
+
+
+def _as_claimed(backend: Backend, me: AuthContext) -> ClaimedJob:
+    (row,) = backend.look(me, f"SELECT id FROM mcp_file_index_jobs WHERE apikey_hash = '{me.apikey_hash}'")
+    return ClaimedJob(
+        me.apikey_hash, "p", "/a", Operation.UPSERT, 1, 0, row["id"], "", Stage.MEANING, datetime.now(UTC)
+    )
+
+
+@pytest.mark.req("SE-40.d", "SE-42.a")
+def test_a_key_is_sealed_with_the_write_and_is_in_no_row_and_no_log(
+    backend: Backend, store: Store, me: AuthContext, caplog: pytest.LogCaptureFixture
+) -> None:
+    loop, embedder, keys = keyed_loop(backend)
+    with caplog.at_level(logging.DEBUG):
+        store.write(me, "p", "/a", "a cat")
+        keys.seen(replace(me, model_key=Secret(CANARY)))
+        loop.words_pass()
+        until("the key is sealed", lambda: keys.key_for(_as_claimed(backend, me)) is not None)
+        embedder.is_down = True
+        loop.meaning_pass()
+    rows = [
+        backend.look(me, f"SELECT * FROM {table} WHERE apikey_hash = '{me.apikey_hash}'")
+        for table in ("mcp_file_index_jobs", "mcp_files", "mcp_file_chunks", "mcp_applied")
+    ]
+    assert job_rows(backend, me)[0]["retry_count"] == 1
+    assert embedder.keys == [CANARY]
+    assert CANARY not in repr(rows)
+    assert CANARY not in caplog.text
+    assert CANARY not in repr(keys.__dict__)
+    keys.close()
+
+
+def test_the_local_user_has_its_key_in_the_settings_and_nobody_else_gets_it(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    loop, _, keys = keyed_loop(backend)
+    store.write(me, "p", "/a", "a cat")
+    job = _as_claimed(backend, me)
+    mine = replace(job, tenant="local")
+    assert keys.key_for(job) is None
+    key = keys.key_for(mine)
+    assert key is not None and key.reveal() == "local key"
+    keys.close()
+    assert loop.needs_key
+
+
+@pytest.mark.req("SE-02.c", "SE-07.a")
+def test_lanes_bring_a_write_into_the_index_by_themselves_and_end_when_told(backend: Backend, me: AuthContext) -> None:
+    store = backend.store()
+    loop = replace(loop_of(backend, Topics("cat")), now=lambda: datetime.now(UTC))
+    workers = Workers(loop, backend.open_index(), Purge(store, backend.open_upkeep()), Topics("cat"), 2)
+    workers.start()
+    try:
+        store.write(me, "p", "/a", "a cat")
+        until("the words are there", lambda: indexed(backend, me, "/a") == [(0, 5)])
+        until("the job is done", lambda: job_rows(backend, me)[0]["status"] == "done")
+        assert workers.has_work()
+        assert workers.status().as_json()["lag"]["words"]["count"] == 1
+    finally:
+        workers.stop()
+    assert not workers.has_work()
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("holdfast-words")]
+
+
+@pytest.mark.req("SE-32")
+def test_another_model_is_brought_in_while_the_old_vectors_serve(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    old, new = Topics("cat", "boat"), Topics("cat", "boat", "dog", model="topics-2")
+    first, text = loop_of(backend, old), f"a cat of {me.apikey_hash}"
+    store.write(me, "p", "/a", text)
+    first.words_pass()
+    first.meaning_pass()
+    second = loop_of(backend, new)
+    index = backend.open_index()
+    workers = Workers(second, index, Purge(store, backend.open_upkeep()), new, 1)
+    assert workers.catch_up() >= 1
+    scope, vector = Scope("p", exactly("/a")), old._vector("cat")
+    assert len(index.nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
+    assert index.nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5) == []
+    while second.meaning_pass():
+        pass
+    assert len(index.nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5)) == 1
+    assert len(index.nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
+    assert new.embedded.count(text) == 1
+
+
+@pytest.mark.req("SE-06.a")
+def test_the_purge_takes_deleted_files_and_their_chunks_when_their_days_are_over(
+    backend: Backend, me: AuthContext
+) -> None:
+    clock = Clock()
+    store = backend.store(Limits(delete_retention_days=1), now=clock)
+    loop = loop_of(backend)
+    store.write(me, "p", "/a", "x")
+    store.delete(me, "p", "/a")
+    loop.words_pass()
+    purge = Purge(store, backend.open_upkeep(), clock)
+    assert purge.when_due() == 0, "not at the start"
+    purge.at_once()
+    deleted = f"SELECT count(*) AS files FROM mcp_files WHERE apikey_hash = '{me.apikey_hash}'"
+    assert backend.look(me, deleted) == [{"files": 1}]
+    clock.go_on(days=9)
+    assert purge.at_once() >= 2
+    assert backend.look(me, deleted) == [{"files": 0}]
+    assert job_rows(backend, me) == []
+
+
+@pytest.mark.req("SE-04.b")
+def test_work_that_takes_longer_than_its_lease_keeps_it(backend: Backend, store: Store, me: AuthContext) -> None:
+    clock = Clock()
+    slow, other = loop_of(backend, clock=clock), loop_of(backend, clock=clock)
+    store.write(me, "p", "/a", "x")
+    taken: list[int] = []
+    real = watched(slow).words
+
+    def words(jobs: Sequence[ClaimedJob]) -> list[bool]:
+        clock.go_on(milliseconds=slow.pace.lease_ms * 0.9)
+        taken.append(slow.keep_in_hand())
+        clock.go_on(milliseconds=slow.pace.lease_ms * 0.9)
+        taken.append(other.words_pass())
+        return real(jobs)
+
+    watched(slow).words = words  # type: ignore[method-assign]
+    assert slow.words_pass() == 1
+    assert taken == [1, 0], "kept by one, not given to the other"
+    assert slow.keep_in_hand() == 0
+    assert job_rows(backend, me)[0]["status"] == "done"

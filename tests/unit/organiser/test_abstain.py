@@ -1,0 +1,63 @@
+"""When to say nothing."""
+
+import random
+
+import pytest
+
+from holdfast.organiser.abstain import BY_NAME_ALONE, REVIEW_ONLY, Judge, Trial
+
+
+def trials(folder: int, right: int, wrong: int, margin: float = 0.5) -> list[Trial]:
+    return [Trial(folder, folder, margin, 0.6)] * right + [Trial(folder + 1, folder, margin, 0.6)] * wrong
+
+
+INSIDE = [0.5 + 0.01 * at for at in range(30)]
+OUTSIDE = [0.0 + 0.01 * at for at in range(30)]
+
+
+def test_a_clear_case_is_surer_than_a_close_one() -> None:
+    judge = Judge.learn([*trials(0, 20, 0), *trials(0, 5, 5, 0.05)], INSIDE, OUTSIDE, [30])
+    assert judge.confidence(0, 0.6, 0.7) > judge.confidence(0, 0.05, 0.7)
+
+
+def test_a_file_like_no_known_one_is_not_filed() -> None:
+    judge = Judge.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
+    assert judge.confidence(0, 0.6, 0.7) > 0.8
+    assert judge.confidence(0, 0.6, 0.05) < 0.3
+    assert judge.belongs(0.05) < 0.5
+
+
+def test_a_folder_that_attracts_wrong_files_is_for_review_only() -> None:
+    judge = Judge.learn([*trials(0, 2, 6), *trials(1, 20, 0)], INSIDE, OUTSIDE, [8, 20, 0])
+    assert judge.review_only == {0}
+    assert judge.confidence(0, 5.0, 0.9) <= REVIEW_ONLY
+    assert judge.precision[1] > 0.9
+
+
+def test_few_examples_promise_less() -> None:
+    judge = Judge(examples=[1, 20], named=frozenset({0, 1}))
+    assert judge.confidence(0, 9.0, 9.0) < judge.confidence(1, 9.0, 9.0) < 1
+
+
+def test_a_folder_known_by_an_uncommon_name_alone_stays_below_the_gate() -> None:
+    judge = Judge(examples=[0, 0], named=frozenset({1}))
+    assert judge.confidence(0, 9.0, 9.0) == BY_NAME_ALONE
+    assert judge.confidence(1, 9.0, 9.0) == pytest.approx(0.8)
+
+
+def test_a_crowd_of_strangers_lowers_every_doubtful_case() -> None:
+    judge = Judge.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
+    chance = random.Random(3)
+    mostly_strangers = [chance.uniform(0.0, 0.3) for _ in range(90)] + [chance.uniform(0.5, 0.8) for _ in range(10)]
+    only_known = [chance.uniform(0.5, 0.8) for _ in range(100)]
+    doubtful = 0.4
+    assert (
+        judge.adapted(mostly_strangers).belongs(doubtful)
+        < judge.belongs(doubtful)
+        < judge.adapted(only_known).belongs(doubtful)
+    )
+
+
+def test_a_handful_of_files_changes_no_opinion() -> None:
+    judge = Judge.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
+    assert judge.adapted([0.1] * 5) is judge

@@ -1,0 +1,58 @@
+"""First files for folders that have none."""
+
+from collections.abc import Callable, Sequence
+
+import numpy
+
+from holdfast.organiser.abstain import BY_NAME_ALONE
+from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.model import Category
+from holdfast.secret import Secret
+from tests.helpers.household import KINDS, taxonomy, unfiled
+
+NAMES = {"Fiscal": "Invoices", "Kitchen stuff": "Recipes", "Ailments": "Medical", "From aunt Agatha": "Letters"}
+
+
+class Meaning:
+    """A model that knows what the names mean."""
+
+    model = "meaning"
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[list[float]]:
+        self.asked += len(texts)
+        return [[float(_fits(text, name, kind)) for name, kind in NAMES.items()] for text in texts]
+
+
+def _fits(text: str, name: str, kind: str) -> int:
+    return 5 * text.startswith(name) + sum(word in text for word in KINDS[kind])
+
+
+def test_a_model_finds_the_first_files_of_folders_with_names_of_their_own() -> None:
+    files = [file for kind in NAMES.values() for file in unfiled(kind, 15)]
+    model = Meaning()
+    verdicts = Cascade(sentences=model).decide(files, [Category(name, name) for name in NAMES])
+    wanted = [name for name in NAMES for _ in range(15)]
+    assert numpy.mean([one.category == name for one, name in zip(verdicts, wanted, strict=True)]) > 0.9
+    assert model.asked <= len(NAMES) + 96
+
+
+def test_a_person_sees_what_is_filed_by_a_name_alone() -> None:
+    files = [file for kind in NAMES.values() for file in unfiled(kind, 15)]
+    verdicts = Cascade(sentences=Meaning()).decide(files, [Category(name, name) for name in NAMES])
+    assert max(one.confidence for one in verdicts) <= BY_NAME_ALONE
+
+
+def test_an_empty_folder_takes_nothing_from_folders_with_files() -> None:
+    files = [file for kind in ("Invoices", "Letters") for file in unfiled(kind, 15)]
+    folders = [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes"), Category("Project Bluebird", "B")]
+    verdicts = Cascade().decide(files, folders)
+    assert [one.category for one in verdicts] == ["Invoices"] * 15 + ["Letters"] * 15
+
+
+def test_an_empty_folder_with_a_common_name_gets_its_first_files() -> None:
+    files = [file for kind in ("Invoices", "Recipes") for file in unfiled(kind, 15)]
+    verdicts = Cascade().decide(files, [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes")])
+    assert [one.category for one in verdicts] == ["Invoices"] * 15 + ["Recipes"] * 15

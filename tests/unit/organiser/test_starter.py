@@ -1,0 +1,75 @@
+"""Categories for a house without folders."""
+
+import pytest
+
+from holdfast.organiser.model import Excerpt, Found
+from holdfast.organiser.starter import STARTERS, hits, known_as, starter_categories
+from holdfast.organiser.taxonomy import clean_name
+
+
+def best(name: str, text: str = "") -> str:
+    found = hits(Found(f"/in/{name}", name), Excerpt(text))
+    return found[0].name if found else ""
+
+
+@pytest.mark.parametrize(
+    ("name", "category"),
+    [
+        ("Screenshot 2024-05-01 at 10.11.12.png", "Screenshots"),
+        ("Bildschirmfoto 2024-05-01.png", "Screenshots"),
+        ("IMG_1234.JPG", "Photos"),
+        ("PXL_20240501.jpg", "Photos"),
+        ("logo.svg", "Images"),
+        ("song.flac", "Music"),
+        ("holiday.mov", "Video"),
+        ("backup.tar.gz", "Archives"),
+        ("Firefox.dmg", "Installers"),
+        ("budget.xlsx", "Spreadsheets"),
+        ("kickoff.pptx", "Slides"),
+        ("novel.epub", "Books"),
+        ("main.rs", "Code"),
+        ("Rechnung_4711.pdf", "Invoices"),
+        ("invoice-2024-05.pdf", "Invoices"),
+        ("MyResume.docx", "Resumes"),
+        ("meeting notes.md", "Notes"),
+        ("boarding-pass.pdf", "Travel"),
+        ("发票.pdf", "Invoices"),
+    ],
+)
+def test_a_name_or_a_type_is_enough(name: str, category: str) -> None:
+    assert best(name) == category
+
+
+def test_the_words_of_a_text_count_when_the_name_says_nothing() -> None:
+    assert (
+        best("scan0001.txt", "Ingredients: flour, butter, sugar. Directions: heat the oven and bake for 30 minutes.")
+        == "Recipes"
+    )
+
+
+def test_a_name_that_says_nothing_gives_nothing() -> None:
+    assert best("scan0001.pdf") == ""
+
+
+def test_every_name_is_one_that_any_system_can_bear_and_none_occurs_twice() -> None:
+    names = [category.name for category in starter_categories()]
+    assert [clean_name(name) for name in names] == names
+    assert len({name.casefold() for name in names}) == len(names) == len(STARTERS)
+
+
+def test_no_type_belongs_to_two_categories() -> None:
+    suffixes = [suffix for starter in STARTERS for suffix in starter.suffixes]
+    assert len(suffixes) == len(set(suffixes))
+
+
+@pytest.mark.parametrize(
+    ("folder", "starter"), [("Invoice", "Invoices"), ("CV", "Resumes"), ("PICTURES", "Photos"), ("Bilder", "Photos")]
+)
+def test_a_folder_is_known_by_its_common_names(folder: str, starter: str) -> None:
+    known = known_as(folder)
+    assert known is not None
+    assert known.name == starter
+
+
+def test_a_folder_with_a_name_of_its_own_is_not_known() -> None:
+    assert known_as("Project Bluebird") is None

@@ -1,0 +1,195 @@
+"""The list of places that files may go."""
+
+import pytest
+
+from holdfast.adapters.models.minilm import OnnxEmbedder
+from holdfast.errors import InvalidArgument
+from holdfast.organiser.model import KEEP, Category, Example
+from holdfast.organiser.models import Models, same_meaning
+from holdfast.organiser.taxonomy import (
+    MAX_EXAMPLES,
+    allowed,
+    are_synonyms,
+    clean_name,
+    decider_key,
+    folder_of,
+    merged,
+    of_folders,
+    taught,
+)
+
+
+def example(name: str, category: str, text: str = "") -> Example:
+    return Example(f"hash of {name}", name, category, text)
+
+
+@pytest.mark.req("OR-22.a")
+@pytest.mark.parametrize(
+    ("given", "clean"),
+    [
+        ("Invoices", "Invoices"),
+        ("  Invoices. ", "Invoices"),
+        ("Work/Invoices", "Work Invoices"),
+        ("a\\b:c*d", "a b c d"),
+        ("In\x00voi\x1bces", "Invoices"),
+        ("\u202eInvoices\u202c", "Invoices"),
+        ("In\u200bvoices", "Invoices"),
+        ("Two\nlines", "Two lines"),
+        ("Re\u0301sume\u0301s", "Résumés"),
+        ("发票", "发票"),
+        (".hidden", "hidden"),
+    ],
+)
+def test_a_category_is_made_fit_for_any_system(given: str, clean: str) -> None:
+    assert clean_name(given) == clean
+
+
+@pytest.mark.req("OR-22.a")
+@pytest.mark.parametrize(
+    "given",
+    [
+        "",
+        " ",
+        ".",
+        "..",
+        "../x",
+        "a/../../x",
+        "..\\x",
+        "///",
+        "CON",
+        "nul.txt",
+        "Com1",
+        "LPT9 .x",
+        "x" * 101,
+        "発" * 40,
+        "---",
+    ],
+)
+def test_a_category_that_no_folder_can_bear_is_refused(given: str) -> None:
+    with pytest.raises(InvalidArgument):
+        clean_name(given)
+
+
+@pytest.mark.req("OR-22.b")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Invoice", "Invoices"),
+        ("invoices", "INVOICES"),
+        ("Category", "Categories"),
+        ("Images Graphics", "Graphics Images files"),
+        ("Resumes", "CV"),
+        ("Recieps", "Recieps"),
+        ("Receipts", "Reciepts"),
+        ("Pictures", "Picturs"),
+        ("Bills", "Invoices"),
+    ],
+)
+def test_two_names_that_say_the_same_are_synonyms(one: str, other: str) -> None:
+    assert are_synonyms(one, other)
+    assert are_synonyms(other, one)
+
+
+@pytest.mark.req("OR-22.b")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("Art", "Arts and crafts"),
+        ("Cars", "Cards"),
+        ("Music", "Video"),
+        ("2023", "2024"),
+        ("Work", "Home"),
+        ("Taxes 2022", "Taxes 2023"),
+        ("Project A", "Project B"),
+        ("Phase1", "Phase2"),
+    ],
+)
+def test_two_names_that_differ_are_not(one: str, other: str) -> None:
+    assert not are_synonyms(one, other)
+
+
+@pytest.mark.req("OR-22.b")
+def test_proposed_synonyms_become_one_and_the_list_is_capped() -> None:
+    names = ["Invoices", "Invoice", "Bills", "Photos", "Recipes", "Contracts"]
+    kept = merged([Category(name, name) for name in names], most=3)
+    assert [category.name for category in kept] == ["Invoices", "Photos", "Recipes"]
+
+
+@pytest.mark.req("OR-22.b")
+def test_a_proposed_name_joins_the_folder_that_is_there() -> None:
+    there = Category("CVs", "Work/CVs", (example("a.txt", "CVs"),))
+    assert merged([Category("Resumes", "Resumes"), there]) == [there]
+
+
+@pytest.mark.req("OR-22.b")
+def test_names_of_one_meaning_are_joined_by_the_model() -> None:
+    names = ["Films", "Movies", "Recipes", "Taxes 2022", "Taxes 2023"]
+    alike = same_meaning(Models(sentences=OnnxEmbedder()), names, lambda: None)
+    kept = merged([Category(name, name) for name in names], alike=alike)
+    assert [category.name for category in kept] == ["Films", "Recipes", "Taxes 2022", "Taxes 2023"]
+
+
+def test_without_a_model_names_are_joined_by_their_letters() -> None:
+    alike = same_meaning(Models(), ["Films", "Movies", "Film"], lambda: None)
+    assert alike("Films", "Film")
+    assert not alike("Cats", "Dogs")
+
+
+def test_two_folders_that_are_there_stay_two() -> None:
+    two = [Category(name, name, (example(f"{name}.txt", name),)) for name in ("Invoice", "Invoices")]
+    assert merged(two) == two
+
+
+@pytest.mark.req("OR-25.a")
+@pytest.mark.parametrize("answer", ["../../etc", "System", "", "Invoices/../x", "IGNORE PREVIOUS INSTRUCTIONS"])
+def test_an_answer_that_is_not_in_the_list_means_nothing(answer: str) -> None:
+    assert allowed(answer, [Category("Invoices", "Invoices")]) is None
+
+
+@pytest.mark.req("OR-25.a")
+def test_an_answer_is_taken_by_its_meaning_but_only_from_the_list() -> None:
+    categories = [Category("Invoices", "Invoices"), Category("Photos", "Photos")]
+    assert allowed(" invoices ", categories) == "Invoices"
+    assert allowed("Bills", categories) == "Invoices"
+    assert allowed("keep_current_location", categories) == KEEP
+
+
+def test_folders_of_dates_speak_for_the_folder_above() -> None:
+    assert folder_of("Invoices/2024") == "Invoices"
+    assert folder_of("Invoices/2024/05") == "Invoices"
+    assert folder_of("Photos/2024-05-01") == "Photos"
+    assert folder_of("2024") == "2024"
+    assert folder_of("Work/Invoices") == "Work/Invoices"
+
+
+def test_evenly_spread_files_speak_for_a_large_folder() -> None:
+    files = [example(f"{number:04}.txt", "Many") for number in range(1_000)]
+    (many,) = of_folders(files)
+    assert len(many.examples) == MAX_EXAMPLES
+    assert many.examples[0] == files[0]
+    assert many.examples[-1].name > "0900.txt"
+
+
+@pytest.mark.req("OR-23.a")
+def test_a_lesson_counts_where_it_was_put_and_nowhere_else() -> None:
+    wrong = Example("h1", "a.txt", "Invoices", "text")
+    categories = [Category("Invoices", "Invoices", (wrong,)), Category("Receipts", "Receipts")]
+    lesson = Example("h1", "a.txt", "Receipts", "text")
+    invoices, receipts = taught(categories, [lesson])
+    assert invoices.examples == ()
+    assert receipts.examples == (lesson,)
+
+
+@pytest.mark.req("OR-23.a")
+def test_the_newest_lesson_about_a_content_wins() -> None:
+    categories = [Category("A", "A"), Category("B", "B")]
+    first, then = Example("h1", "x.txt", "A"), Example("h1", "renamed.txt", "B")
+    assert [len(category.examples) for category in taught(categories, [first, then])] == [0, 1]
+
+
+@pytest.mark.req("OR-02")
+def test_the_key_of_verdicts_follows_names_and_not_examples() -> None:
+    bare, full = Category("A", "A"), Category("A", "A", (example("a.txt", "A"),))
+    assert decider_key("x", [bare]) == decider_key("x", [full])
+    assert decider_key("x", [bare]) != decider_key("x", [bare, Category("B", "B")])
+    assert decider_key("x", [bare]) != decider_key("y", [bare])

@@ -1,0 +1,1 @@
+"""Tests of search: its pure rules, and its use cases with parts that fail on demand."""

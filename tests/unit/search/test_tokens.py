@@ -1,0 +1,51 @@
+"""Words as they are looked up."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.search.tokens import MAX_TOKEN_CHARS, query_tokens, tokens_of
+
+
+@pytest.mark.parametrize(
+    ("text", "tokens"),
+    [
+        ("Running runners", "run runner"),
+        ("camelCase", "camel case camelcas"),
+        ("snake_case", "snake case snakecas"),
+        ("HTTPServer2", "http server 2 httpserver2"),
+        ("src/app.py", "src app py srcapppi"),
+        ("p53 and B12", "p53 and b12"),
+        ("John's don't", "john dont"),
+        ("Café NAÏVE ﬁne", "cafe naiv fine"),
+        ("你好世界 字", "你好 好世 世界 字"),
+        ("हिन्दी", "हिन्दी"),
+        ("x₂ + y", "x2 y"),
+        ("s is as", "s is as"),
+        ("Straße STRASSE", "strass strass"),
+        ("--- \0 ...", ""),
+    ],
+)
+def test_words_become_tokens(text: str, tokens: str) -> None:
+    assert list(tokens_of(text)) == tokens.split()
+
+
+@pytest.mark.parametrize("written", ["readFile", "read_file", "read-file", "ReadFile", "READ_FILE"])
+def test_an_identifier_is_the_same_however_it_is_written(written: str) -> None:
+    assert tokens_of(written) == ("read", "file", "readfil")
+
+
+def test_stop_words_of_a_query_are_cut_unless_nothing_is_left() -> None:
+    assert query_tokens("what is the speed of sound") == ["speed", "sound"]
+    assert query_tokens("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+
+
+def test_repeats_in_a_query_stay() -> None:
+    assert query_tokens("flow, flowing flows") == ["flow", "flow", "flow"]
+
+
+@given(st.text())
+def test_tokens_of_any_text_can_be_stored_and_looked_up(text: str) -> None:
+    for token in tokens_of(text):
+        assert 0 < len(token) <= MAX_TOKEN_CHARS
+        assert not any(char.isspace() or char in '"\0' for char in token)
