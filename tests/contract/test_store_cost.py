@@ -112,7 +112,6 @@ def test_on_postgresql_a_listing_reads_as_many_rows_as_it_answers(crowded: tuple
         ("stat_path", {"path": "/big/d0/f0", "low": "/big/d0/f0/", "high": "/big/d0/f00"}),
         ("files_among", {"paths": '["/big/d0/f0", "/big/d0", "/big"]'}),
         ("directories_among", {"paths": '["/big/d0/f0", "/big/d0", "/nothing"]'}),
-        ("read_contents", {"low": "/big/d1/", "high": "/big/d10", "limit": 5}),
         ("move_files", {"moves": '[["/big/d0/f0", "/moved"]]', "version": 2}),
         ("delete_files", {"low": "/big/d0/f0", "high": "/big/d0/f0!", "version": 2, "at": datetime.now(UTC)}),
     ],

@@ -96,12 +96,12 @@ class _Connection:
     async def _forward_from_sdk(self) -> None:
         async for outgoing in self._from_sdk:
             message = outgoing.message
-            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
-                self._asked.discard(message.id)
             if isinstance(message, types.JSONRPCResponse) and message.id == self._initialize_id:
                 self._version = str(message.result["protocolVersion"])
                 self._takes_forms = takes_forms(self._version, self._capabilities)
             await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
+                self._asked.discard(message.id)
 
     async def _drain(self) -> None:
         with anyio.move_on_after(_DRAIN_SECONDS):

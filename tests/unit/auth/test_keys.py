@@ -4,12 +4,15 @@ import hashlib
 import re
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.adapters.sqlite.keys import SqliteKeys
+from holdfast.adapters.sqlite.migrations import STEPS
+from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import Keys
 from holdfast.auth.rates import Rate, parse_limits
@@ -98,11 +101,8 @@ def test_a_label_is_one_short_line(keys: Keys, label: str) -> None:
 
 
 def test_a_database_of_the_first_shape_gets_the_table(tmp_path: Path) -> None:
-    open_journal(str(tmp_path)).close()
-    with sqlite3.connect(tmp_path / "state.db") as old:
-        old.execute("DROP TABLE api_keys")
-        old.execute("PRAGMA user_version = 1")
-    old.close()
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as old:
+        take_steps(old, STEPS[:1])
     keys = Keys(SqliteKeys(str(tmp_path / "state.db")))
     assert keys.all() == []
     keys.close()

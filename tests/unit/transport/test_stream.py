@@ -228,6 +228,21 @@ async def test_a_request_pending_when_the_client_closes_is_still_answered() -> N
         assert {(await line.next())["id"], (await line.next())["id"]} == {1, 2}
 
 
+async def test_an_answer_that_goes_out_slowly_is_still_delivered_when_the_client_has_closed() -> None:
+    line = Line()
+
+    async def slowly(message: bytes) -> None:
+        await anyio.sleep(0.2)
+        await line.server_writes.send(message)
+
+    with line.to_server, line.server_reads, line.server_writes, line.from_server:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(serve_stream, sample.dispatcher(), sample.CALLER, line.receive, slowly)
+            await line.send(1, "tools/call", modern("wait", seconds=0.0))
+            line.to_server.close()
+            assert (await line.next())["id"] == 1
+
+
 async def test_a_client_that_reads_nothing_has_few_calls_made_and_the_others_wait() -> None:
     line, unread = Line(), anyio.Event()
 

@@ -4,7 +4,7 @@ import sqlite3
 
 from holdfast.adapters.sqlite.steps import take_steps
 
-_STEPS = (
+STEPS = (
     """
     CREATE TABLE plans (
         seq INTEGER PRIMARY KEY,
@@ -150,4 +150,4 @@ _STEPS = (
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring state.db to the newest shape."""
-    take_steps(connection, _STEPS)
+    take_steps(connection, STEPS)
