@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.adapters.counters import MemoryCounters
 from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault
+from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
 from holdfast.adapters.models.static import is_installed as has_static_vectors
 from holdfast.adapters.redis import RedisCounters, redis_fault
@@ -38,6 +39,7 @@ from holdfast.folders.jail import Jail
 from holdfast.folders.roots import close_roots, identity_of, is_gone, open_roots
 from holdfast.folders.service import Folders
 from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.ports import Classifier
 from holdfast.organiser.service import Keeping, Organiser
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
@@ -277,9 +279,13 @@ def _organiser(settings: Settings, changes: Changes, memory: Memory, embedder: E
     chosen = settings.mcp.files.search.embedder
     sentences = embedder if embedder is not None and chosen.kind == "minilm" else build_embedder(EmbedderSettings())
     static = StaticEmbedder() if has_static_vectors() else None
-    classifier = Cascade(sentences, static, settings.organiser.deep_below)
+    embedded = Cascade(sentences, static, settings.organiser.deep_below)
+    classifier: Classifier = embedded
+    if settings.organiser.classifier == "openai":
+        key = variable("OPENAI_API_KEY")
+        classifier = ChatClassifier(settings.organiser.llm, Secret(key) if key else None)
     keeping = Keeping(memory.files, memory.files, memory.notes)
-    return Organiser(changes.plans, keeping, classifier, settings.organiser)
+    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded)
 
 
 def _admission(settings: Settings, keys: Keys | None) -> Admission:

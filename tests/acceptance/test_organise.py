@@ -57,10 +57,8 @@ def test_a_plan_is_carried_out_after_a_person_approved_it_and_can_be_taken_back(
     assert not tidier.approve(plan)["isError"]
     done = tidier.execute(plan).ok().data
     assert (done["status"], done["totals"]["DONE"], done["already_done"]) == ("EXECUTED", 3, 0)
-    assert names(tidier.root) == sorted(
-        [*(name for name in before if "/" in name), "qwx"]
-        + ["Invoices/scan_0012.txt", "Recipes/pasta.txt", "Video/movie.mp4"]
-    )
+    moved = {"Invoices/scan_0012.txt", "Recipes/pasta.txt", "Video/movie.mp4"}
+    assert set(names(tidier.root)) == {name for name in before if "/" in name} | {"qwx"} | moved
     again = tidier.execute(plan).ok().data
     assert (again["status"], again["already_done"]) == ("EXECUTED", 3)
     assert tidier.undo(plan).ok().data["status"] == "UNDONE"
@@ -147,7 +145,9 @@ def test_an_agent_decides_on_the_uncertain_files_by_their_excerpts(tidier: Tidie
 
 @pytest.mark.req("OR-23.a", "OR-23.b")
 def test_a_correction_judges_the_rest_of_the_plan_anew_and_is_remembered(root: Path, state_dir: Path) -> None:
-    letter = "Dear tenant {0}, the rent of the flat in Garden Street is raised by {0} percent from January. The landlord.\n"
+    letter = (
+        "Dear tenant {0}, the rent of the flat in Garden Street is raised by {0} percent from January. The landlord.\n"
+    )
     plant(root, {"Invoices": HOUSE["Invoices"], "Recipes": HOUSE["Recipes"]})
     plant(root, {f"letter{number}.txt": letter.format(number) for number in range(6)})
     with tidying(root, state_dir) as one:

@@ -18,7 +18,9 @@ def tidier(root: Path, state_dir: Path) -> Iterator[Tidier]:
 
 @pytest.mark.req("OR-31.a")
 def test_two_files_of_one_name_are_both_there_afterwards(tidier: Tidier) -> None:
-    plant(tidier.root, {**HOUSE, "invoice.txt": INVOICE.format(1001), "New folder": {"invoice.txt": INVOICE.format(1002)}})
+    plant(
+        tidier.root, {**HOUSE, "invoice.txt": INVOICE.format(1001), "New folder": {"invoice.txt": INVOICE.format(1002)}}
+    )
     before = sorted(harvest(tidier.root).values())
     plan = tidier.plan()
     tidier.approve(plan)

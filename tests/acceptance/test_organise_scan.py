@@ -316,7 +316,7 @@ def test_tier_1_is_the_first_2_kb_and_the_last_1_kb(messy: Messy, size: int) -> 
     assert excerpt.text == (body if size <= 3072 else f"{body[:2048]}\n…\n{body[-1024:]}")
 
 
-@pytest.mark.req("OR-11")
+@pytest.mark.req("OR-11.a")
 def test_tier_2_is_for_those_that_need_it() -> None:
     plain = Excerpt("see you on Monday", content_type="text/plain")
     for word in ("Total", "Invoice", "Balance Due", "Agreement", "Witnesseth"):

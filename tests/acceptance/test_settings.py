@@ -29,6 +29,14 @@ STORE_DEFAULTS = {
     "search.limit_max": 20,
     "search.vector_candidates": 30,
     "search.bm25_candidates": 30,
+    "search.embedder.kind": "minilm",
+    "search.embedder.endpoint": "",
+    "search.embedder.model": "text-embedding-3-small",
+    "search.embedder.api_key": "",
+    "search.embedder.timeout_ms": 15_000,
+    "search.embedder.path": "",
+    "search.embedder.tokenizer": "",
+    "search.embedder.threads": 1,
     "search.rerank.model": "rerank-v3.5",
     "search.rerank.endpoint": "",
     "search.rerank.timeout_ms": 6000,
@@ -147,12 +155,12 @@ def test_a_tool_or_a_group_that_is_switched_off_is_gone(state: Path, root: Path)
         assert agent.call("read_files", files=[{"path": "x"}]).code == "NOT_FOUND"
 
     (state / "settings.yml").write_text(
-        "settings: {mcp: {groups: {files: {enabled: false}, review: {enabled: false}}}}"
+        "settings: {mcp: {groups: {files: {enabled: false}, review: {enabled: false}, organise: {enabled: false}}}}"
     )
     with Agent([root], state, options=["--in-process"]) as agent:
         assert {tool.name.partition("_")[0] for tool in agent.tools()} == {"file", "project", "mcp"}
 
-    off = "{files: {enabled: false}, review: {enabled: false}, store: {enabled: false}}"
+    off = "{files: {enabled: false}, review: {enabled: false}, organise: {enabled: false}, store: {enabled: false}}"
     (state / "settings.yml").write_text(f"settings: {{mcp: {{groups: {off}}}}}")
     with Agent([root], state, options=["--in-process"]) as agent:
         assert agent.tools() == []
@@ -209,8 +217,12 @@ def test_read_only_mode_refuses_every_change(state: Path, root: Path) -> None:
         "undo_change": {"change_id": "any"},
         "commit_review": {"session_path": "any", "original_path": "kept.txt"},
         "propose_and_review": {"path": "kept.txt", "old_string": "as", "new_string": "x"},
+        "create_organization_plan": {"folder_path": "."},
+        "revise_plan": {"plan_id": "any", "cancel": True},
+        "execute_plan": {"plan_id": "any"},
+        "undo_plan": {"plan_id": "any"},
     }
-    not_in_a_pipe = {"propose_and_review"}
+    not_in_a_pipe = {"propose_and_review", "execute_plan"}
 
     with Agent([root], state, options=["--in-process"]) as agent:
         mutating = {tool.name for tool in agent.tools() if tool.annotations and not tool.annotations.read_only_hint}
@@ -298,6 +310,7 @@ def test_doctor_finds_a_sound_machine_sound(state: Path) -> None:
         "ripgrep",
         "libraries",
         "port",
+        "search model",
     }
     assert set(findings) == subjects
     assert "ripgrep 1" in findings["ripgrep"]["text"]

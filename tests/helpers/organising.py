@@ -11,11 +11,14 @@ from typing import Any
 from holdfast.transport.calls import call_by_socket
 from holdfast.transport.state import StateFolder
 from tests.helpers.agent import Agent, Reply, command
+from tests.helpers.trees import Tree
 
-INVOICE = "Invoice number {0}. Amount due {0}00 EUR with VAT, payable by bank transfer within 30 days. Acme GmbH, billing.\n"
+INVOICE = (
+    "Invoice number {0}. Amount due {0}00 EUR with VAT, payable by bank transfer within 30 days. Acme GmbH, billing.\n"
+)
 RECIPE = "Recipe {0}: mix flour, sugar, butter and {0} eggs, knead the dough and bake it in the oven for 30 minutes.\n"
 
-HOUSE = {
+HOUSE: Tree = {
     "Invoices": {f"inv{number}.txt": INVOICE.format(number) for number in range(5)},
     "Recipes": {f"cake{number}.txt": RECIPE.format(number) for number in range(5)},
     "scan_0012.txt": INVOICE.format(77),

@@ -3,12 +3,16 @@
 Changes that touch the same lines or lines next to each other do not merge, unless both sides made the same of them.
 """
 
+from collections import Counter
 from collections.abc import Sequence
 from difflib import SequenceMatcher
 
 from holdfast.changes.diff import split_lines
 
 _MAX_COMPARED = 4_000_000
+_MAX_STEPS = 50_000_000
+_FEWEST_FOR_COMMON = 200
+"""difflib leaves lines that occur too often aside only in texts of so many lines."""
 
 Region = tuple[int, int, int, int]
 """A stretch that all three have in common: where it begins in base, ours and theirs, and its length."""
@@ -25,6 +29,8 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
     tail = _same(old[head:][::-1], one[head:][::-1], other[head:][::-1])
     inner = [lines[head : len(lines) - tail] for lines in (old, one, other)]
     if max(len(inner[1]), len(inner[2])) * len(inner[0]) > _MAX_COMPARED:
+        return None
+    if any(len(side) < _FEWEST_FOR_COMMON and _is_costly(inner[0], side) for side in inner[1:]):
         return None
     merged = _merge_lines(*inner)
     return None if merged is None else "".join([*old[:head], merged, *old[len(old) - tail :]])
@@ -69,8 +75,15 @@ def _common(old: list[str], one: list[str], other: list[str]) -> list[Region]:
 
 
 def _kept(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
-    matcher = SequenceMatcher(None, old, new, autojunk=False)
+    matcher = SequenceMatcher(None, old, new, autojunk=_is_costly(old, new))
     return [(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size]
+
+
+def _is_costly(old: list[str], new: list[str]) -> bool:
+    """Return whether equal lines are so many that aligning them all could take minutes."""
+    times = Counter(new)
+    pairs = sum(count * times[line] for line, count in Counter(old).items())
+    return pairs * min(len(old), len(new)) > _MAX_STEPS
 
 
 def _same(*sides: list[str]) -> int:

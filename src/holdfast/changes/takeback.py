@@ -7,13 +7,14 @@ from dataclasses import replace
 from holdfast.call import Call
 from holdfast.changes.arrange import in_order, parent_of
 from holdfast.changes.directories import missing_directories
+from holdfast.changes.disk import hash_file, opened
 from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, is_beneath
 from holdfast.changes.parents import Parents
 from holdfast.changes.ports import Journal
 from holdfast.changes.record import Intent, new_plan
 from holdfast.changes.sources import described, was_moved_to
 from holdfast.errors import AccessDenied, Conflict, HoldfastError, NotDirectory, NotFound
-from holdfast.folders.jail import Jail
+from holdfast.folders.jail import Jail, Place
 
 _OPEN_DIRECTORIES = 200
 
@@ -53,16 +54,28 @@ def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call
     except (HoldfastError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error.message
         return replace(gone, error_msg=f"It could not be looked at: {why}")
-    if not was_moved_to(item, place) and not _was_brought_back(journal, plan, here):
+    if not was_moved_to(item, place) and not _was_brought_back(journal, plan, here, place):
         return replace(gone, error_msg="It is not what was moved there, or it was changed since; it was left alone.")
     return replace(found, dest_path=back, reverses=item.position)
 
 
-def _was_brought_back(journal: Journal, plan: Plan, path: str) -> bool:
-    """Return whether an undo of ours put something at a path since: other bytes on the disk, the same file to a person."""
+def _was_brought_back(journal: Journal, plan: Plan, path: str, place: Place) -> bool:
+    """Return whether an undo of ours put it at a path since: another file on the disk, the same one to a person."""
     later = journal.latest_on(path, plan.seq)
     found = journal.find(later) if later else None
-    return found is not None and found.kind is Kind.UNDO
+    if found is None or found.kind is not Kind.UNDO:
+        return False
+    written = [item.after_hash for item in found.items if item.op is Op.REPLACE and item.src_path == path]
+    return not written or _hash_at(place) == written[0]
+
+
+def _hash_at(place: Place) -> str | None:
+    """Return the hash of a file, None for what cannot be read or is none."""
+    try:
+        with opened(place.parent_fd, place.name, place.path) as fd:
+            return hash_file(fd)
+    except (HoldfastError, OSError):
+        return None
 
 
 def _concerns(directory: Item, moves: list[Item], positions: Collection[int] | None) -> bool:

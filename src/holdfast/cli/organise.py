@@ -60,16 +60,14 @@ def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
     """Make a plan for FOLDER and show it; nothing moves."""
     path = os.path.realpath(folder)
     with conversation() as talk, _progress(as_json) as progress:
-        made = talk.with_roots(
-            [path], "create_organization_plan", progress, folder_path=path, include_subfolders=deep
-        )
+        made = talk.with_roots([path], "create_organization_plan", progress, folder_path=path, include_subfolders=deep)
         while made["status"] == "SCANNING":
             if progress is not None:
                 progress(made["done"], made.get("total"), made["message"])
             time.sleep(_POLL_SECONDS)
             made = talk.with_roots([path], "get_plan", plan_id=made["plan_id"])
         found = _Found(talk, {**made, "roots": [path]})
-        whole = found.whole()
+        whole = found.whole(every=every or as_json)
     _print(whole, every=every, as_json=as_json)
 
 
@@ -95,7 +93,7 @@ def list_command(*, as_json: bool) -> None:
 def show(plan: str, *, every: bool, as_json: bool) -> None:
     """Show a plan: what goes where, what needs a look, what was left alone and why."""
     with conversation() as talk:
-        whole = _find(talk, plan).whole()
+        whole = _find(talk, plan).whole(every=every or as_json)
     _print(whole, every=every, as_json=as_json)
 
 
@@ -150,7 +148,9 @@ def execute(plan: str, *, as_json: bool) -> None:
     totals = done["totals"]
     lines = [f"{status_of(done['status'])}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."]
     lines += [f"  {shown(one['path'])}: {one['status']}, {one.get('error', '')}" for one in done["problems"]]
-    _say(done, as_json, *lines, click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan"))
+    _say(
+        done, as_json, *lines, click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+    )
     if done["status"] != "EXECUTED":
         sys.exit(1)
 
@@ -194,11 +194,11 @@ class _Found:
         """Call a tool about the plan."""
         return self.talk.with_roots(self.facts["roots"], tool, progress, plan_id=self.facts["plan_id"], **arguments)
 
-    def whole(self) -> dict[str, Any]:
-        """Return the plan with all of its moves and the files that need a look."""
+    def whole(self, *, every: bool = True) -> dict[str, Any]:
+        """Return the plan with its moves, at least the first of them, and the files that need a look."""
         plan = self.call("get_plan")
         moves = list(plan["moves"])
-        while cursor := plan.get("next_cursor"):
+        while every and (cursor := plan.get("next_cursor")):
             plan = self.call("get_plan", cursor=cursor)
             moves += plan["moves"]
         doubts = self.call("get_plan", show="uncertain")

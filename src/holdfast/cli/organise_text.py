@@ -62,7 +62,9 @@ def list_line(plan: dict[str, Any]) -> str:
     """Return a plan as one line of a list."""
     moves = sum(plan.get("moves", {}).values())
     where = shown(plan["folder"])
-    return f"{plan['plan_id'][:8]}  {status_of(plan['status']):<18}  {plan['created_at'][:16]}  {moves:>6} files  {where}"
+    return (
+        f"{plan['plan_id'][:8]}  {status_of(plan['status']):<18}  {plan['created_at'][:16]}  {moves:>6} files  {where}"
+    )
 
 
 def explained_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -88,11 +90,11 @@ def _folder_lines(folder: dict[str, Any], moves: Sequence[dict[str, Any]], *, ev
     yield f"{click.style(shown(folder['folder']) + '/', fg='blue', bold=True)}{new}  {count}  {_bar(folder['confidence'])}"
     listed = moves if every else moves[:_MAX_FILES]
     for number, move in enumerate(listed):
-        corner = "└" if number == len(moves) - 1 else "├"
+        corner = "└" if number == folder["files"] - 1 else "├"
         sure = click.style(f"{move['confidence']:.0%}", dim=True)
         yield f"  {corner} {_name(move)}  {sure}{_trouble(move)}"
-    if len(listed) < len(moves):
-        yield f"  └ and {len(moves) - len(listed)} more"
+    if len(listed) < folder["files"]:
+        yield f"  └ and {folder['files'] - len(listed)} more"
 
 
 def _look_lines(uncertain: Sequence[dict[str, Any]], count: int, *, every: bool) -> Iterator[str]:

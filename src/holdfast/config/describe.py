@@ -86,7 +86,14 @@ def _values_of(value: Any, name: str) -> Iterator[tuple[str, Any]]:
         for key, item in value.items():
             yield from _values_of(item, f"{name}.{key}")
     else:
-        yield name, MASK if isinstance(value, SecretStr) else value
+        yield name, _masked(value)
+
+
+def _masked(value: Any) -> Any:
+    """Return a value as it may be shown; a secret that is not set is seen to be empty."""
+    if isinstance(value, SecretStr):
+        return MASK if value.get_secret_value() else ""
+    return value
 
 
 def _is_section(annotation: Any) -> bool:

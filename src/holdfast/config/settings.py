@@ -112,6 +112,17 @@ class ReviewSettings(Section):
     vscode: VscodeSettings = VscodeSettings()
 
 
+class ChatSettings(Section):
+    """A chat model that judges files, behind any endpoint that speaks as OpenAI's; its key is OPENAI_API_KEY."""
+
+    endpoint: str = Field("", description="URL of /v1/chat/completions.")
+    model: str = Field("gpt-4o-mini", description="Model name sent to the endpoint.")
+    batch: int = Field(10, gt=0, le=100, description="Files of one request.")
+    concurrency: int = Field(4, gt=0, le=64, description="Requests at once.")
+    timeout_seconds: float = Field(60.0, gt=0, description="Seconds to wait for one answer.")
+    max_tokens: int = Field(2_000_000, gt=0, description="Estimated tokens of a plan above which nothing is sent.")
+
+
 class OrganiserSettings(Section):
     """Plans of moves."""
 
@@ -121,8 +132,23 @@ class OrganiserSettings(Section):
     max_categories: int = Field(50, gt=0, description="Most folders that files are sorted into.")
     include_hidden: bool = Field(False, description="Organise hidden files as well.")
     allow_symlinks: bool = Field(False, description="Move symbolic links that are absolute, as links.")
-    answer_seconds: float = Field(50.0, ge=0, description="Seconds before a plan in the making is answered as SCANNING.")
+    answer_seconds: float = Field(
+        50.0, ge=0, description="Seconds before a plan in the making is answered as SCANNING."
+    )
     max_cached_files: int = Field(500_000, gt=0, description="Files that are remembered between scans.")
+    classifier: Literal["embedded", "openai"] = Field(
+        "embedded", description="embedded: judged on this machine; openai: by a chat model, see organiser.llm."
+    )
+    share_content: bool = Field(False, description="Allow names and excerpts of files to be sent to that model.")
+    llm: ChatSettings = ChatSettings()
+
+    @model_validator(mode="after")
+    def _may_send(self) -> "OrganiserSettings":
+        if self.classifier == "openai" and not self.share_content:
+            raise ValueError("openai is sent names and excerpts of files: allow it with share_content: true")
+        if self.classifier == "openai" and not self.llm.endpoint.startswith(("http://", "https://")):
+            raise ValueError("openai needs llm.endpoint, which begins with http:// or https://")
+        return self
 
 
 class Switch(Section):

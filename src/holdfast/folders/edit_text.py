@@ -18,17 +18,22 @@ class Edited:
 
 
 def edit_bytes(
-    data: bytes | None, edits: Sequence[Edit], limits: Limits, check: Callable[[], None] = lambda: None
+    data: bytes | None,
+    edits: Sequence[Edit],
+    limits: Limits,
+    check: Callable[[], None] = lambda: None,
+    encoding: Encoding | None = None,
 ) -> Edited:
     """Apply edits to a file's bytes; None stands for a missing file, which becomes UTF-8. `check` may stop it.
 
+    `encoding` is how the bytes are to be read and written where that is known; else they tell it themselves.
     Raises EditRejected when the edits do not fit, when the file is binary, when its encoding cannot be given back
     byte for byte, or when the encoding lacks a character of the new text.
     """
     if data is None:
         after = apply_edits(None, edits, limits, check)
         return Edited("", after, encode_text(after, UTF8))
-    encoding = _encoding_of(data)
+    encoding = encoding or _encoding_of(data)
     before = decode(data, encoding)
     after = apply_edits(before, edits, limits, check)
     return Edited(before, after, encode_text(after, encoding))

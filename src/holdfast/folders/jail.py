@@ -9,6 +9,7 @@ import errno
 import os
 import stat
 import sys
+import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -332,9 +333,15 @@ def _split(path: str) -> tuple[str, ...]:
 
 def _visible(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
     """Return the parts of a path; the quarantine is as if it were not there, however its name is spelt."""
-    if ".holdfast-" in path.lower() and any(part.casefold() == QUARANTINE for part in parts):
+    if (not path.isascii() or ".holdfast-" in path.lower()) and any(_folded(part) == QUARANTINE for part in parts):
         raise NotFound(f"No such file or directory: {path}")
     return parts
+
+
+def _folded(name: str) -> str:
+    """Return a name as file systems compare it that tell neither cases apart nor characters that show nothing."""
+    decomposed = unicodedata.normalize("NFD", name).casefold()
+    return "".join(char for char in decomposed if unicodedata.category(char) != "Cf")
 
 
 def _check_syntax(path: str) -> None:

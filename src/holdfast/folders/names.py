@@ -12,6 +12,11 @@ _EDGES = re.compile('/["/ ]| /')
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
+def is_seen(char: str) -> bool:
+    """Return whether a character shows itself: no control, no mark of direction, no letter that leaves no trace."""
+    return char.isprintable() and char not in _INVISIBLE
+
+
 def is_plain(name: str) -> bool:
     """Return whether a name can be shown as it is."""
     if not name.isprintable() or name[:1] in ('"', " ", "") or name[-1] == " ":
@@ -39,7 +44,7 @@ def _escaped(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    if char == " " or (char.isprintable() and char not in _INVISIBLE):
+    if is_seen(char):
         return char
     if code <= 0xFFFF:
         return f"\\u{code:04x}"

@@ -47,6 +47,11 @@ class Cascade:
     ask_below: float = 0.8
 
     @property
+    def sends_to(self) -> str:
+        """Return nobody: all is judged on this machine."""
+        return ""
+
+    @property
     def decider(self) -> str:
         """Return what this classifier's verdicts are kept under, beside the names of the categories."""
         models = [one.model for one in (self.sentences, self.static) if one is not None]

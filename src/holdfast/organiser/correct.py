@@ -18,11 +18,16 @@ def chosen_folder(folder: str, known: Iterable[str]) -> str:
 
     InvalidArgument for a name that cannot be, or a path that leads elsewhere.
     """
+    shelves = list(known)
+    if folder.strip("/") in shelves and not folder.startswith("/"):
+        return folder.strip("/")
     parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".")]
     if folder.startswith("/") or not 0 < len(parts) <= _MAX_DEPTH:
-        raise InvalidArgument(f"a folder is named by its path from the planned one, such as 'Invoices/2024': {folder!r}")
+        raise InvalidArgument(
+            f"a folder is named by its path from the planned one, such as 'Invoices/2024': {folder!r}"
+        )
     clean = "/".join(clean_name(part) for part in parts)
-    return next((one for one in known if collision_key(one) == collision_key(clean)), clean)
+    return next((one for one in shelves if collision_key(one) == collision_key(clean)), clean)
 
 
 def meant_file(path: str, folder: str, files: Mapping[str, Surveyed]) -> str:

@@ -10,7 +10,7 @@ from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, Ve
 from holdfast.organiser.order import MIN_CHARS, Order
 from holdfast.organiser.peek import why_deep
 from holdfast.organiser.plan import Judged
-from holdfast.organiser.ports import Classifier, FileCache, Memory
+from holdfast.organiser.ports import Classifier, ClassifyFault, FileCache, Memory
 from holdfast.organiser.read import deepen
 from holdfast.organiser.survey import Surveyed
 from holdfast.organiser.taxonomy import decider_key
@@ -30,10 +30,12 @@ class Deciding:
     call: Call
     cache: FileCache
     classifier: Classifier
+    fallback: Classifier
     deep_below: float
     max_document_bytes: int
     asked: set[str] = field(default_factory=set)
     bytes_read: int = 0
+    remark: str = ""
     _learned: list[Category] | None = field(default=None)
 
     def judged(
@@ -99,15 +101,33 @@ class Deciding:
         self, files: Sequence[Surveyed], excerpts: Sequence[Excerpt], order: Order, taxonomy: Sequence[Category]
     ) -> list[Verdict]:
         """Ask the classifier: about texts, and apart from them about files that have only a name and a type."""
-        key = decider_key(self.classifier.decider, order.categories)
         verdicts: dict[int, Verdict] = {}
         spoken = {at for at, excerpt in enumerate(excerpts) if len(excerpt.text) >= MIN_CHARS}
         for chosen, among in ((spoken, order.for_texts(taxonomy)), (set(range(len(files))) - spoken, taxonomy)):
             asked = sorted(chosen)
             pairs = [(files[at].found, excerpts[at]) for at in asked]
-            answers = self.classifier.decide(pairs, among, self.call.check) if pairs else []
-            verdicts |= {at: replace(answer, decider=key) for at, answer in zip(asked, answers, strict=True)}
+            answers = self._answers(pairs, among, order) if pairs else []
+            verdicts |= dict(zip(asked, answers, strict=True))
         return [verdicts[at] for at in range(len(files))]
+
+    def _answers(
+        self, pairs: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], order: Order
+    ) -> list[Verdict]:
+        """Return a verdict for each file, by the classifier or, for what it could not judge, by the one that cannot fail."""
+        key = decider_key(self.classifier.decider, order.categories)
+        judged: Sequence[Verdict | None]
+        try:
+            judged = self.classifier.decide(pairs, taxonomy, self.call.check)
+        except ClassifyFault as fault:
+            judged = fault.verdicts
+            self.remark = f"{self.classifier.sends_to} failed ({fault}); files were judged on this machine instead."
+        else:
+            if self.classifier.sends_to:
+                self.remark = f"Names and excerpts of files were sent to {self.classifier.sends_to}."
+        missing = [pair for pair, verdict in zip(pairs, judged, strict=True) if verdict is None]
+        instead = iter(self.fallback.decide(missing, taxonomy, self.call.check) if missing else ())
+        own = decider_key(self.fallback.decider, order.categories)
+        return [replace(one, decider=key) if one else replace(next(instead), decider=own) for one in judged]
 
     def _taxonomy(self, order: Order, lessons: Sequence[Example]) -> list[Category]:
         if self._learned is None:

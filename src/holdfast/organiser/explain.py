@@ -46,7 +46,9 @@ def _followed(path: str, past_of: PastOf, *, back: bool) -> list[Hop]:
     hops: list[Hop] = []
     bound: int | None = None
     while len(hops) < _MAX_HOPS:
-        found = [past for past in past_of(ancestors(path)) if past.status == _DONE and _is_next(past, path, bound, back)]
+        found = [
+            past for past in past_of(ancestors(path)) if past.status == _DONE and _is_next(past, path, bound, back)
+        ]
         if not found:
             break
         past = max(found, key=lambda one: one.seq) if back else min(found, key=lambda one: one.seq)

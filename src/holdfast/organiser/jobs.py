@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 from holdfast.auth.context import Caller
 from holdfast.call import Call
-from holdfast.errors import HoldfastError
+from holdfast.errors import ResourceBusy
 
 _AT_ONCE = 4
 _KEPT = 64
+_MOST = 16
 _NO_LIMIT_SECONDS = 24 * 3600.0
 
 
@@ -53,7 +54,9 @@ class Jobs:
         self._lock = threading.Lock()
 
     def start(self, caller: Caller, folder: str, root: str, work: Callable[[Job], None]) -> Job:
-        """Begin to make a plan for a folder."""
+        """Begin to make a plan for a folder. ResourceBusy when too many are in the making."""
+        if len(self.running()) >= _MOST:
+            raise ResourceBusy(f"{_MOST} plans are in the making already. Wait for one, or cancel it.")
         job = Job(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS))
         job.call.progress = job.progress
         with self._lock:
@@ -79,14 +82,3 @@ class Jobs:
         for job in self.running():
             job.call.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)
-
-
-def fault_of(job: Job) -> HoldfastError | None:
-    """Return why a plan could not be made, None when it was or still may be."""
-    if job.is_running:
-        return None
-    try:
-        job.raise_fault()
-    except HoldfastError as error:
-        return error
-    return None

@@ -83,13 +83,19 @@ class Order:
         )
 
 
-def order_of(files: Sequence[Surveyed], directories: Iterable[str], taken: Iterable[str], most: int, deep: bool) -> Order:
+def order_of(
+    files: Sequence[Surveyed], directories: Iterable[str], taken: Iterable[str], most: int, deep: bool
+) -> Order:
     """Return the order for surveyed files; `directories` are those in the folder, `taken` the names no folder can have."""
     speaking = {} if deep else _speaking(files)
     named = [name for name in directories if not is_loose_folder(name)]
     own = sorted({*speaking, *named})
-    existing = [Category(folder, folder, tuple(Example("", "", folder) for _ in speaking.get(folder, ()))) for folder in own]
-    blocked = {collision_key(name) for name in taken} | {collision_key(name) for name in directories if name not in named}
+    existing = [
+        Category(folder, folder, tuple(Example("", "", folder) for _ in speaking.get(folder, ()))) for folder in own
+    ]
+    blocked = {collision_key(name) for name in taken} | {
+        collision_key(name) for name in directories if name not in named
+    }
     proposed = [one for one in starter_categories() if collision_key(one.folder) not in blocked]
     kept = merged([*existing, *proposed], most)
     return Order(tuple(replace(one, examples=()) for one in kept), frozenset(own), speaking)
@@ -99,9 +105,7 @@ def with_shelf(order: Order, folder: str) -> Order:
     """Return an order with one more folder, that a person chose."""
     if folder in order.places.values():
         return order
-    return replace(
-        order, categories=(*order.categories, Category(folder, folder)), chosen=order.chosen | {folder}
-    )
+    return replace(order, categories=(*order.categories, Category(folder, folder)), chosen=order.chosen | {folder})
 
 
 def _speaking(files: Sequence[Surveyed]) -> dict[str, tuple[Surveyed, ...]]:

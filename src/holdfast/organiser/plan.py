@@ -54,7 +54,7 @@ def doubt_of(one: Judged, reasoning: str) -> Doubt:
     """Return a file that stays for somebody to look at."""
     confidence = round(one.verdict.confidence, 3)
     guess = one.verdict.category if confidence else ""
-    return Doubt(one.found.relative, one.file_hash, guess, confidence, reasoning)
+    return Doubt(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning))
 
 
 def wishes_of(one: Judged, target: str) -> list[Wish]:
@@ -62,9 +62,20 @@ def wishes_of(one: Judged, target: str) -> list[Wish]:
     verdict = one.verdict
     hashes = (one.file_hash, *("" for _ in one.found.members))
     return [
-        Wish(found.path, f"{target}/{found.name}", verdict.reasoning, round(verdict.confidence, 3), _seen(found, hash_))
+        Wish(
+            found.path,
+            f"{target}/{found.name}",
+            _sendable(verdict.reasoning),
+            round(verdict.confidence, 3),
+            _seen(found, hash_),
+        )
         for found, hash_ in zip((one.found, *one.found.members), hashes, strict=True)
     ]
+
+
+def _sendable(reasoning: str) -> str:
+    """Return words that may quote a file's name as any program can read them: a byte that is no UTF-8 becomes U+FFFD."""
+    return reasoning.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _seen(found: Found, file_hash: str) -> Seen | None:

@@ -1,6 +1,6 @@
-"""What the organiser needs from outside: a memory of files, examples, a classifier, an embedder, and a trace."""
+"""What the organiser needs from outside: a memory of files and plans, examples, a classifier and an embedder."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -63,8 +63,23 @@ class PlanNotes(Protocol):
         """Return the moves from or to one of the paths, newest first, by plans that lie beneath the roots."""
 
 
+class ClassifyFault(Exception):
+    """A classifier could not judge all files: what it did judge, in the order of the files, and why not the rest."""
+
+    def __init__(self, reason: str, verdicts: Sequence[Verdict | None]) -> None:
+        super().__init__(reason)
+        self.verdicts = verdicts
+
+
 class Classifier(Protocol):
-    """Says where files belong. `decider` names the classifier, its model, prompt, category names and settings."""
+    """Says where files belong. `decider` names the classifier, its model, prompt, category names and settings.
+
+    `sends_to` is whom names and excerpts of files are sent to, empty for nobody. ClassifyFault when it fails.
+    """
+
+    @property
+    def sends_to(self) -> str:
+        """Who else reads what is judged."""
 
     @property
     def decider(self) -> str:
@@ -85,16 +100,3 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Any]:
         """Return a vector of float32 for each text; `check` is called between pieces and may stop it."""
-
-
-class Trace(Protocol):
-    """Where a plan's making can be watched; it never holds file content and never fails a plan."""
-
-    def generation(self, plan_id: str, model: str, usage: Mapping[str, int], seconds: float) -> None:
-        """Record one call of a language model."""
-
-    def score(self, plan_id: str, name: str, value: float) -> None:
-        """Record one measure of a plan."""
-
-    def flush(self) -> None:
-        """Send what is waiting."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.call import Call
 from holdfast.changes.arrange import collision_key
+from holdfast.changes.locks import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.plans import Plans
 from holdfast.config.settings import OrganiserSettings
@@ -40,6 +41,7 @@ class Shown:
     plan: Plan
     notes: Notes
     plan_hash: str
+    needs_approval: bool
 
     @property
     def folder(self) -> str:
@@ -63,10 +65,14 @@ class Keeping:
 
 @dataclass(frozen=True, slots=True)
 class _Surveyed:
-    """A folder after a scan: everything that was found, what was left alone, and the names in the folder itself."""
+    """A folder after a scan: everything that was found, what was left alone, and the directories in the folder itself.
+
+    `apart` are the entries of the folder itself that nothing may go into: they are whole, or were left alone.
+    """
 
     files: list[Surveyed]
     skips: list[Skip]
+    apart: set[str]
     directories: list[str]
     survey: Survey
 
@@ -74,12 +80,21 @@ class _Surveyed:
 class Organiser:
     """The plans of every caller; each sees those beneath its own roots. Call `close()` at the end."""
 
-    def __init__(self, plans: Plans, keeping: Keeping, classifier: Classifier, settings: OrganiserSettings) -> None:
+    def __init__(
+        self,
+        plans: Plans,
+        keeping: Keeping,
+        classifier: Classifier,
+        settings: OrganiserSettings,
+        fallback: Classifier | None = None,
+    ) -> None:
         self.plans = plans
         self.settings = settings
         self.jobs = Jobs()
+        self._locks = Locks()
         self._keeping = keeping
         self._classifier = classifier
+        self._fallback = fallback or classifier
 
     def close(self) -> None:
         """Stop the plans in the making."""
@@ -105,7 +120,7 @@ class Organiser:
         """Return a plan of the caller. NotFound for any other."""
         plan = self.plans.find(folders, plan_id)
         notes = self._keeping.notes.load(plan_id) or Notes(decider="")
-        return Shown(plan, notes, self.plans.hash_of(plan))
+        return Shown(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
 
     def excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
         """Return what files said when they were read last."""
@@ -125,9 +140,14 @@ class Organiser:
         InvalidArgument for a file that is not in the planned folder or a folder that cannot be; Conflict once the plan
         was approved.
         """
-        shown = self.show(folders, plan_id)
-        if shown.plan.status is not PlanStatus.CREATED:
-            raise Conflict(f"Plan {plan_id} is {shown.plan.status}, so it cannot be revised.", status=shown.plan.status)
+        with self._locks.hold(call, [plan_id]):
+            self._revise(folders, call, self.show(folders, plan_id), decisions)
+            return self.show(folders, plan_id)
+
+    def _revise(self, folders: Folders, call: Call, shown: Shown, decisions: Decisions) -> None:
+        plan_id, status = shown.plan.id, shown.plan.status
+        if status is not PlanStatus.CREATED:
+            raise Conflict(f"Plan {plan_id} is {status}, so it cannot be revised.", status=status)
         found = self._surveyed(folders.jail, call, shown.folder)
         files = by_path(found.files)
         known = [shelf.folder for shelf in shown.notes.shelves]
@@ -135,17 +155,17 @@ class Organiser:
             meant_file(path, shown.folder, files): None if not folder else chosen_folder(folder, known)
             for path, folder in decisions.items()
         }
-        self._teach(shown.folder, {path: (files[path], folder) for path, folder in decided.items()})
+        lessons = self._lessons({path: (files[path], folder) for path, folder in decided.items()})
         every = {**shown.notes.decisions, **decided}
         concerned = {item.src_path for item in shown.moves}
         concerned |= {f"{shown.folder}/{path}" for path in (*every, *(doubt.relative for doubt in shown.notes.doubts))}
         draft, notes = self._drafted(
-            folders, call, shown.folder, found, every, deep=shown.notes.deep, only=concerned, anew=True
+            folders, call, shown.folder, found, every, deep=shown.notes.deep, only=concerned, taught=lessons
         )
         change = redrawn(shown.moves, draft.wishes)
         self.plans.revise(folders, call, plan_id, change.dests, reasons=change.reasons, added=change.added)
+        self._keeping.examples.teach(shown.folder, lessons)
         self._keeping.notes.save(plan_id, replace(notes, measures=shown.notes.measures, skips=shown.notes.skips))
-        return self.show(folders, plan_id)
 
     def explain(self, folders: Folders, call: Call, path: str) -> Explanation:
         """Return why a file lies where it lies and where it went. NotFound when neither disk nor journal knows it."""
@@ -178,13 +198,17 @@ class Organiser:
         survey = Survey(jail, call, folder, options, self._keeping.files)
         files: list[Surveyed] = []
         skips: list[Skip] = []
+        apart: set[str] = set()
         for stretch in survey:
             files += stretch.files
             skips += stretch.skipped[: _MAX_SKIPS - len(skips)]
+            apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
+            apart |= {one.found.relative for one in stretch.files if one.found.kind is Entry.DIRECTORY}
+            apart = {name for name in apart if "/" not in name}
             call.progress(survey.seen, None, f"Scanned {survey.seen} entries")
         with jail.open_directory(folder) as fd, os.scandir(fd) as entries:
             directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return _Surveyed(files, skips, directories, survey)
+        return _Surveyed(files, skips, apart, directories, survey)
 
     def _drafted(
         self,
@@ -196,18 +220,27 @@ class Organiser:
         *,
         deep: bool,
         only: set[str] | None = None,
-        anew: bool = False,
+        taught: Sequence[Example] | None = None,
     ) -> tuple[Draft, Notes]:
-        """Return what becomes of a folder's files, or `only` of some, and what is to be known of the plan."""
+        """Return what becomes of a folder's files, or `only` of some, and what is to be known of the plan.
+
+        With something newly `taught` every file is judged anew.
+        """
         jail, settings = folders.jail, self.settings
-        lessons = self._keeping.examples.lessons(folder)
-        order = _order(found, settings.max_categories, deep, [*lessons], decisions)
+        lessons = [*self._keeping.examples.lessons(folder), *(taught or ())]
+        order = _order(found, settings.max_categories, deep, lessons, decisions)
         loose = [one for one in found.files if is_loose(one.found, deep=deep) and one.found.relative not in decisions]
         loose = [one for one in loose if only is None or one.found.path in only]
         run = Deciding(
-            jail, call, self._keeping.files, self._classifier, settings.deep_below, folders.settings.max_document_bytes
+            jail,
+            call,
+            self._keeping.files,
+            self._classifier,
+            self._fallback,
+            settings.deep_below,
+            folders.settings.max_document_bytes,
         )
-        judged = run.judged(loose, order, lessons, anew=anew)
+        judged = run.judged(loose, order, lessons, anew=taught is not None)
         judged += _decided(found.files, decisions)
         judged = [_link_stays(jail, one) for one in judged]
         draft = drafted(judged, folder, order.places, settings.confidence_gate, _names_in(jail, folder))
@@ -221,18 +254,18 @@ class Organiser:
             measures=_measures(found, run, draft.moved),
             decisions=decisions,
             deep=deep,
+            remark=run.remark,
         )
         return draft, notes
 
-    def _teach(self, folder: str, decided: Mapping[str, tuple[Surveyed, str | None]]) -> None:
+    def _lessons(self, decided: Mapping[str, tuple[Surveyed, str | None]]) -> list[Example]:
+        """Return decisions about files as examples; what has no content teaches nothing."""
         texts = self.excerpts([one.file_hash for one, _ in decided.values()])
-        lessons = []
-        for one, chosen in decided.values():
-            excerpt = texts.get(one.file_hash)
-            if excerpt is not None:
-                kind = excerpt.content_type
-                lessons.append(Example(one.file_hash, one.found.name, chosen or KEEP, excerpt.text, kind))
-        self._keeping.examples.teach(folder, lessons)
+        return [
+            Example(one.file_hash, one.found.name, chosen or KEEP, excerpt.text, excerpt.content_type)
+            for one, chosen in decided.values()
+            if (excerpt := texts.get(one.file_hash)) is not None
+        ]
 
     def _past_of(self, folders: Folders) -> Callable[[Sequence[str]], list[Past]]:
         allowed = folders.jail.allowed
@@ -257,10 +290,8 @@ class Organiser:
 def _order(
     found: _Surveyed, most: int, deep: bool, lessons: Sequence[Example], decisions: Mapping[str, str | None]
 ) -> Order:
-    apart = {one.found.relative for one in found.files if one.found.kind is Entry.DIRECTORY}
-    apart |= {skip.relative.rstrip("/") for skip in found.skips}
-    directories = [name for name in found.directories if name not in apart and not name.startswith(".")]
-    taken = [one.found.relative for one in found.files if not one.found.folder] + sorted(apart)
+    directories = [name for name in found.directories if name not in found.apart and not name.startswith(".")]
+    taken = [*(one.found.relative for one in found.files if not one.found.folder), *sorted(found.apart)]
     order = order_of(found.files, directories, taken, most, deep)
     chosen = [lesson.category for lesson in lessons if lesson.category != KEEP]
     for folder in dict.fromkeys([*chosen, *(folder for folder in decisions.values() if folder)]):

@@ -48,7 +48,8 @@ def by_save(review: Review, saved: bytes) -> tuple[Decision, bytes]:
     r"""Return what a save in an editor means, and the text that it stands for.
 
     One that ends with an empty line and has more line ends at its end than the proposal had approves; the extra ones
-    are the person's sign and not part of the text, which ends as the original does. Any other save asks for a revision.
+    are the person's sign and not part of the text, which ends as the original does. Any other save asks for a revision,
+    also one in which only the editor tidied up blanks, line ends or a missing last one at the end of the proposal.
     """
     encoding = review.encoding
     try:
@@ -56,7 +57,7 @@ def by_save(review: Review, saved: bytes) -> tuple[Decision, bytes]:
     except UnicodeDecodeError:
         return Decision.REVISE, saved
     plain, proposed = _lf(text), _lf(as_text(review.proposed, encoding))
-    if not (plain.endswith("\n\n") and _ends(plain) > _ends(proposed)):
+    if not (plain.endswith("\n\n") and _ends(plain) > _ends(proposed) + (not proposed.endswith("\n"))):
         return Decision.REVISE, saved
     body = text.rstrip("\r\n")
     endings = [_end_of(as_text(model, encoding)) for model in (review.base or review.proposed, review.proposed)]
@@ -87,11 +88,11 @@ def encoded(review: Review, text: str) -> bytes:
 
 
 def _lf(text: str) -> str:
-    return text.replace("\r\n", "\n")
+    return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
 def _ends(text: str) -> int:
-    return len(text) - len(text.rstrip("\n"))
+    return text.count("\n", len(text.rstrip()))
 
 
 def _end_of(text: str) -> str:

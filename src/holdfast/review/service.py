@@ -14,7 +14,16 @@ from holdfast.changes.model import Kind, Plan, PlanStatus, is_beneath
 from holdfast.changes.service import Changes, Written
 from holdfast.clock import utc_in, utc_now
 from holdfast.config.settings import ReviewSettings
-from holdfast.errors import Conflict, EditRejected, HoldfastError, InvalidArgument, NotFound, PermissionDenied
+from holdfast.errors import (
+    Conflict,
+    EditRejected,
+    HoldfastError,
+    InvalidArgument,
+    NotFound,
+    PermissionDenied,
+    QuotaExceeded,
+)
+from holdfast.folders.decode import round_trips
 from holdfast.folders.edit import Edit, Limits
 from holdfast.folders.edit_text import edit_bytes
 from holdfast.folders.service import Folders
@@ -32,6 +41,7 @@ _log = logging.getLogger(__name__)
 _REJECTION_STANDS_SECONDS = 60.0
 """A client that asks its user repeats the call; meanwhile the person may have rejected the same proposal elsewhere."""
 _MAX_SAVED_BYTES = 50_000_000
+_MAX_OPEN = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,8 +135,9 @@ class Reviews:
             twin = self._book.find_twin(review.twin, utc_in(-_REJECTION_STANDS_SECONDS))
             if twin is not None and not self._has_expired(twin):
                 return twin
+            self._admit(review)
             self._keep_new(review)
-        self._watcher.keep(review)
+            self._watcher.keep(review)
         self._show(review)
         return self._found(review.id)
 
@@ -145,7 +156,8 @@ class Reviews:
         if any(edit.count != 1 for edit in edits):
             raise InvalidArgument("With session_path every match must occur exactly once.")
         limits = Limits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
-        data = edit_bytes(review.text, edits, limits, call.check).data
+        known = review.encoding if round_trips(review.text, review.encoding) else None
+        data = edit_bytes(review.text, edits, limits, call.check, known).data
         if data == review.base:
             raise EditRejected(
                 "validation_error", "The edits give the file as it is.", "Propose something that changes it."
@@ -241,6 +253,13 @@ class Reviews:
         if after.status is not PlanStatus.CREATED:
             self._presenters.close(review_id)
         return after
+
+    def _admit(self, review: Review) -> None:
+        """Refuse more reviews of one allowed directory than a person could look at; the caller holds the lock."""
+        if self._watcher.count(review.root) >= _MAX_OPEN:
+            raise QuotaExceeded(
+                f"{_MAX_OPEN} reviews are open in {review.root} already. Wait until the user has decided on some."
+            )
 
     def _keep_new(self, review: Review) -> None:
         with _told(review.path):

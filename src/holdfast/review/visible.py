@@ -1,9 +1,11 @@
 """Pure: text as a person can trust it: no character in it moves a cursor, hides, or turns the writing around."""
 
+from holdfast.folders.names import is_seen
+
 
 def visible(text: str) -> str:
-    """Return a line with every control and format character, but tabs, shown by its number."""
-    return "".join(char if char.isprintable() or char == "\t" else f"\\x{ord(char):02x}" for char in text)
+    """Return a line with every control, format and invisible character, but tabs, shown by its number."""
+    return "".join(char if is_seen(char) or char == "\t" else f"\\x{ord(char):02x}" for char in text)
 
 
 def visible_lines(body: str) -> list[str]:

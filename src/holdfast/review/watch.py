@@ -64,6 +64,11 @@ class Watcher:
         with self._lock:
             return any(one.review.action is Action.PENDING for one in self._open.values())
 
+    def count(self, root: str) -> int:
+        """Return how many reviews of one allowed directory are open."""
+        with self._lock:
+            return sum(one.review.root == root for one in self._open.values())
+
     def close(self) -> None:
         """Stop looking and wait for the thread."""
         self._closing.set()

@@ -123,9 +123,7 @@ def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
     change_id, _ = app.changes.plans.undo(folders, call, shown.plan, positions)
     after = app.organiser.show(folders, arguments.plan_id)
     totals = totals_of(after.moves)
-    data = UndoneAnswer(
-        plan_id=after.plan.id, status=after.plan.status.value, change_id=change_id, totals=totals
-    )
+    data = UndoneAnswer(plan_id=after.plan.id, status=after.plan.status.value, change_id=change_id, totals=totals)
     return Answer.of(f"{totals.get('UNDONE', 0)} of {totals['moves']} files are back.\nchange {change_id}", data=data)
 
 

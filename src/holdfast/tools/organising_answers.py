@@ -134,16 +134,18 @@ def at_a_glance(found: PlanSummary) -> str:
         for one in found.folders
     ]
     counts = found.totals
-    lines.append(f"{counts['moves']} to move, {counts['uncertain']} to look at, {sum(found.skipped.values())} left alone.")
+    lines.append(
+        f"{counts['moves']} to move, {counts['uncertain']} to look at, {sum(found.skipped.values())} left alone."
+    )
     return "\n".join([*lines, found.next])
 
 
-def next_step(shown: Shown, *, require_approval: bool = True) -> str:
+def next_step(shown: Shown) -> str:
     """Return what is to be done with a plan."""
     plan_id, moves = shown.plan.id, shown.moves
     if shown.plan.status is PlanStatus.CREATED and not moves:
         return "Nothing is to be moved. revise_plan takes decisions on the uncertain files." * bool(shown.notes.doubted)
-    if shown.plan.status is PlanStatus.CREATED and require_approval:
+    if shown.plan.status is PlanStatus.CREATED and shown.needs_approval:
         look = "Decide the uncertain ones with revise_plan; then a" if shown.notes.doubted else "A"
         return f"{look} person approves it: `holdfast organise approve {plan_id[:8]}`. Then call execute_plan."
     return {
@@ -226,7 +228,9 @@ def _moves_from(shown: Shown, start: int, room: int) -> tuple[list[PlannedMove],
     return rows, None
 
 
-def _uncertain_from(organiser: Organiser, shown: Shown, start: int, room: int) -> tuple[list[UncertainFile], int | None]:
+def _uncertain_from(
+    organiser: Organiser, shown: Shown, start: int, room: int
+) -> tuple[list[UncertainFile], int | None]:
     rows: list[UncertainFile] = []
     doubts = shown.notes.doubts
     texts = organiser.excerpts([doubt.file_hash for doubt in doubts[start : start + 500]])

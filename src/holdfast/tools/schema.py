@@ -31,7 +31,11 @@ def _slim(node: Any) -> Any:
         return [_slim(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: value for key, value in node.items() if key not in _UNSAID and (key, value) != ("additionalProperties", True)}
+    kept = {
+        key: value
+        for key, value in node.items()
+        if key not in _UNSAID and (key, value) != ("additionalProperties", True)
+    }
     return {key: _slim_members(value) if key == "properties" else _slim(value) for key, value in kept.items()}
 
 

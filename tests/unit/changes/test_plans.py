@@ -395,3 +395,15 @@ def test_a_reason_and_a_confidence_are_kept_with_each_item(world: World) -> None
     wish = Wish("a", "d/a", "it is an invoice", 0.75)
     plan = world.changes.plans.create(world.folders, world.call(), ".", [wish])
     assert (plan.first.reasoning, plan.first.confidence) == ("it is an invoice", 0.75)
+
+
+def test_what_another_program_saved_after_an_undo_of_ours_stays_where_it_is(world: World) -> None:
+    plant(world.root, {"a.txt": "a", "c.txt": "c"})
+    plan = world.carry_out({"a.txt": "docs/a.txt", "c.txt": "docs/c.txt"})
+    for name in ("docs/a.txt", "docs/c.txt"):
+        written = world.changes.write(world.folders, world.call(), name, "edited")
+        world.undo(written.change_id or "")
+    plant(world.root, {"new": "somebody else's"})
+    os.replace(world.root / "new", world.root / "docs/a.txt")
+    world.undo(plan.id)
+    assert harvest(world.root) == {"docs/a.txt": b"somebody else's", "c.txt": b"c"}

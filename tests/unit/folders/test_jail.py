@@ -236,3 +236,19 @@ def test_nothing_leaks_a_descriptor(jail: Jail) -> None:
     for path in paths * 5:
         attempt(path)
     assert len(os.listdir("/proc/self/fd")) == before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        ".holdfast-quarantine",
+        ".HOLDFAST-Quarantine",
+        ".holdfa\u017ft-quarantine",
+        ".holdfast\u200c-quarantine",
+        "\ufeff.holdfast-quarantine",
+    ],
+)
+def test_the_quarantine_is_not_there_however_a_file_system_may_read_its_name(jail: Jail, name: str) -> None:
+    for path in (name, f"b/{name}/x"):
+        with pytest.raises(NotFound):
+            jail.parse(path)

@@ -133,3 +133,21 @@ def test_a_persons_text_gets_the_encoding_and_line_ends_of_the_file() -> None:
     one = review(b"\xef\xbb\xbfa\r\nb\r\n", b"\xef\xbb\xbfA\r\nb\r\n")
     assert encoded(one, "mine\nb\n") == b"\xef\xbb\xbfmine\r\nb\r\n"
     assert encoded(one, "mine\r\nb\n") == b"\xef\xbb\xbfmine\r\nb\n"
+
+
+@pytest.mark.parametrize(
+    ("proposed", "saved"),
+    [
+        (b"x\n  \n", b"x\n\n"),
+        (b"x\n\n  ", b"x\n\n"),
+        (b"x\n\n  ", b"x\n\n\n"),
+        (b"x\n\r", b"x\n\n"),
+        (b"x\n\xe2\x80\xa8\n", b"x\n\n"),
+    ],
+)
+def test_an_editor_that_tidies_up_the_end_of_a_proposal_does_not_approve_it(proposed: bytes, saved: bytes) -> None:
+    assert by_save(review(proposed=proposed), saved) == (Decision.REVISE, saved)
+
+
+def test_one_more_empty_line_approves_a_proposal_that_ends_with_blanks() -> None:
+    assert by_save(review(proposed=b"x\n  \n"), b"x\n  \n\n")[0] is Decision.APPROVE

@@ -1,5 +1,7 @@
 """The three-way merge: both sides' changes, or nothing."""
 
+import time
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -103,3 +105,22 @@ def test_a_chosen_hunk_is_applied_and_the_others_are_not() -> None:
     assert [hunk.header for hunk in hunks(before, after)] == ["@@ -3,7 +3,7 @@\n", "@@ -28,7 +28,7 @@\n"]
     assert with_hunks(before, after, {2}) == before.replace("\n30\n", "\nthirty\n")
     assert unified_diff(before, after, "x").count("@@ -") == 2
+
+
+def test_texts_of_many_equal_lines_cost_no_minutes() -> None:
+    """Aligning these line by line would take some five minutes."""
+    many = "a\n" * 1400
+    apart = "".join(f"a\n{number}\n" for number in range(1400))
+    begun = time.process_time()
+    merge(f"x\n{many}x\n", f"y\n{apart}y\n", f"z\n{apart}q\n")
+    merge("x\n" + "a\n" * 18_000 + "x\n", f"y\n{apart[:600]}y\n", f"z\n{apart[:600]}q\n")
+    assert time.process_time() - begun < 10
+
+
+def test_a_long_text_with_many_empty_lines_still_merges() -> None:
+    lines = [f"line {number}\n" if number % 3 else "\n" for number in range(1900)]
+    ours, theirs = ["ours\n", *lines], [*lines, "theirs\n"]
+    ours[1000], theirs[1500] = "here\n", "there\n"
+    both = ["ours\n", *lines, "theirs\n"]
+    both[1000], both[1501] = "here\n", "there\n"
+    assert merge("".join(lines), "".join(ours), "".join(theirs)) == "".join(both)

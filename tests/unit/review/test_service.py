@@ -433,3 +433,26 @@ def test_a_full_disk_is_said_and_leaves_nothing(desk: Desk, monkeypatch: pytest.
     with pytest.raises(QuotaExceeded, match="disk is full"):
         desk.propose("a.txt", ("two", "TWO"))
     assert desk.sessions() == []
+
+
+def test_going_on_writes_in_the_encoding_that_the_person_is_shown(desk: Desk) -> None:
+    text = "Größe ändern, für später; schöne Grüße aus Köln\n"
+    (desk.root / "old.txt").write_bytes(text.encode("cp1252"))
+    review = desk.propose("old.txt", (text, "plain\n"))
+    review = desk.go_on(review, "old.txt", ("plain", "schön"))
+    assert review.text == "schön\n".encode(review.encoding.codec)
+    assert desk.reviews.show(review.id).after == "schön\n"
+
+
+def test_a_folder_has_no_more_open_reviews_than_a_person_can_look_at(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.review.service._MAX_OPEN", 2)
+    first = desk.propose("a.txt", ("two", "2"))
+    desk.propose("a.txt", ("three", "3"))
+    with pytest.raises(QuotaExceeded, match="2 reviews are open"):
+        desk.propose("a.txt", ("four", "4"))
+    assert desk.propose("a.txt", ("two", "2")).id == first.id
+    assert len(desk.sessions()) == 2
+    desk.decide(first, Decision.REJECT)
+    assert desk.propose("a.txt", ("four", "4")).is_open

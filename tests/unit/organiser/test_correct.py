@@ -1,0 +1,60 @@
+"""Which file and which folder somebody means, and how a plan changes by it."""
+
+import pytest
+
+from holdfast.changes.model import Item, Op
+from holdfast.changes.planning import Wish
+from holdfast.changes.sources import Seen
+from holdfast.errors import InvalidArgument
+from holdfast.organiser.correct import by_path, chosen_folder, meant_file, redrawn
+from holdfast.organiser.model import Found
+from holdfast.organiser.survey import Surveyed
+
+PHOTO = Surveyed(Found("/r/a.jpg", "a.jpg", members=(Found("/r/a.xmp", "a.xmp"),)), "h", None)
+
+
+@pytest.mark.parametrize(
+    ("given", "meant"),
+    [
+        ("Taxes", "Taxes"),
+        ("taxes/", "Taxes"),
+        ("./Work//Ideas", "Work/Ideas"),
+        ("a:b", "a b"),
+        ("odd: name", "odd: name"),
+    ],
+)
+def test_a_folder_is_the_known_one_or_a_clean_one(given: str, meant: str) -> None:
+    assert chosen_folder(given, ["Taxes", "odd: name"]) == meant
+
+
+@pytest.mark.parametrize("given", ["", "/", "/etc", "..", "a/..", "../a", "NUL", "a/" * 9 + "b", "x" * 101])
+def test_a_folder_that_leads_elsewhere_or_cannot_be_is_refused(given: str) -> None:
+    with pytest.raises(InvalidArgument):
+        chosen_folder(given, [])
+
+
+@pytest.mark.parametrize("given", ["a.jpg", "./a.jpg", "/r/a.jpg", "a.xmp", "/r/a.xmp"])
+def test_what_goes_with_a_file_means_that_file(given: str) -> None:
+    assert meant_file(given, "/r", by_path([PHOTO])) == "a.jpg"
+
+
+def test_an_unknown_file_is_refused() -> None:
+    with pytest.raises(InvalidArgument, match=r"'b\.jpg' is no file"):
+        meant_file("b.jpg", "/r", by_path([PHOTO]))
+
+
+def move(position: int, name: str, folder: str) -> Item:
+    return Item(Op.MOVE, f"/r/{name}", f"/r/{folder}/{name} (2)", position=position, composite_hash="h")
+
+
+def wish(name: str, folder: str, file_hash: str = "h") -> Wish:
+    return Wish(f"/r/{name}", f"/r/{folder}/{name}", "why", 0.9, Seen(1, 1, 1, 1, 1, file_hash))
+
+
+def test_only_what_differs_changes_in_a_plan() -> None:
+    moves = [move(0, "same", "A"), move(1, "other", "A"), move(2, "gone", "A"), move(3, "changed", "A")]
+    wishes = [wish("same", "A"), wish("other", "B"), wish("changed", "A", "new"), wish("more", "B")]
+    change = redrawn(moves, wishes)
+    assert change.dests == {1: "/r/B/other", 2: None, 3: None}
+    assert change.reasons == {0: ("why", 0.9), 1: ("why", 0.9)}
+    assert [added.src for added in change.added] == ["/r/changed", "/r/more"]
