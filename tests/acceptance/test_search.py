@@ -1,10 +1,12 @@
 """file_search through a client, on SQLite and on PostgreSQL, with the server's own workers."""
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from holdfast.auth.context import LOCAL_TENANT
+from tests.helpers.databases import postgres_database
 from tests.helpers.doors import until
 from tests.helpers.stores import OPEN, Deployment, Files, deployed
 
@@ -15,6 +17,16 @@ LONG = "\n\n".join(
     + "And so on. " * 30
     for number in range(20)
 )
+
+
+@pytest.fixture
+def own_database_url(database_url: str | None, request: pytest.FixtureRequest) -> Iterator[str | None]:
+    """Give a database without other tests' files, which a server with a model would turn into vectors first."""
+    if database_url is None:
+        yield None
+        return
+    with postgres_database(request.getfixturevalue("postgres_server_url"), migrated=False) as url:
+        yield url
 
 
 def hits(files: Files, query: str, **arguments: Any) -> list[dict[str, Any]]:
@@ -40,10 +52,10 @@ def wait_for_words(place: Deployment, files: Files) -> None:
 
 @pytest.mark.req("SE-12.a", "SE-30.a")
 def test_meaning_is_found_by_the_built_in_model_where_no_word_is_shared(
-    database_url: str | None, tmp_path_factory: pytest.TempPathFactory, project: str
+    own_database_url: str | None, tmp_path_factory: pytest.TempPathFactory, project: str
 ) -> None:
     settings = {**OPEN, "mcp": {"files": {"search": {"embedder": {"kind": "minilm"}}}}}
-    with deployed(tmp_path_factory.mktemp("model"), settings, database_url) as running:
+    with deployed(tmp_path_factory.mktemp("model"), settings, own_database_url) as running:
         files = Files(running.agent, project)
         files("file_write", path="/car.md", content="The automobile would not start because its battery was flat.").ok()
         files("file_write", path="/cake.md", content="Whisk the eggs with sugar until the mixture is pale.").ok()
