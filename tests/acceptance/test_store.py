@@ -397,7 +397,7 @@ def test_listings_have_limits_and_cost_what_they_answer(place: Deployment, files
     assert len(files.data("file_list", path="/big/d0", limit=0)["entries"]) == 256
     most = files.data("file_list", path="/big/d0", limit=5000)
     assert (len(most["entries"]), most["has_more"]) == (1024, True)
-    assert fastest(files, "/big") < 0.1
+    assert fastest(files, "/big") < 1.0
     assert [entry["path"] for entry in files.data("file_list")["entries"]] == ["/1", "/2", "/3", "/big"]
 
 

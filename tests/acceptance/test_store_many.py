@@ -189,7 +189,8 @@ def test_changes_are_ordered_by_a_counter_without_a_gap(place: Deployment, files
 @pytest.mark.req("ST-40")
 def test_every_change_owes_its_index_jobs(place: Deployment, files: Files) -> None:
     def jobs() -> dict[str, str]:
-        rows = place.rows(f"SELECT file_path, operation FROM mcp_file_index_jobs WHERE project = '{files.project}'")
+        asked = f"FROM mcp_file_index_jobs WHERE project = '{files.project}' ORDER BY version, id"
+        rows = place.rows(f"SELECT file_path, operation {asked}")
         return {row["file_path"]: row["operation"] for row in rows}
 
     files.write("/d/a", "/d/b", "/c")

@@ -95,7 +95,7 @@ def test_two_indexers_of_one_file_leave_its_last_state(backend: Backend, me: Aut
         store.write(me, "p", "/f", f"state {number} " + "filler words " * 300, mode="TRUNCATE")
         (job, *_) = [
             one
-            for one in backend.open_queue().claim(9, 1, utc_clock() + timedelta(hours=1))
+            for one in backend.open_queue().claim(10_000, 1, utc_clock() + timedelta(hours=1))
             if one.tenant == me.apikey_hash
         ]
         indexers = [threading.Thread(target=Indexer(index, None).words, args=([job],)) for _ in range(3)]
