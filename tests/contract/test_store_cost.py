@@ -119,9 +119,10 @@ def test_on_postgresql_a_listing_reads_as_many_rows_as_it_answers(crowded: tuple
 def test_on_postgresql_row_level_security_leaves_the_index_in_use(
     crowded: tuple[str, AuthContext], name: str, parameters: dict[str, Any]
 ) -> None:
-    # Where any row will do, the planner may also take the first one that it comes across.
     url, me = crowded
-    assert sum(rows_read(plan_of(url, me, name, **parameters))) <= MANY / 50
+    # Where any row will do, the planner may also take the first one that it comes across.
+    most = MANY / 50 if name == "any_file_in" else 10
+    assert sum(rows_read(plan_of(url, me, name, **parameters))) <= most
 
 
 def test_the_live_index_serves_a_range_on_sqlite(tmp_path: Path) -> None:
