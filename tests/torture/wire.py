@@ -8,6 +8,7 @@ call. The server's own cost of a call is about four times as high over HTTP, so 
 import json
 import select
 import socket
+from abc import ABC, abstractmethod
 from contextlib import closing
 from typing import Any
 
@@ -28,7 +29,7 @@ class Broken(Exception):
     """The connection ended before the answer: the call may or may not have been made."""
 
 
-class Line:
+class Line(ABC):
     """One connection to one server, opened when it is needed and after every break."""
 
     def __init__(self, port: int, key: str, seconds: float = 30.0) -> None:
@@ -59,10 +60,11 @@ class Line:
             self._socket.close()
         self._socket, self._held = None, b""
 
+    @abstractmethod
     def _exchange(self, tool: str, body: bytes) -> bytes:
         """Send a message and return the one that answers it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _greet(self) -> None:
         """Do what a new connection begins with."""
 
@@ -111,6 +113,9 @@ class Line:
 
 class Door(Line):
     """MCP over HTTP: one POST a call."""
+
+    def _greet(self) -> None:
+        """Begin with nothing."""
 
     def _exchange(self, tool: str, body: bytes) -> bytes:
         head = (

@@ -37,8 +37,9 @@ def open_pool(
 ) -> Pool:
     """Return a pool whose connections act as a role that owns no table.
 
-    With steady plans a statement is planned once for each connection and always seeks in an index, which is right for
-    statements that touch few rows whatever their values are: planning takes as long as a look at a file.
+    With steady plans a statement is planned once for each connection, always seeks in an index and takes rows in the
+    index's order where there is one. That is right for statements that touch few rows whatever their values are, and
+    does not depend on statistics, which are old when a project has just grown from a few files to very many.
     """
     return ConnectionPool(
         url,
@@ -56,13 +57,14 @@ def open_pool(
 def _prepare(role: Role, isolation: Isolation, steady_plans: bool, connection: Connection) -> None:
     connection.execute(
         "SELECT set_config('role', %(role)s, false), set_config('timezone', 'UTC', false), "
-        "set_config('plan_cache_mode', %(plans)s, false), set_config('enable_seqscan', %(seqscan)s, false), "
+        "set_config('plan_cache_mode', %(plans)s, false), set_config('enable_seqscan', %(waste)s, false), "
+        "set_config('enable_sort', %(waste)s, false), "
         "set_config('default_transaction_isolation', %(isolation)s, false), "
         "set_config('default_transaction_read_only', %(read_only)s, false)",
         {
             "role": role,
             "plans": "force_generic_plan" if steady_plans else "auto",
-            "seqscan": "off" if steady_plans else "on",
+            "waste": "off" if steady_plans else "on",
             "isolation": isolation,
             "read_only": "on" if isolation == "repeatable read" else "off",
         },
