@@ -1,11 +1,14 @@
-"""Fixtures of the acceptance tests of the project store: a running server on each database in turn."""
+"""Fixtures of the acceptance tests: the project store on each database in turn, and the reference server beside ours."""
 
 from collections.abc import Iterator
+from pathlib import Path
 from uuid import uuid4
 
 import pytest
 
+from tests.helpers.agent import LEGACY, Agent
 from tests.helpers.databases import postgres_database
+from tests.helpers.peer import Pair, Reference, Side
 from tests.helpers.stores import OPEN, SMALL, Deployment, Files, deployed
 
 
@@ -47,3 +50,23 @@ def project() -> str:
 def files(place: Deployment, project: str) -> Files:
     """Give the store's tools for one project of the local user, on each database in turn."""
     return Files(place.agent, project)
+
+
+@pytest.fixture(scope="module")
+def sides(tmp_path_factory: pytest.TempPathFactory, state_dir: Path) -> Iterator[Pair]:
+    """Give both servers, each with its own allowed directory."""
+    base = tmp_path_factory.mktemp("parity")
+    ours, theirs = base / "ours", base / "theirs"
+    ours.mkdir()
+    theirs.mkdir()
+    with Agent([ours], state_dir, mode=LEGACY) as agent, Reference(theirs) as reference:
+        yield Pair(Side(agent, ours), Side(reference, theirs))
+
+
+@pytest.fixture
+def pair(sides: Pair, tmp_path: Path) -> Pair:
+    """Give both servers, each with an empty folder of this test."""
+    made = [Side(side.agent, side.folder / tmp_path.name) for side in (sides.ours, sides.theirs)]
+    for side in made:
+        side.folder.mkdir()
+    return Pair(*made)

@@ -2,9 +2,7 @@
 
 import json
 import re
-import signal
 import socket
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -18,12 +16,9 @@ from mcp.client.streamable_http import streamable_http_client
 from websockets.sync.client import connect
 
 from tests.helpers.agent import LEGACY, MODERN
-from tests.helpers.doors import INITIALIZE, MODERN_META, House, Pipes, until
+from tests.helpers.doors import ACCEPT, INITIALIZE, LIST, MODERN_META, House, post, until
 
 pytestmark = pytest.mark.timeout(90)
-
-ACCEPT = "application/json, text/event-stream"
-LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 
 
 @pytest.fixture(scope="module")
@@ -36,20 +31,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Iterator[House]:
     )
     with found.serve(str(found.root)):
         yield found
-
-
-def post(house: House, message: Any = None, **headers: str) -> httpx2.Response:
-    sent = {"authorization": f"Bearer {house.token}", "accept": ACCEPT, **headers}
-    body = json.dumps(LIST if message is None else message)
-    return httpx2.post(
-        f"{house.url}/mcp",
-        content=body,
-        headers=[(b"content-type", b"application/json"), *_raw(sent)],
-    )
-
-
-def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
-    return [(name.replace("_", "-").encode(), text.strip(" ").encode("latin-1")) for name, text in headers.items()]
 
 
 def result(response: httpx2.Response) -> Any:
@@ -349,70 +330,3 @@ def test_half_a_character_in_a_call_is_answered_by_the_tool(house: House) -> Non
     answer = httpx2.post(f"{house.url}/mcp", content=body, headers={**headers, "content-type": "application/json"})
     assert (answer.status_code, answer.json()["id"]) == (200, 7)
     assert answer.json()["result"]["structuredContent"]["code"] == "INVALID_QUERY"
-
-
-@pytest.mark.req("SV-01.b", "SV-01.c")
-def test_serve_says_where_it_is_and_ctrl_c_ends_it_at_once(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    with house.serve(str(house.root)) as server, house.relay() as relay:
-        relay.initialize()
-        url = house.url
-        server.process.send_signal(signal.SIGINT)
-        began = time.monotonic()
-        assert server.process.wait(10) == 0
-        assert time.monotonic() - began < 5
-        said = server.errors()
-        assert f"{url}/mcp" in said
-        assert f"{url}/session?token=" in said
-        assert house.token not in said
-    assert house.facts() == {}
-
-
-@pytest.mark.req("SV-01.c")
-def test_a_port_in_use_is_a_clear_error(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
-        done = house.run("serve", "--port", str(port))
-    assert done.returncode == 75
-    assert f"Port {port} on 127.0.0.1 is in use" in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.req("SV-02.c")
-def test_serve_takes_over_from_a_background_server_and_a_second_serve_names_the_first(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    with house.relay() as relay:
-        relay.initialize()
-        background = house.facts()["pid"]
-        with house.serve() as server:
-            assert server.process.pid != background
-            assert "result" in relay.ask(5, "tools/list")
-            status = json.loads(house.run("status", "--json").stdout)
-            assert status["kind"] == "foreground"
-            assert status["connections"] == 1
-            second = house.run("serve", "--port", "0")
-            assert second.returncode == 76
-            assert str(server.process.pid) in second.stderr
-
-
-@pytest.mark.req("SV-03.b")
-def test_flags_choose_the_doors(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    with house.serve("--no-ui"):
-        assert post(house).status_code == 200
-        assert httpx2.get(f"{house.url}/session?token=x").status_code == 404
-        assert house.run("open", "--print").returncode == 1
-    with house.serve("--no-http", "--http-port", "0"):
-        assert post(house).status_code == 404
-        assert httpx2.get(f"{house.url}/session?token=x").status_code == 403
-
-
-@pytest.mark.req("SV-03.a")
-def test_the_program_and_the_module_are_the_same(tmp_path: Path) -> None:
-    house = House(tmp_path)
-    assert house.run("--version").stdout.startswith("holdfast, version ")
-    assert "Examples:" in house.run("--help").stdout
-    assert house.run("nonsense").returncode == 2
-    with Pipes(["stdio", "--nonsense"], house.env, "/") as relay:
-        assert relay.process.wait(10) == 2

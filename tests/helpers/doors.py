@@ -12,8 +12,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Self
 
+import httpx2
+
 from tests.helpers.agent import command
 
+ACCEPT = "application/json, text/event-stream"
+LIST = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
 INITIALIZE = {
     "protocolVersion": "2025-11-25",
     "capabilities": {},
@@ -225,3 +229,18 @@ class House:
                 until("the server ended", lambda: not is_alive(pid), 8)
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def post(house: House, message: Any = None, **headers: str) -> httpx2.Response:
+    """Send one message to the agents' door, `tools/list` when nothing is said."""
+    sent = {"authorization": f"Bearer {house.token}", "accept": ACCEPT, **headers}
+    body = json.dumps(LIST if message is None else message)
+    return httpx2.post(
+        f"{house.url}/mcp",
+        content=body,
+        headers=[(b"content-type", b"application/json"), *_raw(sent)],
+    )
+
+
+def _raw(headers: dict[str, str]) -> list[tuple[bytes, bytes]]:
+    return [(name.replace("_", "-").encode(), text.strip(" ").encode("latin-1")) for name, text in headers.items()]

@@ -1,5 +1,8 @@
 """A small world for tests of changes: a root, a state folder, and the service over a real journal."""
 
+import signal
+import subprocess
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
@@ -7,7 +10,7 @@ from pathlib import Path
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.changes.model import Change, Plan
+from holdfast.changes.model import Change, Op, Plan
 from holdfast.changes.planning import Wish
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
@@ -15,6 +18,7 @@ from holdfast.folders.edit import Edit
 from holdfast.folders.jail import QUARANTINE, Jail
 from holdfast.folders.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
+from tests.helpers.trees import harvest
 
 
 class World:
@@ -98,3 +102,20 @@ def opened_world(
     finally:
         changes.close()
         close_roots(opened)
+
+
+def seen(folder: Path) -> dict[str, bytes]:
+    """Return the files that a person sees."""
+    return {name: data for name, data in harvest(folder).items() if QUARANTINE not in name}
+
+
+def moves(plan: Plan) -> list[str]:
+    """Return the statuses of a plan's moves."""
+    return [item.status.value for item in plan.items if item.op is Op.MOVE]
+
+
+def killed(state: Path, plan: Plan, verb: str, act: str, count: int, when: str, *roots: Path) -> None:
+    """Run a process that is killed in the middle, and see that it was."""
+    command = [sys.executable, "-m", "tests.unit.changes.plan_victim", str(state), verb, plan.id, act, str(count), when]
+    done = subprocess.run([*command, *map(str, roots)], check=False, capture_output=True, timeout=120)
+    assert done.returncode == -signal.SIGKILL, done.stderr.decode()

@@ -110,3 +110,8 @@ def at_once(*steps: Any) -> list[Any]:
     for thread in threads:
         thread.join()
     return found
+
+
+def fail(*_arguments: object, **_more: object) -> None:
+    """Stand in for a step that a crash prevented."""
+    raise RuntimeError("a crash")
