@@ -12,6 +12,7 @@ vectors are synthetic: 2,000 clusters with noise.
 import argparse
 import hashlib
 import json
+import os
 import platform
 import sqlite3
 import sys
@@ -23,6 +24,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np

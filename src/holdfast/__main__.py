@@ -11,7 +11,9 @@ def main() -> None:
 
         sys.exit(relay(arguments[1:]))
     from holdfast.cli.main import cli
+    from holdfast.config.environment import calculate_in_one_thread
 
+    calculate_in_one_thread()
     cli(prog_name="holdfast")
 
 

@@ -64,17 +64,19 @@ def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
     parents: set[str] = set()
     for item in in_order(items):
         is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
-        if batch and (is_full or _sort_of_batch(batch[-1]) != _sort_of_batch(item)):
+        if batch and (is_full or item.op is not batch[-1].op or _is_alone(item) or _is_alone(batch[-1])):
             yield batch
             batch, parents = [], set()
         batch.append(item)
-        parents |= {parent_of(path) for path in (item.src_path, item.dest_path) if path}
+        parents.add(item.src_path.rpartition("/")[0])
+        if item.dest_path:
+            parents.add(item.dest_path.rpartition("/")[0])
     if batch:
         yield batch
 
 
-def _sort_of_batch(item: Item) -> tuple[Op, int | None]:
-    return item.op, item.position if item.op is Op.MOVE and item.node is Node.DIRECTORY else None
+def _is_alone(item: Item) -> bool:
+    return item.node is Node.DIRECTORY and item.op is Op.MOVE
 
 
 def parent_of(path: str) -> str:

@@ -2,7 +2,8 @@
 
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.changes import disk
@@ -36,8 +37,7 @@ _MOVED = "Its directory was moved at the same moment."
 UNSYNCED = "The disk did not confirm the move; it was taken back."
 
 
-@dataclass(frozen=True, slots=True)
-class Opened:
+class Opened(NamedTuple):
     """An item whose two ends are known."""
 
     item: Item
@@ -80,7 +80,7 @@ class Batch:
             else:
                 shelf = self._quarantine.shelf_of(self._jail, found.source)
                 crossing = replace(item, temp_name=temp_name(), aside=f"{shelf}/{plan_id}.{item.position}")
-                self._opened.append(replace(found, item=crossing))
+                self._opened.append(found._replace(item=crossing))
         return [opened.item for opened in self._opened]
 
     def run(self, call: Call) -> None:

@@ -43,8 +43,7 @@ class Parents:
 
     def find(self, path: str) -> tuple[Parent, str]:
         """Return the directory of a path and the name in it; raises what `Jail.place` does."""
-        name = path.rpartition("/")[2]
-        folder = path[: len(path) - len(name)]
+        folder, _, name = path.rpartition("/")
         found = self._held.get(folder)
         if found is None or not _is_plain(name):
             jailed = self._jail.parse(path)
