@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from tests.helpers.agent import LEGACY, MODERN, Agent
-from tests.helpers.doors import until
 from tests.helpers.organising import HOUSE, INVOICE, RECIPE, Tidier, tidying
 from tests.helpers.reviewer import Host, with_settings
 from tests.helpers.trees import harvest, plant
+
+LETTER = "Dear tenant {0}, the rent of the flat in Garden Street is raised by {0} percent from January. The landlord.\n"
 
 
 @pytest.fixture
@@ -145,23 +146,39 @@ def test_an_agent_decides_on_the_uncertain_files_by_their_excerpts(tidier: Tidie
 
 @pytest.mark.req("OR-23.a", "OR-23.b")
 def test_a_correction_judges_the_rest_of_the_plan_anew_and_is_remembered(root: Path, state_dir: Path) -> None:
-    letter = (
-        "Dear tenant {0}, the rent of the flat in Garden Street is raised by {0} percent from January. The landlord.\n"
-    )
     plant(root, {"Invoices": HOUSE["Invoices"], "Recipes": HOUSE["Recipes"]})
-    plant(root, {f"letter{number}.txt": letter.format(number) for number in range(6)})
+    plant(root, {f"letter{number}.txt": LETTER.format(number) for number in range(6)})
     with tidying(root, state_dir) as one:
         plan = one.plan()
         assert "Flat/letter1.txt" not in one.moves(plan).values()
-        one.revise(plan, letter0__txt="Flat")
+        one.correct(plan, letter0__txt="Flat")
         moves = one.moves(plan)
         assert moves["letter0.txt"] == "Flat/letter0.txt"
         assert sum(target.startswith("Flat/") for target in moves.values()) == 6
         again = one.plan()
         assert one.moves(again)["letter0.txt"] == "Flat/letter0.txt"
-        one.revise(again, letter0__txt=None)
+        one.correct(again, letter0__txt=None)
         assert "letter0.txt" not in one.moves(again)
         assert "letter0.txt" not in one.moves(one.plan())
+
+
+@pytest.mark.req("OR-23.c")
+def test_an_agents_decision_is_for_its_file_in_this_plan_and_teaches_nothing(tidier: Tidier) -> None:
+    plant(tidier.root, {f"letter{number}.txt": LETTER.format(number) for number in range(6)})
+    plan = tidier.plan()
+    before = tidier.moves(plan)
+    revised = tidier.revise(plan, letter0__txt="Flat", pasta__txt=None)
+    expected = {name: target for name, target in before.items() if name != "pasta.txt"}
+    assert tidier.moves(plan) == {**expected, "letter0.txt": "Flat/letter0.txt"}
+    assert revised["totals"]["uncertain"] == plan["totals"]["uncertain"] - ("letter0.txt" not in before)
+    assert "Flat" in revised["shelves"]
+    assert next(one for one in revised["folders"] if one["folder"] == "Flat")["is_new"]
+    tidier.revise(plan, letter1__txt="Flat", letter0__txt="Home")
+    assert tidier.moves(plan)["letter0.txt"] == "Home/letter0.txt"
+    assert tidier.moves(plan)["letter1.txt"] == "Flat/letter1.txt"
+    assert tidier.moves(tidier.plan()) == before
+    refused = tidier.agent.call("correct_plan", plan_id=plan["plan_id"], changes=[{"path": "qwx", "folder": "Odd"}])
+    assert refused.code == "NOT_FOUND"
 
 
 @pytest.mark.req("OR-22.a", "OR-25.b")
@@ -249,42 +266,6 @@ def test_a_unit_whose_name_is_taken_stays_whole(root: Path, state_dir: Path) -> 
         assert "keeps its names" in plan["uncertain"][0]["why"]
 
 
-@pytest.mark.req("OR-30.b")
-def test_a_long_scan_goes_on_after_its_answer(root: Path, ended_state: Path) -> None:
-    plant(root, HOUSE)
-    with_settings(ended_state, {"organiser": {"answer_seconds": 0}})
-    with tidying(root, ended_state) as one:
-        first = one.plan()
-        assert first["status"] == "SCANNING"
-
-        def made() -> dict[str, Any] | None:
-            found = one.agent.call("get_plan", plan_id=first["plan_id"]).ok().data
-            assert found["status"] in ("SCANNING", "CREATED")
-            return found if found["status"] == "CREATED" else None
-
-        plan = until("the plan is made", made, 60)
-        assert plan["plan_id"] == first["plan_id"]
-        assert plan["totals"]["moves"] == 3
-
-
-@pytest.mark.req("OR-30.b")
-def test_a_scan_can_be_cancelled_and_leaves_no_plan(root: Path, ended_state: Path) -> None:
-    for number in range(3_000):
-        (root / f"f{number}.txt").write_text(RECIPE.format(number) * 5)
-    with_settings(ended_state, {"organiser": {"answer_seconds": 0}})
-    with tidying(root, ended_state) as one:
-        plan = one.plan()
-        assert plan["status"] == "SCANNING"
-        one.agent.call("revise_plan", plan_id=plan["plan_id"], cancel=True).ok()
-
-        def ended() -> str | None:
-            found = one.agent.call("get_plan", plan_id=plan["plan_id"])
-            return found.code if found.is_error else None
-
-        assert until("the scan ends", ended, 60) == "CANCELLED"
-        assert one.agent.call("list_plans").ok().data["plans"] == []
-
-
 @pytest.mark.req("OR-32.a", "OR-33.b")
 def test_a_cancelled_plan_is_over(tidier: Tidier) -> None:
     plan = tidier.plan()
@@ -345,18 +326,35 @@ def test_the_second_plan_of_an_unchanged_folder_knows_everything(root: Path, sta
 
 
 @pytest.mark.req("OR-06.c")
-def test_an_absolute_link_moves_as_a_link_and_a_relative_one_stays(root: Path, ended_state: Path) -> None:
-    plant(root, {"Video": {"v.mp4": "v"}, "data": "d"})
-    os.symlink(root / "data", root / "far.mp4")
-    os.symlink("data", root / "near.mp4")
+def test_links_move_as_links_and_lead_where_they_led_and_back_again(root: Path, ended_state: Path) -> None:
+    plant(root, {"Video": {"v.mp4": "v"}, "data": "d", "film.mkv": "f"})
+    links = {
+        "far.mp4": f"{root}/data",
+        "near.mp4": "data",
+        "latest.mkv": "film.mkv",
+        "lost.mp4": "gone",
+        "odd.mp4": "./data",
+    }
+    for name, text in links.items():
+        os.symlink(text, root / name)
     with_settings(ended_state, {"organiser": {"allow_symlinks": True}})
     with tidying(root, ended_state) as one:
         plan = one.plan()
-        assert one.moves(plan) == {"far.mp4": "Video/far.mp4"}
+        assert sorted(one.moves(plan)) == ["far.mp4", "film.mkv", "latest.mkv", "lost.mp4", "near.mp4"]
         one.approve(plan)
-        one.execute(plan).ok()
-    assert (root / "Video/far.mp4").is_symlink() and (root / "Video/far.mp4").read_text() == "d"
-    assert (root / "near.mp4").read_text() == "d"
+        assert one.execute(plan).ok().data["status"] == "EXECUTED"
+        said = {name: os.readlink(root / "Video" / name) for name in links if name != "odd.mp4"}
+        assert said == {
+            "far.mp4": f"{root}/data",
+            "near.mp4": "../data",
+            "latest.mkv": "film.mkv",
+            "lost.mp4": "../gone",
+        }
+        assert (root / "Video/near.mp4").read_text() == "d" and (root / "Video/latest.mkv").read_text() == "f"
+        assert not (root / "near.mp4").is_symlink()
+        assert one.execute(plan).ok().data["already_done"] == 5
+        assert one.undo(plan).ok().data["status"] == "UNDONE"
+    assert {name: os.readlink(root / name) for name in links} == links
 
 
 @pytest.mark.req("OR-30.a")

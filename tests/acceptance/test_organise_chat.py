@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.config.settings import ChatSettings, OrganiserSettings
-from holdfast.organiser.model import KEEP, Category, Excerpt, Found
+from holdfast.organiser.model import KEEP, Category, Excerpt, Found, ModelCall
 from holdfast.organiser.ports import ClassifyFault
 from holdfast.secret import Secret
 from tests.helpers.chat import ChatServer, chat_server, filed, said
@@ -24,6 +24,10 @@ FILES = [(Found(f"/r/f{number}.txt", f"f{number}.txt"), Excerpt(f"text of {numbe
 
 
 def never() -> None:
+    return None
+
+
+def unheard(_call: ModelCall) -> None:
     return None
 
 
@@ -40,7 +44,7 @@ def classifier(server: ChatServer, **settings: Any) -> ChatClassifier:
 
 @pytest.mark.req("OR-21.b")
 def test_files_are_asked_about_in_batches_with_a_structured_answer(server: ChatServer) -> None:
-    verdicts = classifier(server).decide(FILES, TAXONOMY, never)
+    verdicts = classifier(server).decide(FILES, TAXONOMY, never, unheard)
     assert {(verdict.category, verdict.confidence) for verdict in verdicts} == {("Taxes", 0.9)}
     assert len(verdicts) == 25
     assert [len(json.loads(one["messages"][1]["content"])["files"]) for one in server.requests].count(10) == 2
@@ -53,7 +57,7 @@ def test_files_are_asked_about_in_batches_with_a_structured_answer(server: ChatS
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_endpoint_is_asked_again(server: ChatServer, status: int) -> None:
     server.fault = lambda number, _: (status, {"retry-after": "0"}, b"{}") if number <= 2 else None
-    assert len(classifier(server, concurrency=1).decide(FILES[:5], TAXONOMY, never)) == 5
+    assert len(classifier(server, concurrency=1).decide(FILES[:5], TAXONOMY, never, unheard)) == 5
     assert len(server.requests) == 3
 
 
@@ -61,7 +65,7 @@ def test_a_busy_endpoint_is_asked_again(server: ChatServer, status: int) -> None
 def test_an_endpoint_without_schemas_is_asked_in_a_simpler_way(server: ChatServer) -> None:
     server.fault = lambda _, request: (400, {}, b"{}") if "response_format" in request else None
     one = classifier(server, concurrency=1)
-    assert len(one.decide(FILES[:15], TAXONOMY, never)) == 15
+    assert len(one.decide(FILES[:15], TAXONOMY, never, unheard)) == 15
     kinds = [request.get("response_format", {}).get("type") for request in server.requests]
     assert kinds == ["json_schema", "json_object", None, None]
 
@@ -73,7 +77,7 @@ def test_json_within_other_words_counts(server: ChatServer) -> None:
         return 200, {}, said(f"Sure!\n```json\n{inside}\n```")
 
     server.fault = wordy
-    assert classifier(server).decide(FILES[:2], TAXONOMY, never)[0].category == "Letters"
+    assert classifier(server).decide(FILES[:2], TAXONOMY, never, unheard)[0].category == "Letters"
 
 
 FAULTS: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -94,7 +98,7 @@ FAULTS: dict[str, tuple[int, dict[str, str], bytes]] = {
 def test_an_answer_that_cannot_be_used_is_a_fault_with_its_reason(server: ChatServer, fault: str) -> None:
     server.fault = lambda _number, _request: FAULTS[fault]
     with pytest.raises(ClassifyFault) as raised:
-        classifier(server).decide(FILES[:1], TAXONOMY, never)
+        classifier(server).decide(FILES[:1], TAXONOMY, never, unheard)
     assert list(raised.value.verdicts) == [None]
     assert "text of" not in str(raised.value)
 
@@ -104,7 +108,7 @@ def test_a_slow_endpoint_is_given_up(server: ChatServer) -> None:
     server.seconds = 1.0
     started = time.monotonic()
     with pytest.raises(ClassifyFault, match=r"no answer within 0\.2 s"):
-        classifier(server, timeout_seconds=0.2).decide(FILES[:1], TAXONOMY, never)
+        classifier(server, timeout_seconds=0.2).decide(FILES[:1], TAXONOMY, never, unheard)
     assert time.monotonic() - started < 20
 
 
@@ -112,14 +116,14 @@ def test_a_slow_endpoint_is_given_up(server: ChatServer) -> None:
 def test_what_was_judged_before_a_fault_is_kept(server: ChatServer) -> None:
     server.fault = lambda number, _: (401, {}, b"{}") if number == 3 else None
     with pytest.raises(ClassifyFault) as raised:
-        classifier(server, concurrency=1).decide(FILES, TAXONOMY, never)
+        classifier(server, concurrency=1).decide(FILES, TAXONOMY, never, unheard)
     assert [verdict is None for verdict in raised.value.verdicts] == [False] * 20 + [True] * 5
 
 
 @pytest.mark.req("OR-21.b")
 def test_nothing_is_sent_when_it_would_cost_too_much(server: ChatServer) -> None:
     with pytest.raises(ClassifyFault, match="more than llm.max_tokens"):
-        classifier(server, max_tokens=100).decide(FILES, TAXONOMY, never)
+        classifier(server, max_tokens=100).decide(FILES, TAXONOMY, never, unheard)
     assert server.requests == []
 
 
@@ -127,7 +131,7 @@ def test_nothing_is_sent_when_it_would_cost_too_much(server: ChatServer) -> None
 @pytest.mark.parametrize("category", ["../../etc", "/root", "Everything else", ""])
 def test_a_category_outside_the_list_is_no_verdict(server: ChatServer, category: str) -> None:
     server.category = category
-    verdict = classifier(server).decide(FILES[:1], TAXONOMY, never)[0]
+    verdict = classifier(server).decide(FILES[:1], TAXONOMY, never, unheard)[0]
     assert (verdict.category, verdict.confidence) == ("Taxes", 0.0)
 
 

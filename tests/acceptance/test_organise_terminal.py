@@ -9,6 +9,8 @@ from tests.helpers.agent import Agent
 from tests.helpers.organising import HOUSE, organise, organised
 from tests.helpers.trees import harvest, plant
 
+KINDS = ("mp4", "mp3", "zip", "dmg", "csv", "epub", "ttf")
+
 
 @pytest.mark.req("OR-51.a", "OR-51.b")
 @pytest.mark.parametrize("server", [False, True])
@@ -42,13 +44,34 @@ def test_a_plan_is_readable_at_a_glance(root: Path, ended_state: Path) -> None:
     shown = organise(ended_state, "scan", str(root))
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout
-    for words in ("Recipes/  1 file", "pasta.txt", "Video/ new", "Needs a look (1", "Left alone: 1 hidden", "approve"):
+    for words in ("3 files would move to 3 folders, 1 of them new.", "Needs a look: 1 file", "Left alone: 1 hidden"):
         assert words in lines
+    folders = [line.split() for line in lines.splitlines() if "/" in line and "%" in line]
+    assert [one[:2] for one in folders] == [["1", "Invoices/"], ["1", "Recipes/"], ["1", "Video/"]]
+    assert [one[-1] for one in folders] == ["scan_0012.txt", "pasta.txt", "movie.mp4"]
+    assert ["new" in one for one in folders] == [False, False, True]
     assert "\x1b" not in lines
     moved = organise(ended_state, "move", "", "qwx", "Odd")
     assert moved.returncode == 0, moved.stderr
-    assert "Odd/ new" in moved.stdout
+    assert "Odd/" in moved.stdout
     assert organise(ended_state, "cancel").returncode == 0
+
+
+@pytest.mark.req("OR-51.a")
+def test_a_first_look_at_a_messy_folder_fits_the_screen_and_says_what_next(
+    root: Path, ended_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plant(root, {f"{kind} {'with a long name ' * 6}{number}.{kind}": "x" for kind in KINDS for number in range(4)})
+    plant(root, {f"{'nobody knows ' * 8}{number}": "z" for number in range(30)})
+    for width, words in ((80, ("scan", str(root))), (120, ("show",))):
+        monkeypatch.setenv("COLUMNS", str(width))
+        shown = organise(ended_state, *words).stdout.splitlines()
+        assert "28 files would move to 7 new folders. Nothing has moved yet." in shown
+        assert len(shown) < 40
+        assert max(map(len, shown[1:])) <= width
+        for command in ("organise show", "organise approve", "organise move"):
+            assert any(command in line for line in shown)
+    assert organise(ended_state, "show", "--all").stdout.count("with a long name") == 28 * 6
 
 
 @pytest.mark.req("OR-51.b", "OR-06.a")

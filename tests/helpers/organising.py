@@ -45,11 +45,14 @@ class Tidier:
 
     def revise(self, plan: dict[str, Any], **folders: str | None) -> dict[str, Any]:
         """Decide on files, each named by a keyword with `__` for a dot."""
-        changes = [{"path": name.replace("__", "."), "folder": folder} for name, folder in folders.items()]
-        for change in changes:
-            if change["folder"] is None:
-                del change["folder"]
-        return self.agent.call("revise_plan", plan_id=plan["plan_id"], changes=changes).ok().data
+        return self.agent.call("revise_plan", plan_id=plan["plan_id"], changes=_changes(folders)).ok().data
+
+    def correct(self, plan: dict[str, Any], **folders: str | None) -> dict[str, Any]:
+        """Decide on files as the person does, each named in the same way."""
+        result = self.person("correct_plan", plan_id=plan["plan_id"], changes=_changes(folders))
+        assert not result["isError"], result
+        found: dict[str, Any] = result["structuredContent"]
+        return found
 
     def person(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call one of the person's tools, as the commands do, and return its whole result."""
@@ -68,6 +71,13 @@ class Tidier:
         """Take a plan back, or some files of it."""
         chosen = {"paths": list(paths)} if paths else {}
         return self.agent.call("undo_plan", plan_id=plan["plan_id"], **chosen)
+
+
+def _changes(folders: dict[str, str | None]) -> list[dict[str, str]]:
+    return [
+        {"path": name.replace("__", "."), **({"folder": folder} if folder is not None else {})}
+        for name, folder in folders.items()
+    ]
 
 
 @contextmanager

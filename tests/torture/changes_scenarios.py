@@ -227,6 +227,7 @@ _SORT = _planned(
     ("d/f.txt", "f.txt"),
 )
 _SORT_ACROSS = _planned(("a.txt", "TWO/new/a.txt"), ("b.txt", "here/b.txt"), ("d/f.txt", "TWO/f.txt"))
+_SORT_LINKS = _planned(("link", "new/link"), ("a.txt", "others/a.txt"))
 _SORT_INTO_A_RACE = _planned(("a.txt", "n1.txt"), ("b.txt", "n2.txt"), ("c.txt", "n3.txt"))
 
 SCENARIOS = {
@@ -267,6 +268,8 @@ SCENARIOS = {
         ),
         Scenario("undo-plan", _FILES, (_undo_plan,), before=(_SORT, _execute), is_atomic=False),
         Scenario("undo-plan-across", _FILES, (_undo_plan,), before=(_SORT_ACROSS, _execute), is_atomic=False),
+        Scenario("plan-links", _TREE, (_execute,), before=(_SORT_LINKS,), is_atomic=False),
+        Scenario("undo-plan-links", _TREE, (_undo_plan,), before=(_SORT_LINKS, _execute), is_atomic=False),
         Scenario("conflict-edit", _TREE, (_write_into_a_race,), is_atomic=False),
     )
 }

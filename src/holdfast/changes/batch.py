@@ -1,5 +1,7 @@
 """One batch of a plan's items: places opened through the jail, checked once they are held, moved, synced together."""
 
+import os
+import stat
 from collections.abc import Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -9,6 +11,7 @@ from holdfast.call import Call
 from holdfast.changes import disk
 from holdfast.changes.crossing import Crossing
 from holdfast.changes.disk import look, temp_name
+from holdfast.changes.links import Links
 from holdfast.changes.locks import Locks
 from holdfast.changes.model import Item, ItemStatus, Node, Step
 from holdfast.changes.parents import Parent, Parents
@@ -58,24 +61,32 @@ class Opened(NamedTuple):
 class Batch:
     """Moves of files and links, or of one directory. Open it with `prepare`, then `run` it once the intents are durable."""
 
-    def __init__(self, jail: Jail, parents: Parents, quarantine: Quarantine, locks: Locks) -> None:
+    def __init__(self, jail: Jail, parents: Parents, quarantine: Quarantine, locks: Locks, links: Links) -> None:
         self._jail = jail
         self._parents = parents
         self._quarantine = quarantine
         self._locks = locks
+        self._links = links
         self._opened: list[Opened] = []
         self.steps: list[Step] = []
 
     def prepare(self, plan_id: str, items: Sequence[Item]) -> list[Item]:
-        """Open the places of the items; returns them as they are intended, those that cross devices with their helpers.
+        """Open the places of the items; returns them as they are intended, those that are copied with their helpers.
 
+        What crosses devices is copied, and so is a link that must say something else at its destination.
         What cannot be opened has its outcome in `steps`.
         """
         for item in items:
             found = self._open(item)
             if isinstance(found, Step):
                 self.steps.append(found)
-            elif found.source_parent.identity[0] == found.target_parent.identity[0]:
+                continue
+            try:
+                is_copied = self._is_copied(found)
+            except OSError as error:
+                self.steps.append(Step(item.position, ItemStatus.ERROR, _told(error)))
+                continue
+            if not is_copied:
                 self._opened.append(found)
             else:
                 shelf = self._quarantine.shelf_of(self._jail, found.source)
@@ -104,6 +115,17 @@ class Batch:
                 if step is not None:
                     steps.append(step)
         return steps
+
+    def _is_copied(self, opened: Opened) -> bool:
+        """Return whether an item cannot be moved by a rename. OSError when the disk does not say what a link says."""
+        source = opened.source
+        if opened.source_parent.identity[0] != opened.target_parent.identity[0]:
+            return True
+        status = look(source.parent_fd, source.name) if opened.item.node is Node.LINK else None
+        if status is None or not stat.S_ISLNK(status.st_mode):
+            return False
+        text = os.readlink(source.name, dir_fd=source.parent_fd)
+        return self._links.rewritten(source.path, text, opened.target.path) != text
 
     def _held(self, call: Call) -> AbstractContextManager[None]:
         if any(opened.item.node is Node.DIRECTORY for opened in self._opened):
@@ -176,15 +198,15 @@ class Batch:
 
     def _crossing(self, opened: Opened) -> Crossing:
         item = opened.item
+        links = self._links if item.node is Node.LINK else None
         return Crossing(
-            self._jail, self._quarantine, opened.source, opened.target, item.temp_name or "", item.aside or ""
+            self._jail, self._quarantine, opened.source, opened.target, item.temp_name or "", item.aside or "", links
         )
 
     def _cross(self, opened: Opened, call: Call) -> None:
-        source, crossing = opened.source, self._crossing(opened)
+        crossing = self._crossing(opened)
         try:
-            how = Stocktaking(call, self._jail.is_hidden)
-            identity = crossing.run(take_stock(source.parent_fd, source.name, source.path, how), call)
+            identity = crossing.run(crossing.stock(call), call)
         except Abandoned as abandoned:
             taken = isinstance(abandoned.error, AlreadyExists)
             self._end(opened, ItemStatus.ERROR if taken else ItemStatus.SKIPPED, TAKEN if taken else CHANGED)

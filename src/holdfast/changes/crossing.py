@@ -7,10 +7,12 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass
+from functools import partial
 
 from holdfast.call import Call
 from holdfast.changes import disk
-from holdfast.changes.disk import chunks, look, opened
+from holdfast.changes.disk import chunks, hash_bytes, look, opened
+from holdfast.changes.links import Links, leads
 from holdfast.changes.model import Item, Node
 from holdfast.changes.quarantine import Quarantine
 from holdfast.changes.record import Abandoned, unhurried
@@ -22,7 +24,10 @@ from holdfast.folders.roots import identity_of
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """From one place to another; `temp` is the copy's name beside the target, `aside` the path its source gets."""
+    """From one place to another; `temp` is the copy's name beside the target, `aside` the path its source gets.
+
+    With `links` it is a link that moves: its copy says what leads where the source led, and they count as the same.
+    """
 
     jail: Jail
     quarantine: Quarantine
@@ -30,6 +35,11 @@ class Crossing:
     target: Place
     temp: str
     aside: str
+    links: Links | None = None
+
+    def stock(self, call: Call) -> list[Item]:
+        """Return what stands at the source."""
+        return take_stock(self.source.parent_fd, self.source.name, self.source.path, self._how(self.source, call))
 
     def run(self, stock: Sequence[Item], call: Call) -> str:
         """Carry it out for a source that was found as `stock`; returns the identity of what stands at the target.
@@ -104,8 +114,8 @@ class Crossing:
     def _copy(self, stock: Sequence[Item], call: Call) -> None:
         """Build the copy, read it back, compare it, and see that the source is still the one that was read."""
         source, target = self.source, self.target
-        build(target.parent_fd, self.temp, stock, lambda item: entry_bytes(source, item), call)
-        copied = take_stock(target.parent_fd, self.temp, source.path, Stocktaking(call, self.jail.is_hidden))
+        build(target.parent_fd, self.temp, stock, self._bytes_of, call)
+        copied = take_stock(target.parent_fd, self.temp, source.path, self._how(target, call))
         now = look(source.parent_fd, source.name)
         same_source = now is not None and (stock[0].node is not Node.FILE or now.st_mtime_ns == stock[0].mtime_ns)
         if not same_source or not same_tree(copied, stock):
@@ -123,7 +133,7 @@ class Crossing:
     def _check_aside(self, shelf: int, expected: str) -> None:
         """See that what was taken away is what was copied; else it goes back, and the copy goes."""
         try:
-            same = self._is(shelf, self._name, self.source.path, expected)
+            same = self._is(self.source, shelf, self._name, expected)
         except OSError:
             self._bring_back(shelf, expected)
             raise
@@ -136,15 +146,14 @@ class Crossing:
         self._withdraw(published)
 
     def _digest_at_source(self) -> str:
-        how = Stocktaking(unhurried(), self.jail.is_hidden)
-        return digest(take_stock(self.source.parent_fd, self.source.name, self.source.path, how))
+        return digest(self.stock(unhurried()))
 
     def _withdraw(self, published: str) -> None:
         """Take our copy back out of the target, unless somebody has put something else there."""
         target = self.target
         disk.move_entry(target.parent_fd, target.name, target.parent_fd, self.temp)
         try:
-            ours = self._is(target.parent_fd, self.temp, target.path, published)
+            ours = self._is(target, target.parent_fd, self.temp, published)
         except OSError:
             ours = False
         if ours:
@@ -152,28 +161,49 @@ class Crossing:
         else:
             disk.move_entry(target.parent_fd, self.temp, target.parent_fd, target.name)
 
-    def _is(self, dir_fd: int, name: str, path: str, expected: str) -> bool:
-        how = Stocktaking(unhurried(), self.jail.is_hidden, refuse_writers=True)
+    def _is(self, end: Place, dir_fd: int, name: str, expected: str) -> bool:
+        """Return whether what is under a name, on its way from or to one of the two ends, is what is expected there."""
+        how = self._how(end, unhurried(), refuse_writers=True)
         try:
-            return digest(take_stock(dir_fd, name, path, how)) == expected
+            return digest(take_stock(dir_fd, name, end.path, how)) == expected
         except HoldfastError:
             return False
 
     def _same_bytes(self, shelf: int) -> bool:
-        how = Stocktaking(unhurried(), self.jail.is_hidden)
-        there = take_stock(self.target.parent_fd, self.target.name, self.target.path, how)
-        return same_tree(there, take_stock(shelf, self._name, self.source.path, how))
+        source, target, call = self.source, self.target, unhurried()
+        there = take_stock(target.parent_fd, target.name, target.path, self._how(target, call))
+        return same_tree(there, take_stock(shelf, self._name, source.path, self._how(source, call)))
 
     def _are_the_same(self, at_source: os.stat_result, at_target: os.stat_result) -> bool:
         """Return whether the target is our copy of the source: the same bytes, with the time that only a copy has."""
         if at_source.st_mtime_ns != at_target.st_mtime_ns or at_source.st_mode != at_target.st_mode:
             return False
-        how = Stocktaking(unhurried(), self.jail.is_hidden, refuse_writers=True)
+        ends = (self.source, self.target)
+        hows = [self._how(end, unhurried(), refuse_writers=True) for end in ends]
         try:
-            ours = take_stock(self.source.parent_fd, self.source.name, self.source.path, how)
-            return same_tree(ours, take_stock(self.target.parent_fd, self.target.name, self.target.path, how))
+            one, other = (
+                take_stock(end.parent_fd, end.name, end.path, how) for end, how in zip(ends, hows, strict=True)
+            )
+            return same_tree(one, other)
         except (HoldfastError, OSError):
             return False
+
+    def _how(self, end: Place, call: Call, *, refuse_writers: bool = False) -> Stocktaking:
+        """Return how to look at what belongs to one of the two ends, wherever it stands meanwhile."""
+        of_link = hash_bytes if self.links is None else partial(self._hash_of_link, self.links, end)
+        return Stocktaking(call, self.jail.is_hidden, of_link=of_link, refuse_writers=refuse_writers)
+
+    def _hash_of_link(self, links: Links, end: Place, text: bytes) -> str:
+        read = links.will_lead if end is self.source else leads
+        return hash_bytes(os.fsencode(read(end.path, os.fsdecode(text))))
+
+    def _bytes_of(self, item: Item) -> Iterator[bytes]:
+        """Yield the bytes of a file, or what a link is to say at the target."""
+        if self.links is None:
+            yield from entry_bytes(self.source, item)
+            return
+        text = os.fsdecode(b"".join(entry_bytes(self.source, item)))
+        yield os.fsencode(self.links.rewritten(self.source.path, text, self.target.path))
 
 
 def entry_bytes(top: Place, item: Item) -> Iterator[bytes]:

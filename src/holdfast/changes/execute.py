@@ -13,6 +13,7 @@ from holdfast.changes import disk
 from holdfast.changes.arrange import batches
 from holdfast.changes.batch import ELSEWHERE, TAKEN, UNSYNCED, Batch, is_synced
 from holdfast.changes.disk import look
+from holdfast.changes.links import Links
 from holdfast.changes.locks import Locks
 from holdfast.changes.model import Item, ItemStatus, Op, Plan, PlanStatus, Step
 from holdfast.changes.parents import Parents
@@ -38,7 +39,7 @@ class Executor:
 
         Cancelled or TimedOut between two batches leave a plan that the next execution completes.
         """
-        progress = _Progress(plan, call)
+        progress, links = _Progress(plan, call), Links.of(plan.items)
         steps = self._settled(jail, plan)
         settled = {step.position for step in steps}
         waiting = [item for item in plan.items if item.status is ItemStatus.PENDING and item.position not in settled]
@@ -47,7 +48,7 @@ class Executor:
                 for items in batches(waiting):
                     call.check()
                     parents.refresh()
-                    self._batch(jail, parents, plan.id, items, steps, progress)
+                    self._batch(jail, parents, links, plan.id, items, steps, progress)
         finally:
             status = self._book.advance(plan.id, steps, [], utc_now())
             self._noticed()
@@ -63,18 +64,20 @@ class Executor:
     def _settled(self, jail: Jail, plan: Plan) -> list[Step]:
         begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
         steps: list[Step] = []
+        links = Links.of(plan.items) if begun else Links({})
         for items in batches(begun):
             if items[0].op is not Op.MOVE:
                 steps += _settled_directories(jail, items)
                 continue
             with Parents(jail) as parents:
-                steps += Batch(jail, parents, self._quarantine, self._locks).settle(items)
+                steps += Batch(jail, parents, self._quarantine, self._locks, links).settle(items)
         return steps
 
     def _batch(
         self,
         jail: Jail,
         parents: Parents,
+        links: Links,
         plan_id: str,
         items: Sequence[Item],
         steps: list[Step],
@@ -85,7 +88,7 @@ class Executor:
             self._advance(plan_id, steps, items)
             self._directories(jail, items, steps, progress)
             return
-        batch = Batch(jail, parents, self._quarantine, self._locks)
+        batch = Batch(jail, parents, self._quarantine, self._locks, links)
         intents = batch.prepare(plan_id, items)
         self._advance(plan_id, steps, intents)
         try:

@@ -88,7 +88,9 @@ def was_moved_to(item: Item, place: Place) -> bool:
     status = look(place.parent_fd, place.name)
     if status is None or not is_same_entry(shown_identity(status), item.dest_identity or item.identity):
         return False
-    return item.node is Node.DIRECTORY or (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
+    if item.node is not Node.FILE:
+        return item.node is Node.DIRECTORY or status.st_mtime_ns == item.mtime_ns
+    return (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
 
 
 def shown_identity(status: os.stat_result) -> str:

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -11,7 +12,7 @@ from typing import Any
 import click
 
 from holdfast.cli.organise_evaluate import evaluate_command
-from holdfast.cli.organise_text import explained_lines, list_line, next_line, plan_lines, status_of
+from holdfast.cli.organise_text import explained_lines, list_line, next_lines, plan_lines, status_of
 from holdfast.cli.talking import Talk, conversation
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.folders.names import shown
@@ -35,6 +36,7 @@ moved, 2 for a wrong argument, 13 for a folder that may not be used or a plan th
 succeed later."""
 
 _POLL_SECONDS = 0.5
+_BAR = 30
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 _named = click.argument("plan", default="", metavar="[PLAN]")
@@ -59,16 +61,21 @@ def organise_group() -> None:
 def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
     """Make a plan for FOLDER and show it; nothing moves."""
     path = os.path.realpath(folder)
-    with conversation() as talk, _progress(as_json) as progress:
-        made = talk.with_roots([path], "create_organization_plan", progress, folder_path=path, include_subfolders=deep)
-        while made["status"] == "SCANNING":
+    with _progress(as_json) as progress:
+        if progress is not None:
+            progress(0, None, f"Looking at {shown(path)}")
+        with conversation() as talk:
+            arguments = {"folder_path": path, "include_subfolders": deep}
+            made = talk.with_roots([path], "create_organization_plan", progress, **arguments)
+            while made["status"] == "SCANNING":
+                if progress is not None:
+                    progress(made["done"], made.get("total"), made["message"])
+                time.sleep(_POLL_SECONDS)
+                made = talk.with_roots([path], "get_plan", plan_id=made["plan_id"])
+            whole = _Found(talk, {**made, "roots": [path]}).whole(every=every or as_json)
             if progress is not None:
-                progress(made["done"], made.get("total"), made["message"])
-            time.sleep(_POLL_SECONDS)
-            made = talk.with_roots([path], "get_plan", plan_id=made["plan_id"])
-        found = _Found(talk, {**made, "roots": [path]})
-        whole = found.whole(every=every or as_json)
-    _print(whole, every=every, as_json=as_json)
+                progress(0, None, "")
+            _print(whole, every=every, as_json=as_json)
 
 
 @organise_group.command("list", epilog="Example: holdfast organise list --json")
@@ -107,7 +114,7 @@ def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
     with conversation() as talk:
         found = _find(talk, plan)
         change = {"path": _from(found.facts["folder"], file), "folder": folder or None}
-        found.call("revise_plan", changes=[change])
+        talk.as_person("correct_plan", plan_id=found.facts["plan_id"], changes=[change])
         whole = found.whole()
     _print(whole, every=False, as_json=as_json)
 
@@ -239,8 +246,8 @@ def _print(plan: dict[str, Any], *, every: bool, as_json: bool) -> None:
         return
     for line in plan_lines(plan, plan["moves"], every=every):
         click.echo(line)
-    if following := next_line(plan):
-        click.echo(following)
+    for line in next_lines(plan, every=every):
+        click.echo(line)
 
 
 def _say(data: dict[str, Any], as_json: bool, *lines: str) -> None:
@@ -269,9 +276,8 @@ def _progress(as_json: bool) -> Iterator[Progress | None]:
 
 
 def _draw(done: float, total: float | None, message: str) -> None:
+    line = message
     if total:
-        full = round(30 * min(1.0, done / total))
-        bar = "█" * full + "░" * (30 - full)
-        click.echo(f"\r\x1b[K{bar} {done:.0f}/{total:.0f} {message}", nl=False, err=True)
-    else:
-        click.echo(f"\r\x1b[K{message}", nl=False, err=True)
+        full = round(_BAR * min(1.0, done / total))
+        line = f"{'█' * full}{'░' * (_BAR - full)} {done / total:.0%} {message}"
+    click.echo(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)

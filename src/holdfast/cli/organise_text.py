@@ -1,15 +1,16 @@
 """A plan as text for a terminal: what goes where at a glance, what needs a look, what was left alone, what to do next."""
 
-from collections.abc import Iterator, Sequence
+import shutil
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from holdfast.folders.names import shown
 
-_MAX_FILES = 5
+_MAX_NAMES = 10
 _MAX_LOOK = 20
-_BAR = 20
+_MAX_FOLDER_CHARS = 30
 _COLOURS = {
     "CREATED": "yellow",
     "APPROVED": "cyan",
@@ -22,35 +23,43 @@ _COLOURS = {
 
 
 def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: bool) -> Iterator[str]:
-    """Give a plan: its folders with the files that go there, doubts, skips, the measures."""
-    totals = plan["totals"]
+    """Give a plan: a line for each folder, or every file; doubts, skips, the measures."""
+    width = shutil.get_terminal_size().columns
     yield f"{click.style(shown(plan['folder']), bold=True)}  {status_of(plan['status'])}  plan {plan['plan_id'][:8]}"
+    yield _headline(plan)
     yield ""
-    if not moves:
-        yield "Nothing to move."
-    for folder in plan["folders"]:
-        yield from _folder_lines(folder, [move for move in moves if _folder_of(move) == folder["folder"]], every=every)
-    yield from _look_lines(plan["uncertain"], totals["uncertain"], every=every)
+    by_folder: dict[str, list[dict[str, Any]]] = {}
+    for move in moves:
+        by_folder.setdefault(_folder_of(move), []).append(move)
+    if every:
+        for folder in plan["folders"]:
+            yield from _folder_lines(folder, by_folder.get(folder["folder"], []))
+    else:
+        yield from _glance_lines(plan["folders"], by_folder, width)
+    yield from _look_lines(plan, width, every=every)
     if plan["skipped"]:
         told = ", ".join(f"{count} {reason}" for reason, count in sorted(plan["skipped"].items()))
-        yield click.style("Left alone: ", bold=True) + told
+        yield f"{click.style('Left alone: ', bold=True)}{told}"
     yield _measure_line(plan["measures"])
     if plan.get("remark"):
         yield plan["remark"]
 
 
-def next_line(plan: dict[str, Any]) -> str:
-    """Return the command to go on with."""
+def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
+    """Give the commands to go on with."""
     name, status = plan["plan_id"][:8], plan["status"]
-    if status == "CREATED" and not plan["totals"]["moves"]:
-        return ""
-    following = {
-        "CREATED": f"Next: holdfast organise approve {name}",
-        "APPROVED": f"Next: holdfast organise execute {name}",
-        "FAILED": f"Next: holdfast organise execute {name} tries again; holdfast organise undo {name} takes it back",
-        "EXECUTED": f"To take it back: holdfast organise undo {name}",
-    }
-    return click.style(following.get(status, ""), fg="cyan")
+    steps = {
+        "CREATED": [("show", "--all", "every file and its place"), ("approve", "", "say yes; then execute it")],
+        "APPROVED": [("execute", "", "move the files")],
+        "FAILED": [("execute", "", "try again"), ("undo", "", "take it back")],
+        "EXECUTED": [("undo", "", "take it back")],
+    }.get(status if plan["totals"]["moves"] else "", [])
+    if every:
+        steps = [step for step in steps if step[0] != "show"]
+    commands = [(f"holdfast organise {verb} {name} {flag}".rstrip(), why) for verb, flag, why in steps]
+    wide = max((len(command) for command, _ in commands), default=0)
+    for number, (command, why) in enumerate(commands):
+        yield f"{'Next: ' if not number else '      '}{click.style(f'{command:<{wide}}', fg='cyan')}  {why}"
 
 
 def status_of(status: str) -> str:
@@ -84,39 +93,76 @@ def explained_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"Waits to go to {shown(found['waiting_to'])} (plan {found['waiting_plan'][:8]})"
 
 
-def _folder_lines(folder: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: bool) -> Iterator[str]:
+def _headline(plan: dict[str, Any]) -> str:
+    """Return the plan in one sentence."""
+    totals, folders, status = plan["totals"], plan["folders"], plan["status"]
+    if not totals["moves"]:
+        return "Nothing to move."
+    new = sum(1 for folder in folders if folder.get("is_new"))
+    where = _counted(len(folders), "new folder" if new == len(folders) else "folder")
+    made = f", {new} of them new" if 0 < new < len(folders) else ""
+    files = _counted(totals["moves"], "file")
+    if status in ("EXECUTED", "FAILED"):
+        return f"{totals.get('DONE', 0):,} of {files} moved to {where}{made}."
+    if status == "UNDONE":
+        return f"{totals.get('UNDONE', 0):,} of {files} came back from {where}."
+    return f"{files} {'will' if status == 'APPROVED' else 'would'} move to {where}{made}. Nothing has moved yet."
+
+
+def _glance_lines(
+    folders: Sequence[dict[str, Any]], moves: Mapping[str, Sequence[dict[str, Any]]], width: int
+) -> Iterator[str]:
+    """Give a line for each folder: how many files it gets, whether it is new, how sure that is, and the first names."""
+    names = [f"{shown(folder['folder'])}/" for folder in folders]
+    wide = min(max(map(len, names), default=0), _MAX_FOLDER_CHARS)
+    for folder, name in zip(folders, names, strict=True):
+        new = click.style("new", fg="green") if folder.get("is_new") else "   "
+        head = f"{folder['files']:>5}  {click.style(f'{_cut(name, wide):<{wide}}', fg='blue', bold=True)} {new} "
+        room = width - wide - 20
+        files = ", ".join(_name(move) for move in moves.get(folder["folder"], ())[:_MAX_NAMES])
+        yield f"{head}{_sure(folder['confidence'])}  {click.style(_cut(files, room), dim=True)}"
+        for move in moves.get(folder["folder"], ()):
+            if trouble := _trouble(move):
+                yield f"{'':7}{_name(move)}{trouble}"
+
+
+def _folder_lines(folder: dict[str, Any], moves: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Give a folder with every file that goes there."""
     new = click.style(" new", fg="green") if folder.get("is_new") else ""
-    count = f"{folder['files']} file{'' if folder['files'] == 1 else 's'}"
-    yield f"{click.style(shown(folder['folder']) + '/', fg='blue', bold=True)}{new}  {count}  {_bar(folder['confidence'])}"
-    listed = moves if every else moves[:_MAX_FILES]
-    for number, move in enumerate(listed):
-        corner = "└" if number == folder["files"] - 1 else "├"
-        sure = click.style(f"{move['confidence']:.0%}", dim=True)
-        yield f"  {corner} {_name(move)}  {sure}{_trouble(move)}"
-    if len(listed) < folder["files"]:
-        yield f"  └ and {folder['files'] - len(listed)} more"
+    name = click.style(f"{shown(folder['folder'])}/", fg="blue", bold=True)
+    yield f"{name}{new}  {_counted(folder['files'], 'file')}  {_sure(folder['confidence'])}"
+    for number, move in enumerate(moves):
+        corner = "└" if number == len(moves) - 1 else "├"
+        yield f"  {corner} {_name(move)}  {_sure(move['confidence'])}{_trouble(move)}"
 
 
-def _look_lines(uncertain: Sequence[dict[str, Any]], count: int, *, every: bool) -> Iterator[str]:
+def _look_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[str]:
+    count = plan["totals"]["uncertain"]
     if not count:
         return
     yield ""
-    yield click.style(f"Needs a look ({count}, they stay where they are):", bold=True)
-    listed = uncertain if every else uncertain[:_MAX_LOOK]
+    stay = "stays where it is" if count == 1 else "stay where they are"
+    yield click.style(f"Needs a look: {_counted(count, 'file')} that {stay}", bold=True)
+    listed = plan["uncertain"] if every else plan["uncertain"][:_MAX_LOOK]
+    wide = min(max((len(shown(one["path"])) for one in listed), default=0), width // 2)
     for one in listed:
-        guess = f"{shown(one['folder'])}? {one['confidence']:.0%}" if one["folder"] else ""
-        yield f"  {shown(one['path'])}  {click.style(guess, dim=True)}"
+        guess = f"{shown(one['folder'])}? {one['confidence']:.0%}" if one["folder"] else one["why"]
+        path = shown(one["path"]) if every else _cut(shown(one["path"]), wide)
+        yield f"  {path:<{wide}}  {click.style(_cut(guess, width - wide - 4), dim=True)}"
     if len(listed) < count:
         yield f"  and {count - len(listed)} more"
+    if plan["status"] == "CREATED":
+        command = click.style(f"holdfast organise move {plan['plan_id'][:8]} FILE FOLDER", fg="cyan")
+        yield f"  To decide one: {command}"
     yield ""
 
 
 def _measure_line(measures: dict[str, Any]) -> str:
-    files, saved = measures["files"], measures["tokens_saved"]
-    known, stay = measures["cache_hit_rate"], measures["do_nothing_ratio"]
-    return click.style(
-        f"{files} files seen, {known:.0%} known before, {stay:.0%} stay, {saved:,} tokens not read", dim=True
-    )
+    known, saved = measures["cache_hit_rate"], measures["tokens_saved"]
+    told = [f"{_counted(measures['files'], 'file')} seen", f"{measures['do_nothing_ratio']:.0%} stay"]
+    told += [f"{known:.0%} known before"] if known else []
+    told += [f"{saved:,} tokens not read"] if saved else []
+    return click.style(", ".join(told), dim=True)
 
 
 def _folder_of(move: dict[str, Any]) -> str:
@@ -136,7 +182,14 @@ def _trouble(move: dict[str, Any]) -> str:
     return "  " + click.style(f"{move['status']}: {move.get('error') or ''}".rstrip(": "), fg=colour)
 
 
-def _bar(confidence: float) -> str:
-    full = round(confidence * _BAR)
-    colour = "green" if confidence >= 0.8 else "yellow"
-    return click.style("█" * full + "░" * (_BAR - full), fg=colour) + f" {confidence:.0%}"
+def _sure(confidence: float) -> str:
+    return click.style(f"{confidence:>4.0%}", fg="green" if confidence >= 0.8 else "yellow")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
+def _cut(text: str, width: int) -> str:
+    """Return a text that fits, the end left out where it does not."""
+    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.folders.names import shown
 from holdfast.organiser.bytype import Types
-from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, Verdict
+from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, ModelCall, Verdict
 from holdfast.organiser.ports import Embedder
 from holdfast.organiser.starter import known_as
 from holdfast.organiser.taxonomy import decider_key
@@ -18,7 +18,7 @@ from holdfast.organiser.taxonomy import decider_key
 if TYPE_CHECKING:
     from holdfast.organiser.evaluate import Report
 
-VERSION = "1"
+VERSION = "2"
 STRETCH = 2_000
 """Files that are learned from and judged together; of more, each stretch is an even part."""
 
@@ -58,7 +58,11 @@ class Cascade:
         return "/".join((f"embedded-{VERSION}", *(models or ["words"]), f"{self.ask_below:g}"))
 
     def decide(
-        self, files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None] = _never
+        self,
+        files: Sequence[tuple[Found, Excerpt]],
+        taxonomy: Sequence[Category],
+        check: Callable[[], None] = _never,
+        told: Callable[[ModelCall], None] | None = None,  # noqa: ARG002 - nobody else is asked
     ) -> list[Verdict]:
         """Return a verdict for each file, in the same order; the more come at once, the better each is judged."""
         key = decider_key(self.decider, taxonomy)
@@ -81,9 +85,11 @@ class Cascade:
     def _by_text(
         self, files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
     ) -> list[Verdict]:
+        from holdfast.organiser.abstain import REVIEW_ONLY
         from holdfast.organiser.learned import Learned
         from holdfast.organiser.models import Models
         from holdfast.organiser.second import reconsidered
+        from holdfast.organiser.seeds import speaks_for
         from holdfast.organiser.tfidf import terms_of
 
         documents = []
@@ -99,7 +105,10 @@ class Cascade:
         left = [at for at, verdict in enumerate(verdicts) if verdict.confidence < _LEFT_OVER]
         if (named := [category for category in taxonomy if _is_named(category)]) and left:
             rest = Learned.learn(named, [documents[at] for at in left], [texts[at] for at in left], models, check)
+            by_name = {category.name: category for category in named}
             for at, verdict in zip(left, rest.verdicts(), strict=True):
+                if not speaks_for(documents[at], by_name[verdict.category]):
+                    verdict = replace(verdict, confidence=min(verdict.confidence, REVIEW_ONLY))  # noqa: PLW2901
                 verdicts[at] = max(verdicts[at], verdict, key=lambda one: one.confidence)
         return verdicts
 

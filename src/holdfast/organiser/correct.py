@@ -1,12 +1,13 @@
 """What somebody decides about single files of a plan: which file is meant, which folder, and how the plan changes."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.changes.arrange import collision_key, parent_of
 from holdfast.changes.model import Item
 from holdfast.changes.planning import Wish
 from holdfast.errors import InvalidArgument
+from holdfast.organiser.model import Doubt, Notes, Shelf
 from holdfast.organiser.survey import Surveyed
 from holdfast.organiser.taxonomy import clean_name
 
@@ -72,3 +73,26 @@ def redrawn(moves: Sequence[Item], wishes: Sequence[Wish]) -> Redrawn:
         result.reasons[item.position] = (wish.reasoning or "", wish.confidence or 0.0)
     result.added = list(wanted.values())
     return result
+
+
+def of_files(moves: Sequence[Item], paths: Iterable[str]) -> list[Item]:
+    """Return the moves of these files."""
+    meant = set(paths)
+    return [item for item in moves if item.src_path in meant]
+
+
+def relabelled(
+    notes: Notes, chosen: Mapping[str, str | None], doubts: Iterable[Doubt], directories: Iterable[str]
+) -> Notes:
+    """Return the notes of a plan after decisions on single files; `doubts` are those that could not be carried out."""
+    kept = tuple(doubt for doubt in notes.doubts if doubt.relative not in chosen)
+    added, there = tuple(doubts), set(directories)
+    known = {shelf.folder for shelf in notes.shelves}
+    folders = dict.fromkeys(folder for folder in chosen.values() if folder and folder not in known)
+    return replace(
+        notes,
+        shelves=(*notes.shelves, *(Shelf(folder, folder, folder not in there) for folder in folders)),
+        doubts=(*added, *kept),
+        doubted=notes.doubted - (len(notes.doubts) - len(kept)) + len(added),
+        decisions={**notes.decisions, **chosen},
+    )

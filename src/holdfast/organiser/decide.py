@@ -1,12 +1,12 @@
 """Says where files belong: from memory where the same decider has judged them, else by reading and the classifier."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.call import Call
 from holdfast.folders.jail import Jail
 from holdfast.organiser.confidence import final_confidence
-from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, Verdict
+from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, ModelCall, Verdict
 from holdfast.organiser.order import MIN_CHARS, Order
 from holdfast.organiser.peek import why_deep
 from holdfast.organiser.plan import Judged
@@ -24,7 +24,10 @@ _DEEP_EXAMPLES = 12
 
 @dataclass(slots=True)
 class Deciding:
-    """One run over the files of a folder; `asked`, the hashes that the classifier judged, and `bytes_read` grow."""
+    """One run over the files of a folder; `asked`, the hashes that the classifier judged, and `bytes_read` grow.
+
+    `told` hears of each request to a model elsewhere.
+    """
 
     jail: Jail
     call: Call
@@ -33,6 +36,7 @@ class Deciding:
     fallback: Classifier
     deep_below: float
     max_document_bytes: int
+    told: Callable[[ModelCall], None]
     asked: set[str] = field(default_factory=set)
     bytes_read: int = 0
     remark: str = ""
@@ -117,7 +121,7 @@ class Deciding:
         key = decider_key(self.classifier.decider, order.categories)
         judged: Sequence[Verdict | None]
         try:
-            judged = self.classifier.decide(pairs, taxonomy, self.call.check)
+            judged = self.classifier.decide(pairs, taxonomy, self.call.check, self.told)
         except ClassifyFault as fault:
             judged = fault.verdicts
             self.remark = f"{self.classifier.sends_to} failed ({fault}); files were judged on this machine instead."
@@ -125,7 +129,7 @@ class Deciding:
             if self.classifier.sends_to:
                 self.remark = f"Names and excerpts of files were sent to {self.classifier.sends_to}."
         missing = [pair for pair, verdict in zip(pairs, judged, strict=True) if verdict is None]
-        instead = iter(self.fallback.decide(missing, taxonomy, self.call.check) if missing else ())
+        instead = iter(self.fallback.decide(missing, taxonomy, self.call.check, self.told) if missing else ())
         own = decider_key(self.fallback.decider, order.categories)
         return [replace(one, decider=key) if one else replace(next(instead), decider=own) for one in judged]
 

@@ -30,6 +30,13 @@ class Job:
     total: float | None = None
     message: str = "Scanning"
 
+    @classmethod
+    def of(cls, caller: Caller, folder: str, root: str) -> "Job":
+        """Return one for a folder that has not begun."""
+        job = cls(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS))
+        job.call.progress = job.progress
+        return job
+
     def progress(self, done: float, total: float | None, message: str) -> None:
         """Take notice of progress."""
         self.done, self.total, self.message = done, total, message
@@ -53,19 +60,16 @@ class Jobs:
         self._jobs: OrderedDict[str, Job] = OrderedDict()
         self._lock = threading.Lock()
 
-    def start(self, caller: Caller, folder: str, root: str, work: Callable[[Job], None]) -> Job:
-        """Begin to make a plan for a folder. ResourceBusy when too many are in the making."""
+    def start(self, job: Job, work: Callable[[Job], None]) -> None:
+        """Begin to make a plan. ResourceBusy when too many are in the making."""
         if len(self.running()) >= _MOST:
             raise ResourceBusy(f"{_MOST} plans are in the making already. Wait for one, or cancel it.")
-        job = Job(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS))
-        job.call.progress = job.progress
         with self._lock:
             self._jobs[job.plan_id] = job
             ended = [plan_id for plan_id, other in self._jobs.items() if not other.is_running]
             for plan_id in ended[: max(0, len(self._jobs) - _KEPT)]:
                 del self._jobs[plan_id]
         job.future = self._threads.submit(work, job)
-        return job
 
     def find(self, plan_id: str) -> Job | None:
         """Return a plan in the making, or lately made."""

@@ -182,6 +182,35 @@ class Measures:
 
 
 @dataclass(frozen=True, slots=True)
+class ModelCall:
+    """One request to a chat model: about how many files, when, with how many tokens, and what went wrong with it."""
+
+    model: str
+    files: int
+    started_ns: int
+    ended_ns: int
+    usage: Mapping[str, int] = field(default_factory=dict)
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """What an observer is told of a plan that was made or revised: numbers, and never a name or a text of a file.
+
+    `measures` is None for a revision, and for a plan that was not made because of `fault`.
+    """
+
+    plan_id: str
+    event: str
+    started_ns: int
+    ended_ns: int
+    counts: Mapping[str, int] = field(default_factory=dict)
+    calls: tuple[ModelCall, ...] = ()
+    measures: Measures | None = None
+    fault: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class Doubt:
     """A file that stays where it is because nobody is sure: the best guess, and why it was not enough."""
 
@@ -206,11 +235,13 @@ class Shelf:
 class Notes:
     """What is known of a plan beside its moves; `decisions` are the folders that somebody chose, None to leave a file.
 
-    All paths are from the planned folder. Of very many doubts and skips the first are kept; `doubted` counts them all.
+    `folder` is what the plan is for, known before there is a plan; all other paths are from there. Of very many doubts
+    and skips the first are kept; `doubted` counts them all.
     A `deep` plan sorts the files in subfolders as well.
     """
 
     decider: str
+    folder: str = ""
     shelves: tuple[Shelf, ...] = ()
     doubts: tuple[Doubt, ...] = ()
     doubted: int = 0

@@ -9,12 +9,9 @@ import numpy
 from holdfast.errors import HoldfastError
 from holdfast.organiser.ports import Embedder
 from holdfast.organiser.space import unit
-from holdfast.organiser.taxonomy import are_numbered, are_synonyms
 from holdfast.organiser.tfidf import Floats
 
 _STATIC_WEIGHT = 0.5
-_SYNONYMS = 0.76
-"""Similarity of names in MiniLM: Photos and Pictures have 0.88, Invoices and Receipts 0.47, Germany and France 0.74."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,22 +34,6 @@ class Models:
             return points
         centred = unit(vectors - vectors.mean(axis=0))
         return unit(numpy.concatenate((points, _STATIC_WEIGHT * centred), axis=1))
-
-
-def same_meaning(models: Models, names: Sequence[str], check: Callable[[], None]) -> Callable[[str, str], bool]:
-    """Return whether two of the names are synonyms: by their letters, and by the sentence model where there is one."""
-    vectors = models.embedded(names, check) if len(names) > 1 else None
-    if vectors is None:
-        return are_synonyms
-    known = dict(zip(names, unit(vectors), strict=True))
-
-    def alike(one: str, other: str) -> bool:
-        if are_synonyms(one, other):
-            return True
-        near = one in known and other in known and float(known[one] @ known[other]) >= _SYNONYMS
-        return near and not are_numbered(one, other)
-
-    return alike
 
 
 def _vectors(embedder: Embedder | None, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:

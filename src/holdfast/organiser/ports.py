@@ -1,10 +1,10 @@
-"""What the organiser needs from outside: a memory of files and plans, examples, a classifier and an embedder."""
+"""What the organiser needs from outside: a memory of files and plans, examples, a classifier, an embedder, an observer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.organiser.model import Category, Example, Excerpt, Found, Notes, Past, Verdict
+from holdfast.organiser.model import Category, Example, Excerpt, Found, ModelCall, Notes, Past, Record, Verdict
 from holdfast.secret import Secret
 
 
@@ -86,9 +86,16 @@ class Classifier(Protocol):
         """The part of the cache key that changes when verdicts would."""
 
     def decide(
-        self, files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
+        self,
+        files: Sequence[tuple[Found, Excerpt]],
+        taxonomy: Sequence[Category],
+        check: Callable[[], None],
+        told: Callable[[ModelCall], None],
     ) -> list[Verdict]:
-        """Return a verdict for each file, in the same order; `check` is called on the way and may stop it."""
+        """Return a verdict for each file, in the same order; `check` is called on the way and may stop it.
+
+        `told` hears of each request to a model elsewhere.
+        """
 
 
 class Embedder(Protocol):
@@ -100,3 +107,10 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Any]:
         """Return a vector of float32 for each text; `check` is called between pieces and may stop it."""
+
+
+class Observer(Protocol):
+    """Is told of plans."""
+
+    def record(self, record: Record) -> None:
+        """Take notice; never waits and never fails."""

@@ -14,6 +14,9 @@ from holdfast.organiser.tfidf import Floats, Rows
 SAMPLE = 96
 """Files that are embedded to find first files by meaning."""
 
+_MANY_TERMS = 40
+"""A file with fewer different terms resembles others by chance."""
+
 _SHARE = 0.25
 _LEAST = 3
 
@@ -42,6 +45,11 @@ def seeds(
         if meant is not None:
             pool, fit = sample, _scaled(fit)[sample] + meant
     return _chosen(fit, pool, empty, len(taxonomy))
+
+
+def speaks_for(document: Mapping[str, int], category: Category) -> bool:
+    """Return whether a file can be said to resemble the first files of a category: by a word known of it, or by many words."""
+    return len(document) >= _MANY_TERMS or not _words_of(category).isdisjoint(document)
 
 
 def _chosen(fit: Floats, pool: Sequence[int], empty: set[int], categories: int) -> list[tuple[int, int]]:

@@ -1,11 +1,9 @@
 """The use cases of the organiser: make a plan, look at it, correct it, explain a file. Carrying out is a change's."""
 
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.arrange import collision_key
 from holdfast.changes.locks import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.plans import Plans
@@ -13,25 +11,14 @@ from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound
 from holdfast.folders.jail import Jail
 from holdfast.folders.service import Folders
-from holdfast.organiser.correct import by_path, chosen_folder, meant_file, redrawn
-from holdfast.organiser.decide import Deciding
-from holdfast.organiser.directory import Options
+from holdfast.organiser.correct import Redrawn, by_path, chosen_folder, meant_file, of_files, redrawn, relabelled
+from holdfast.organiser.draw import Decisions, Drawing, Keeping, Scanned, decided
 from holdfast.organiser.explain import Explanation, ancestors, trail_of
 from holdfast.organiser.jobs import Job, Jobs
-from holdfast.organiser.model import KEEP, Doubt, Example, Excerpt, Measures, Notes, Past, Skip, Verdict
-from holdfast.organiser.model import Kind as Entry
-from holdfast.organiser.order import Order, is_loose, order_of, with_shelf
-from holdfast.organiser.plan import Draft, Judged, NamesIn, drafted
-from holdfast.organiser.ports import Classifier, Examples, FileCache, PlanNotes
-from holdfast.organiser.survey import Survey, Surveyed
-from holdfast.organiser.taxonomy import decider_key
-
-_MAX_DOUBTS = 10_000
-_MAX_SKIPS = 1_000
-_CHOSEN = "Somebody chose this folder."
-
-Decisions = Mapping[str, str | None]
-"""Folders by files: where somebody wants a file to go, None for one that is to stay."""
+from holdfast.organiser.model import KEEP, Doubt, Example, Excerpt, Notes, Past, Verdict
+from holdfast.organiser.ports import Classifier, Observer
+from holdfast.organiser.record import Recording, recorded
+from holdfast.organiser.survey import Surveyed
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,29 +41,6 @@ class Shown:
         return [item for item in self.plan.items if item.op is Op.MOVE]
 
 
-@dataclass(frozen=True, slots=True)
-class Keeping:
-    """Where the organiser keeps what it knows: of files, of a person's corrections, of plans."""
-
-    files: FileCache
-    examples: Examples
-    notes: PlanNotes
-
-
-@dataclass(frozen=True, slots=True)
-class _Surveyed:
-    """A folder after a scan: everything that was found, what was left alone, and the directories in the folder itself.
-
-    `apart` are the entries of the folder itself that nothing may go into: they are whole, or were left alone.
-    """
-
-    files: list[Surveyed]
-    skips: list[Skip]
-    apart: set[str]
-    directories: list[str]
-    survey: Survey
-
-
 class Organiser:
     """The plans of every caller; each sees those beneath its own roots. Call `close()` at the end."""
 
@@ -87,14 +51,15 @@ class Organiser:
         classifier: Classifier,
         settings: OrganiserSettings,
         fallback: Classifier | None = None,
+        observer: Observer | None = None,
     ) -> None:
         self.plans = plans
         self.settings = settings
         self.jobs = Jobs()
         self._locks = Locks()
         self._keeping = keeping
-        self._classifier = classifier
-        self._fallback = fallback or classifier
+        self._drawing = Drawing(keeping, classifier, fallback or classifier, settings)
+        self._observer = observer
 
     def close(self) -> None:
         """Stop the plans in the making."""
@@ -109,7 +74,10 @@ class Organiser:
         absolute = "/".join([root.path.rstrip("/"), *parts]) or "/"
         with folders.jail.open_directory(absolute):
             pass
-        return self.jobs.start(call.caller, absolute, root.path, lambda job: self._make(folders, job, deep=deep))
+        job = Job.of(call.caller, absolute, root.path)
+        self._keeping.notes.save(job.plan_id, Notes(decider="", folder=absolute))
+        self.jobs.start(job, lambda job: self._make(folders, job, deep=deep))
+        return job
 
     def job(self, folders: Folders, plan_id: str) -> Job | None:
         """Return a plan of the caller that is in the making or lately was; None for any other."""
@@ -117,9 +85,14 @@ class Organiser:
         return job if job is not None and is_beneath(job.root, folders.jail.allowed) else None
 
     def show(self, folders: Folders, plan_id: str) -> Shown:
-        """Return a plan of the caller. NotFound for any other."""
-        plan = self.plans.find(folders, plan_id)
+        """Return a plan of the caller. NotFound for any other, Conflict for one whose scan was interrupted."""
         notes = self._keeping.notes.load(plan_id) or Notes(decider="")
+        try:
+            plan = self.plans.find(folders, plan_id)
+        except NotFound:
+            if notes.folder and is_beneath(notes.folder, folders.jail.allowed):
+                raise _interrupted(plan_id, notes.folder) from None
+            raise
         return Shown(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
 
     def excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
@@ -135,37 +108,67 @@ class Organiser:
             self.plans.cancel(folders, plan_id)
 
     def revise(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> Shown:
-        """Correct a CREATED plan; what was decided is kept as an example, and judges the other files of the plan anew.
+        """Take an agent's decisions on files of a CREATED plan: each holds for its file in this plan, and teaches nothing.
 
         InvalidArgument for a file that is not in the planned folder or a folder that cannot be; Conflict once the plan
         was approved.
         """
         with self._locks.hold(call, [plan_id]):
-            self._revise(folders, call, self.show(folders, plan_id), decisions)
+            before, found, chosen = self._decided(folders, call, plan_id, decisions)
+            places = {folder: folder for folder in chosen.values() if folder}
+            judged = decided(found.files, chosen)
+            draft = self._drawing.drafted(folders.jail, before.folder, judged, places)
+            files = [entry for one in judged for entry in (one.found, *one.found.members)]
+            moves = of_files(before.moves, [entry.path for entry in files])
+            self._apply(folders, call, plan_id, redrawn(moves, draft.wishes))
+            self._keeping.notes.save(plan_id, relabelled(before.notes, chosen, draft.doubts, found.directories))
             return self.show(folders, plan_id)
 
-    def _revise(self, folders: Folders, call: Call, shown: Shown, decisions: Decisions) -> None:
-        plan_id, status = shown.plan.id, shown.plan.status
+    def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> Shown:
+        """Take a person's decisions: each is kept as an example, and judges the other files of the plan anew.
+
+        It may be refused for the same reasons.
+        """
+        with self._locks.hold(call, [plan_id]):
+            before, found, chosen = self._decided(folders, call, plan_id, decisions)
+            with recorded(self._observer, plan_id, "correct") as recording:
+                self._correct(folders, call, before, found, chosen, recording)
+            return self.show(folders, plan_id)
+
+    def _decided(
+        self, folders: Folders, call: Call, plan_id: str, decisions: Decisions
+    ) -> tuple[Shown, Scanned, Decisions]:
+        """Return a plan that waits, its folder as it is, and the decisions in the words of both."""
+        shown = self.show(folders, plan_id)
+        status = shown.plan.status
         if status is not PlanStatus.CREATED:
             raise Conflict(f"Plan {plan_id} is {status}, so it cannot be revised.", status=status)
-        found = self._surveyed(folders.jail, call, shown.folder)
+        found = self._drawing.scanned(folders.jail, call, shown.folder)
         files = by_path(found.files)
         known = [shelf.folder for shelf in shown.notes.shelves]
-        decided = {
+        return shown, found, {
             meant_file(path, shown.folder, files): None if not folder else chosen_folder(folder, known)
             for path, folder in decisions.items()
-        }
-        lessons = self._lessons({path: (files[path], folder) for path, folder in decided.items()})
-        every = {**shown.notes.decisions, **decided}
+        }  # fmt: skip
+
+    def _correct(
+        self, folders: Folders, call: Call, shown: Shown, found: Scanned, chosen: Decisions, recording: Recording
+    ) -> None:
+        files = by_path(found.files)
+        lessons = self._lessons({path: (files[path], folder) for path, folder in chosen.items()})
+        every = {**shown.notes.decisions, **chosen}
         concerned = {item.src_path for item in shown.moves}
         concerned |= {f"{shown.folder}/{path}" for path in (*every, *(doubt.relative for doubt in shown.notes.doubts))}
-        draft, notes = self._drafted(
-            folders, call, shown.folder, found, every, deep=shown.notes.deep, only=concerned, taught=lessons
+        draft, notes = self._drawing.drawn(
+            folders, call, found, every, recording, deep=shown.notes.deep, only=concerned, taught=lessons
         )
-        change = redrawn(shown.moves, draft.wishes)
-        self.plans.revise(folders, call, plan_id, change.dests, reasons=change.reasons, added=change.added)
+        self._apply(folders, call, shown.plan.id, redrawn(shown.moves, draft.wishes))
         self._keeping.examples.teach(shown.folder, lessons)
-        self._keeping.notes.save(plan_id, replace(notes, measures=shown.notes.measures, skips=shown.notes.skips))
+        kept = replace(notes, measures=shown.notes.measures, skips=shown.notes.skips)
+        self._keeping.notes.save(shown.plan.id, kept)
+
+    def _apply(self, folders: Folders, call: Call, plan_id: str, change: Redrawn) -> None:
+        self.plans.revise(folders, call, plan_id, change.dests, reasons=change.reasons, added=change.added)
 
     def explain(self, folders: Folders, call: Call, path: str) -> Explanation:
         """Return why a file lies where it lies and where it went. NotFound when neither disk nor journal knows it."""
@@ -182,8 +185,13 @@ class Organiser:
         return Explanation(now, moves, waiting, self._doubt(folders, real) if newest is None else None, verdict)
 
     def _make(self, folders: Folders, job: Job, *, deep: bool) -> None:
-        found = self._surveyed(folders.jail, job.call, job.folder)
-        draft, notes = self._drafted(folders, job.call, job.folder, found, {}, deep=deep)
+        with recorded(self._observer, job.plan_id, "create") as recording:
+            self._made(folders, job, recording, deep=deep)
+        self._keeping.files.trim(self.settings.max_cached_files)
+
+    def _made(self, folders: Folders, job: Job, recording: Recording, *, deep: bool) -> None:
+        found = self._drawing.scanned(folders.jail, job.call, job.folder)
+        draft, notes = self._drawing.drawn(folders, job.call, found, {}, recording, deep=deep)
         self._keeping.notes.save(job.plan_id, notes)
         job.call.progress(len(found.files), len(found.files), "Writing the plan")
         try:
@@ -191,72 +199,7 @@ class Organiser:
         except NotFound:
             there = [wish for wish in draft.wishes if _is_there(folders.jail, wish.src)]
             self.plans.create(folders, job.call, job.folder, there, plan_id=job.plan_id, may_be_empty=True)
-        self._keeping.files.trim(self.settings.max_cached_files)
-
-    def _surveyed(self, jail: Jail, call: Call, folder: str) -> _Surveyed:
-        options = Options(self.settings.include_hidden, self.settings.allow_symlinks)
-        survey = Survey(jail, call, folder, options, self._keeping.files)
-        files: list[Surveyed] = []
-        skips: list[Skip] = []
-        apart: set[str] = set()
-        for stretch in survey:
-            files += stretch.files
-            skips += stretch.skipped[: _MAX_SKIPS - len(skips)]
-            apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
-            apart |= {one.found.relative for one in stretch.files if one.found.kind is Entry.DIRECTORY}
-            apart = {name for name in apart if "/" not in name}
-            call.progress(survey.seen, None, f"Scanned {survey.seen} entries")
-        with jail.open_directory(folder) as fd, os.scandir(fd) as entries:
-            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return _Surveyed(files, skips, apart, directories, survey)
-
-    def _drafted(
-        self,
-        folders: Folders,
-        call: Call,
-        folder: str,
-        found: _Surveyed,
-        decisions: Decisions,
-        *,
-        deep: bool,
-        only: set[str] | None = None,
-        taught: Sequence[Example] | None = None,
-    ) -> tuple[Draft, Notes]:
-        """Return what becomes of a folder's files, or `only` of some, and what is to be known of the plan.
-
-        With something newly `taught` every file is judged anew.
-        """
-        jail, settings = folders.jail, self.settings
-        lessons = [*self._keeping.examples.lessons(folder), *(taught or ())]
-        order = _order(found, settings.max_categories, deep, lessons, decisions)
-        loose = [one for one in found.files if is_loose(one.found, deep=deep) and one.found.relative not in decisions]
-        loose = [one for one in loose if only is None or one.found.path in only]
-        run = Deciding(
-            jail,
-            call,
-            self._keeping.files,
-            self._classifier,
-            self._fallback,
-            settings.deep_below,
-            folders.settings.max_document_bytes,
-        )
-        judged = run.judged(loose, order, lessons, anew=taught is not None)
-        judged += _decided(found.files, decisions)
-        judged = [_link_stays(jail, one) for one in judged]
-        draft = drafted(judged, folder, order.places, settings.confidence_gate, _names_in(jail, folder))
-        used = {wish.dest[len(folder) + 1 :].rpartition("/")[0] for wish in draft.wishes}
-        notes = Notes(
-            decider=decider_key(self._classifier.decider, order.categories),
-            shelves=order.shelves(used),
-            doubts=tuple(sorted(draft.doubts, key=lambda doubt: -doubt.confidence)[:_MAX_DOUBTS]),
-            doubted=len(draft.doubts),
-            skips=tuple(found.skips),
-            measures=_measures(found, run, draft.moved),
-            decisions=decisions,
-            deep=deep,
-            remark=run.remark,
-        )
-        return draft, notes
+        recording.measures = notes.measures
 
     def _lessons(self, decided: Mapping[str, tuple[Surveyed, str | None]]) -> list[Example]:
         """Return decisions about files as examples; what has no content teaches nothing."""
@@ -287,49 +230,12 @@ class Organiser:
         return None
 
 
-def _order(
-    found: _Surveyed, most: int, deep: bool, lessons: Sequence[Example], decisions: Mapping[str, str | None]
-) -> Order:
-    directories = [name for name in found.directories if name not in found.apart and not name.startswith(".")]
-    taken = [*(one.found.relative for one in found.files if not one.found.folder), *sorted(found.apart)]
-    order = order_of(found.files, directories, taken, most, deep)
-    chosen = [lesson.category for lesson in lessons if lesson.category != KEEP]
-    for folder in dict.fromkeys([*chosen, *(folder for folder in decisions.values() if folder)]):
-        order = with_shelf(order, folder)
-    return order
-
-
-def _decided(files: Sequence[Surveyed], decisions: Mapping[str, str | None]) -> list[Judged]:
-    return [
-        Judged(one.found, one.file_hash, Verdict(decisions[one.found.relative] or KEEP, 1.0, reasoning=_CHOSEN))
-        for one in files
-        if one.found.relative in decisions
-    ]
-
-
-def _names_in(jail: Jail, folder: str) -> NamesIn:
-    known: dict[str, set[str]] = {}
-
-    def names_in(target: str) -> set[str]:
-        if target not in known:
-            try:
-                with jail.open_directory(f"{folder}/{target}") as fd:
-                    known[target] = {collision_key(name) for name in os.listdir(fd)}
-            except HoldfastError:
-                known[target] = set()
-        return known[target]
-
-    return names_in
-
-
-def _link_stays(jail: Jail, one: Judged) -> Judged:
-    """Return the verdict on a link: one that is relative would lead elsewhere from another folder, so it stays."""
-    if one.found.kind is not Entry.LINK:
-        return one
-    with jail.place(one.found.path, follow=False) as place:
-        is_absolute = os.readlink(place.name, dir_fd=place.parent_fd).startswith("/")
-    reason = "It is a relative link, which would lead elsewhere from another folder."
-    return one if is_absolute else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
+def _interrupted(plan_id: str, folder: str) -> Conflict:
+    return Conflict(
+        f"The scan of {folder} was interrupted before plan {plan_id} was made. Call create_organization_plan with that "
+        "folder: it goes on from what was read.",
+        status="INTERRUPTED",
+    )
 
 
 def _where(jail: Jail, path: str) -> tuple[bool, str]:
@@ -346,16 +252,3 @@ def _is_there(jail: Jail, path: str) -> bool:
         return _where(jail, path)[0]
     except HoldfastError:
         return False
-
-
-def _measures(found: _Surveyed, run: Deciding, moved: int) -> Measures:
-    survey = found.survey
-    files = [one for one in found.files if one.file_hash]
-    return Measures(
-        files=len(files),
-        cache_hits=sum(1 for one in files if one.excerpt is None and one.file_hash not in run.asked),
-        size_bytes=sum(one.found.size for one in files),
-        bytes_read=survey.bytes_read + run.bytes_read,
-        kept=len(files) - moved,
-        skipped=dict(survey.counts),
-    )

@@ -3,7 +3,7 @@
 import hashlib
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
 
@@ -61,9 +61,7 @@ def are_synonyms(one: str, other: str) -> bool:
     return len(short) >= 6 and short[0] == long[0] and _is_slip(" ".join(sorted(left)), " ".join(sorted(right)))
 
 
-def merged(
-    categories: Iterable[Category], most: int = MAX_CATEGORIES, alike: Callable[[str, str], bool] = are_synonyms
-) -> list[Category]:
+def merged(categories: Iterable[Category], most: int = MAX_CATEGORIES) -> list[Category]:
     """Return the categories with synonyms joined, at most so many; those with examples first.
 
     Two folders that exist are never joined, whatever their names: a person made both.
@@ -72,7 +70,7 @@ def merged(
     kept: list[Category] = []
     for category in ordered:
         free = [at for at, known in enumerate(kept) if not (known.examples and category.examples)]
-        twin = next((at for at in free if alike(kept[at].name, category.name)), None)
+        twin = next((at for at in free if are_synonyms(kept[at].name, category.name)), None)
         if twin is None:
             kept.append(category)
         else:

@@ -30,6 +30,8 @@ from holdfast.tools.organising_answers import (
 from holdfast.tools.organising_shapes import (
     AnyPlanList,
     ApprovePlan,
+    Change,
+    CorrectPlan,
     CreatePlan,
     ExecutedAnswer,
     Explained,
@@ -92,7 +94,7 @@ def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
 
 @tool("revise_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Revise plan", output=PlanAnswer)
 def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
-    """Decide on files of a plan; the others are judged anew."""
+    """Decide on files of a plan."""
     folders = app.folders_of(call.caller)
     if arguments.cancel:
         app.organiser.cancel(folders, arguments.plan_id)
@@ -100,8 +102,7 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
         return Answer.of("The plan is closed.", data=data)
     if not arguments.changes:
         raise InvalidArgument("revise_plan needs changes, or cancel.")
-    decisions = {change.path: change.folder for change in arguments.changes}
-    found = summary(app.organiser.revise(folders, call, arguments.plan_id, decisions))
+    found = summary(app.organiser.revise(folders, call, arguments.plan_id, _decisions(arguments.changes)))
     return Answer.of(at_a_glance(found), data=found)
 
 
@@ -199,6 +200,21 @@ def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
     return Answer.of(f"{len(lines)} plans.", data=AnyPlanList(plans=lines))
 
 
+@tool(
+    "correct_plan",
+    group=Group.ORGANISE,
+    effect=Effect.CHANGE,
+    title="Correct plan",
+    output=PlanAnswer,
+    audience=Kind.PERSON,
+)
+def correct_plan(app: App, call: Call, arguments: CorrectPlan) -> Answer:
+    """Correct files of a plan; that is remembered, and the others are judged anew by it."""
+    folders = app.folders_of(_with_roots(app, call.caller, arguments.plan_id))
+    found = summary(app.organiser.correct(folders, call, arguments.plan_id, _decisions(arguments.changes)))
+    return Answer.of(at_a_glance(found), data=found)
+
+
 CREATE_ORGANIZATION_PLAN = Tool(
     name="create_organization_plan",
     group=Group.ORGANISE,
@@ -234,6 +250,7 @@ ORGANISING: tuple[Tool, ...] = (
     list_plans,
     explain_file,
     approve_plan,
+    correct_plan,
     all_plans,
 )
 
@@ -325,6 +342,10 @@ def _positions(shown: Shown, paths: list[str]) -> set[int]:
     if unknown:
         raise InvalidArgument(f"Plan {shown.plan.id} has not moved {unknown[0]!r}.")
     return {known[path] for path in paths}
+
+
+def _decisions(changes: list[Change]) -> dict[str, str | None]:
+    return {change.path: change.folder for change in changes}
 
 
 def _with_roots(app: App, caller: Caller, plan_id: str) -> Caller:

@@ -74,6 +74,13 @@ class ApprovePlan(Arguments):
     plan_hash: str = Field(description="The plan_hash that was shown with it.")
 
 
+class CorrectPlan(Arguments):
+    """Arguments of correct_plan."""
+
+    plan_id: str = Field(description="Plan.")
+    changes: list[Change] = Field(min_length=1, description="Decisions.")
+
+
 class Nothing(Arguments):
     """No arguments."""
 

@@ -6,8 +6,8 @@ from holdfast.changes.model import Item, Op
 from holdfast.changes.planning import Wish
 from holdfast.changes.sources import Seen
 from holdfast.errors import InvalidArgument
-from holdfast.organiser.correct import by_path, chosen_folder, meant_file, redrawn
-from holdfast.organiser.model import Found
+from holdfast.organiser.correct import by_path, chosen_folder, meant_file, redrawn, relabelled
+from holdfast.organiser.model import Doubt, Found, Notes, Shelf
 from holdfast.organiser.survey import Surveyed
 
 PHOTO = Surveyed(Found("/r/a.jpg", "a.jpg", members=(Found("/r/a.xmp", "a.xmp"),)), "h", None)
@@ -58,3 +58,13 @@ def test_only_what_differs_changes_in_a_plan() -> None:
     assert change.dests == {1: "/r/B/other", 2: None, 3: None}
     assert change.reasons == {0: ("why", 0.9), 1: ("why", 0.9)}
     assert [added.src for added in change.added] == ["/r/changed", "/r/more"]
+
+
+def test_a_decision_on_single_files_leaves_the_rest_of_the_notes() -> None:
+    doubts = tuple(Doubt(name, "h", "A", 0.5, "why") for name in ("one", "two", "three"))
+    notes = Notes("me", shelves=(Shelf("A", "A", is_new=False),), doubts=doubts, doubted=5, decisions={"old": "A"})
+    after = relabelled(notes, {"one": "B", "two": None, "four": "C/D"}, [doubts[1]], ["A", "B"])
+    assert [doubt.relative for doubt in after.doubts] == ["two", "three"]
+    assert after.doubted == 4
+    assert [(shelf.folder, shelf.is_new) for shelf in after.shelves] == [("A", False), ("B", False), ("C/D", True)]
+    assert after.decisions == {"old": "A", "one": "B", "two": None, "four": "C/D"}

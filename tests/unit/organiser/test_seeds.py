@@ -1,12 +1,15 @@
 """First files for folders that have none."""
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy
 
 from holdfast.organiser.abstain import BY_NAME_ALONE
 from holdfast.organiser.cascade import Cascade
-from holdfast.organiser.model import Category
+from holdfast.organiser.model import Category, Excerpt, Found
+from holdfast.organiser.seeds import speaks_for
+from holdfast.organiser.starter import starter_categories
 from holdfast.secret import Secret
 from tests.helpers.household import KINDS, taxonomy, unfiled
 
@@ -56,3 +59,30 @@ def test_an_empty_folder_with_a_common_name_gets_its_first_files() -> None:
     files = [file for kind in ("Invoices", "Recipes") for file in unfiled(kind, 15)]
     verdicts = Cascade().decide(files, [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes")])
     assert [one.category for one in verdicts] == ["Invoices"] * 15 + ["Recipes"] * 15
+
+
+DOWNLOADS = {
+    "logo.svg": '<svg xmlns="http://www.w3.org/2000/svg"><rect width="10" height="10"/></svg>',
+    "paper.pdf": "Abstract The dominant sequence transduction models are based on recurrent networks References arXiv 1706.03762",
+    "paper2.pdf": "Abstract We propose a new architecture arXiv introduction related work experiments references",
+    "boarding.pdf": "Boarding pass Lufthansa LH1234 FRA LIS Gate B24 Seat 14C Passenger",
+    "trip.pdf": "Flight itinerary booking reference AB12CD passenger departure arrival",
+    "letter.docx": "Dear hiring manager, I am writing to apply for the position of engineer. My experience and skills fit.",
+    "contract.docx": "Service Agreement made between the client and the contractor. Termination, liability, governing law.",
+    "x.csv": "id,name,amount\n1,a,2\n2,b,3\n" * 20,
+}
+
+
+def test_a_short_text_with_no_word_of_a_folder_is_not_drawn_there_by_chance() -> None:
+    files = [(Found(f"/in/{name}", name), Excerpt(text)) for name, text in DOWNLOADS.items()]
+    verdicts = dict(zip(DOWNLOADS, Cascade().decide(files, starter_categories()), strict=True))
+    assert verdicts["logo.svg"].category == "Images"
+    assert verdicts["boarding.pdf"].category == verdicts["trip.pdf"].category == "Travel"
+    assert verdicts["letter.docx"].category == "Letters"
+
+
+def test_a_file_speaks_for_a_folder_by_one_of_its_words_or_by_many_words() -> None:
+    recipes = Category("Recipes", "Recipes")
+    assert speaks_for(Counter(["oven", "blue"]), recipes)
+    assert not speaks_for(Counter(["svg", "blue"]), recipes)
+    assert speaks_for(Counter(map(str, range(40))), recipes)

@@ -2,10 +2,8 @@
 
 import pytest
 
-from holdfast.adapters.models.minilm import OnnxEmbedder
 from holdfast.errors import InvalidArgument
 from holdfast.organiser.model import KEEP, Category, Example
-from holdfast.organiser.models import Models, same_meaning
 from holdfast.organiser.taxonomy import (
     MAX_EXAMPLES,
     allowed,
@@ -119,20 +117,6 @@ def test_proposed_synonyms_become_one_and_the_list_is_capped() -> None:
 def test_a_proposed_name_joins_the_folder_that_is_there() -> None:
     there = Category("CVs", "Work/CVs", (example("a.txt", "CVs"),))
     assert merged([Category("Resumes", "Resumes"), there]) == [there]
-
-
-@pytest.mark.req("OR-22.b")
-def test_names_of_one_meaning_are_joined_by_the_model() -> None:
-    names = ["Films", "Movies", "Recipes", "Taxes 2022", "Taxes 2023"]
-    alike = same_meaning(Models(sentences=OnnxEmbedder()), names, lambda: None)
-    kept = merged([Category(name, name) for name in names], alike=alike)
-    assert [category.name for category in kept] == ["Films", "Recipes", "Taxes 2022", "Taxes 2023"]
-
-
-def test_without_a_model_names_are_joined_by_their_letters() -> None:
-    alike = same_meaning(Models(), ["Films", "Movies", "Film"], lambda: None)
-    assert alike("Films", "Film")
-    assert not alike("Cats", "Dogs")
 
 
 def test_two_folders_that_are_there_stay_two() -> None:

@@ -5,14 +5,16 @@ The text of a file goes into the request as data; what comes back counts only as
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
 from holdfast.adapters.models.remote import Endpoint, RemoteFault, pause
 from holdfast.config.settings import ChatSettings
-from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, Verdict
+from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, ModelCall, Verdict
 from holdfast.organiser.ports import ClassifyFault
 from holdfast.organiser.taxonomy import allowed
 from holdfast.secret import Secret
@@ -55,7 +57,11 @@ class ChatClassifier:
         return f"{self._settings.model} at {urlsplit(self._settings.endpoint).hostname}"
 
     def decide(
-        self, files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
+        self,
+        files: Sequence[tuple[Found, Excerpt]],
+        taxonomy: Sequence[Category],
+        check: Callable[[], None],
+        told: Callable[[ModelCall], None],
     ) -> list[Verdict]:
         """Return a verdict for each file. ClassifyFault with those that there are when the endpoint fails."""
         if not taxonomy:
@@ -69,29 +75,32 @@ class ChatClassifier:
         faults: list[str] = []
 
         def asked(number: int) -> Sequence[Verdict | None]:
+            count = len(batches[number])
             try:
-                return (
-                    self._asked(bodies[number], len(batches[number]), taxonomy, check) if not faults else [None] * size
-                )
+                return self._asked(bodies[number], count, taxonomy, check, told) if not faults else [None] * count
             except RemoteFault as fault:
                 faults.append(str(fault))
-                return [None] * len(batches[number])
+                return [None] * count
 
         with ThreadPoolExecutor(self._settings.concurrency, thread_name_prefix="holdfast-chat") as threads:
             answers = list(threads.map(asked, range(len(batches))))
-        found = [verdict for answer, batch in zip(answers, batches, strict=True) for verdict in answer[: len(batch)]]
+        found = [verdict for answer in answers for verdict in answer]
         if faults:
             raise ClassifyFault(faults[0], found)
         return [verdict for verdict in found if verdict is not None]
 
     def _asked(
-        self, question: str, count: int, taxonomy: Sequence[Category], check: Callable[[], None]
+        self,
+        question: str,
+        count: int,
+        taxonomy: Sequence[Category],
+        check: Callable[[], None],
+        told: Callable[[ModelCall], None],
     ) -> list[Verdict]:
         for attempt in range(1, _ATTEMPTS + 1):
             check()
             try:
-                answer = self._posted(question, taxonomy, check)
-                return _verdicts(_content(answer), count, taxonomy)
+                return self._posted(question, count, taxonomy, check, told)
             except RemoteFault as fault:
                 wait = fault.retry_after if fault.retry_after is not None else 0.5 * 2 ** (attempt - 1)
                 if not fault.retryable or attempt == _ATTEMPTS or wait > _LONGEST_PAUSE_SECONDS:
@@ -99,7 +108,14 @@ class ChatClassifier:
                 pause(wait, check)
         raise AssertionError("the last attempt returns or raises")
 
-    def _posted(self, question: str, taxonomy: Sequence[Category], check: Callable[[], None]) -> Any:
+    def _posted(
+        self,
+        question: str,
+        count: int,
+        taxonomy: Sequence[Category],
+        check: Callable[[], None],
+        told: Callable[[ModelCall], None],
+    ) -> list[Verdict]:
         """Ask for an answer of the fixed shape; an endpoint that does not know the way is asked in a simpler one."""
         formats = _formats(taxonomy)
         while True:
@@ -110,12 +126,29 @@ class ChatClassifier:
                 **formats[self._format],
             }
             try:
-                return self._endpoint.post(body, self._key, self._settings.timeout_seconds, check)
+                with self._told_of(count, told) as usage:
+                    answer = self._endpoint.post(body, self._key, self._settings.timeout_seconds, check)
+                    usage.update(_usage(answer))
+                    return _verdicts(_content(answer), count, taxonomy)
             except RemoteFault as fault:
                 refused = str(fault).endswith(("status 400", "status 404", "status 415", "status 422"))
                 if not refused or self._format == len(formats) - 1:
                     raise
                 self._format += 1
+
+    @contextmanager
+    def _told_of(self, files: int, told: Callable[[ModelCall], None]) -> Iterator[dict[str, int]]:
+        """Tell of one request when it has ended, with the tokens that are put into what is given."""
+        usage: dict[str, int] = {}
+        started_ns, fault = time.time_ns(), "stopped"
+        try:
+            yield usage
+            fault = ""
+        except RemoteFault as error:
+            fault = str(error)
+            raise
+        finally:
+            told(ModelCall(self._settings.model, files, started_ns, time.time_ns(), usage, fault))
 
 
 def _question(files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category]) -> str:
@@ -151,6 +184,14 @@ def _formats(taxonomy: Sequence[Category]) -> list[dict[str, Any]]:
     }
     strict = {"type": "json_schema", "json_schema": {"name": "filing", "strict": True, "schema": schema}}
     return [{"response_format": strict}, {"response_format": {"type": "json_object"}}, {}]
+
+
+def _usage(answer: Any) -> dict[str, int]:
+    """Return how many tokens an answer says that it took; an endpoint need not say it."""
+    said = answer.get("usage") if isinstance(answer, dict) else None
+    named = {"input": "prompt_tokens", "output": "completion_tokens"}
+    counts = {name: said.get(key) for name, key in named.items()} if isinstance(said, dict) else {}
+    return {name: count for name, count in counts.items() if type(count) is int and count >= 0}
 
 
 def _content(answer: Any) -> Any:

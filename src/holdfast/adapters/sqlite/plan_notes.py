@@ -76,6 +76,7 @@ def _notes(kept: dict[str, Any]) -> Notes:
     skipped = {Reason(reason): count for reason, count in measures.pop("skipped").items()}
     return Notes(
         decider=kept["decider"],
+        folder=kept.get("folder", ""),
         shelves=tuple(Shelf(**shelf) for shelf in kept["shelves"]),
         doubts=tuple(Doubt(**doubt) for doubt in kept["doubts"]),
         doubted=kept["doubted"],

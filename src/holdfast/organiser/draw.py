@@ -1,0 +1,194 @@
+"""Draws a plan up: surveys a folder, finds its order, has files judged, and says what becomes of each and what is to be known."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from holdfast.call import Call
+from holdfast.changes.arrange import collision_key
+from holdfast.changes.links import is_plain
+from holdfast.config.settings import OrganiserSettings
+from holdfast.errors import HoldfastError
+from holdfast.folders.jail import Jail
+from holdfast.folders.service import Folders
+from holdfast.organiser.decide import Deciding
+from holdfast.organiser.directory import Options
+from holdfast.organiser.model import KEEP, Example, Measures, Notes, Skip, Verdict
+from holdfast.organiser.model import Kind as Entry
+from holdfast.organiser.order import Order, is_loose, order_of, with_shelf
+from holdfast.organiser.plan import Draft, Judged, NamesIn, drafted
+from holdfast.organiser.ports import Classifier, Examples, FileCache, PlanNotes
+from holdfast.organiser.record import Recording
+from holdfast.organiser.survey import Survey, Surveyed
+from holdfast.organiser.taxonomy import decider_key
+
+_MAX_DOUBTS = 10_000
+_MAX_SKIPS = 1_000
+_CHOSEN = "Somebody chose this folder."
+
+Decisions = Mapping[str, str | None]
+"""Folders by files: where somebody wants a file to go, None for one that is to stay."""
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where the organiser keeps what it knows: of files, of a person's corrections, of plans."""
+
+    files: FileCache
+    examples: Examples
+    notes: PlanNotes
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """A folder after a scan: everything that was found, what was left alone, and the directories in the folder itself.
+
+    `apart` are the entries of the folder itself that nothing may go into: they are whole, or were left alone.
+    """
+
+    folder: str
+    files: list[Surveyed]
+    skips: list[Skip]
+    apart: set[str]
+    directories: list[str]
+    survey: Survey
+
+
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """Draws plans up with one classifier, and another for what it cannot judge."""
+
+    keeping: Keeping
+    classifier: Classifier
+    fallback: Classifier
+    settings: OrganiserSettings
+
+    def scanned(self, jail: Jail, call: Call, folder: str) -> Scanned:
+        """Look through a folder."""
+        options = Options(self.settings.include_hidden, self.settings.allow_symlinks)
+        survey = Survey(jail, call, folder, options, self.keeping.files)
+        files: list[Surveyed] = []
+        skips: list[Skip] = []
+        apart: set[str] = set()
+        for stretch in survey:
+            files += stretch.files
+            skips += stretch.skipped[: _MAX_SKIPS - len(skips)]
+            apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
+            apart |= {one.found.relative for one in stretch.files if one.found.kind is Entry.DIRECTORY}
+            apart = {name for name in apart if "/" not in name}
+            call.progress(survey.seen, None, f"Scanned {survey.seen} entries")
+        with jail.open_directory(folder) as fd, os.scandir(fd) as entries:
+            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        return Scanned(folder, files, skips, apart, directories, survey)
+
+    def drawn(
+        self,
+        folders: Folders,
+        call: Call,
+        found: Scanned,
+        decisions: Decisions,
+        recording: Recording,
+        *,
+        deep: bool,
+        only: set[str] | None = None,
+        taught: Sequence[Example] | None = None,
+    ) -> tuple[Draft, Notes]:
+        """Return what becomes of a folder's files, or `only` of some, and what is to be known of the plan.
+
+        With something newly `taught` every file is judged anew.
+        """
+        jail, folder, settings = folders.jail, found.folder, self.settings
+        lessons = [*self.keeping.examples.lessons(folder), *(taught or ())]
+        order = _order(found, settings.max_categories, deep, lessons, decisions)
+        loose = [one for one in found.files if is_loose(one.found, deep=deep) and one.found.relative not in decisions]
+        loose = [one for one in loose if only is None or one.found.path in only]
+        run = Deciding(
+            jail,
+            call,
+            self.keeping.files,
+            self.classifier,
+            self.fallback,
+            settings.deep_below,
+            folders.settings.max_document_bytes,
+            recording.calls.append,
+        )
+        judged = run.judged(loose, order, lessons, anew=taught is not None)
+        judged += decided(found.files, decisions)
+        draft = self.drafted(jail, folder, judged, order.places)
+        recording.counts = {"files": len(judged), "moves": len(draft.wishes), "uncertain": len(draft.doubts)}
+        used = {wish.dest[len(folder) + 1 :].rpartition("/")[0] for wish in draft.wishes}
+        notes = Notes(
+            decider=decider_key(self.classifier.decider, order.categories),
+            folder=folder,
+            shelves=order.shelves(used),
+            doubts=tuple(sorted(draft.doubts, key=lambda doubt: -doubt.confidence)[:_MAX_DOUBTS]),
+            doubted=len(draft.doubts),
+            skips=tuple(found.skips),
+            measures=_measures(found, run, draft.moved),
+            decisions=decisions,
+            deep=deep,
+            remark=run.remark,
+        )
+        return draft, notes
+
+    def drafted(self, jail: Jail, folder: str, judged: Sequence[Judged], places: Mapping[str, str]) -> Draft:
+        """Return what becomes of judged files, given the folders of their categories."""
+        staying = [_link_stays(jail, one) for one in judged]
+        return drafted(staying, folder, places, self.settings.confidence_gate, _names_in(jail, folder))
+
+
+def decided(files: Sequence[Surveyed], decisions: Decisions) -> list[Judged]:
+    """Return the files that somebody has decided on, as judged so."""
+    return [
+        Judged(one.found, one.file_hash, Verdict(decisions[one.found.relative] or KEEP, 1.0, reasoning=_CHOSEN))
+        for one in files
+        if one.found.relative in decisions
+    ]
+
+
+def _order(found: Scanned, most: int, deep: bool, lessons: Sequence[Example], decisions: Decisions) -> Order:
+    directories = [name for name in found.directories if name not in found.apart and not name.startswith(".")]
+    taken = [*(one.found.relative for one in found.files if not one.found.folder), *sorted(found.apart)]
+    order = order_of(found.files, directories, taken, most, deep)
+    chosen = [lesson.category for lesson in lessons if lesson.category != KEEP]
+    for folder in dict.fromkeys([*chosen, *(folder for folder in decisions.values() if folder)]):
+        order = with_shelf(order, folder)
+    return order
+
+
+def _names_in(jail: Jail, folder: str) -> NamesIn:
+    known: dict[str, set[str]] = {}
+
+    def names_in(target: str) -> set[str]:
+        if target not in known:
+            try:
+                with jail.open_directory(f"{folder}/{target}") as fd:
+                    known[target] = {collision_key(name) for name in os.listdir(fd)}
+            except HoldfastError:
+                known[target] = set()
+        return known[target]
+
+    return names_in
+
+
+def _link_stays(jail: Jail, one: Judged) -> Judged:
+    """Return the verdict on a link: one that leads on a detour could not be written again as it is, so it stays."""
+    if one.found.kind is not Entry.LINK:
+        return one
+    with jail.place(one.found.path, follow=False) as place:
+        text = os.readlink(place.name, dir_fd=place.parent_fd)
+    reason = "It is a link that leads on a detour, which would be lost elsewhere."
+    return one if is_plain(one.found.path, text) else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
+
+
+def _measures(found: Scanned, run: Deciding, moved: int) -> Measures:
+    survey = found.survey
+    files = [one for one in found.files if one.file_hash]
+    return Measures(
+        files=len(files),
+        cache_hits=sum(1 for one in files if one.excerpt is None and one.file_hash not in run.asked),
+        size_bytes=sum(one.found.size for one in files),
+        bytes_read=survey.bytes_read + run.bytes_read,
+        kept=len(files) - moved,
+        skipped=dict(survey.counts),
+    )
