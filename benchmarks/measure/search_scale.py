@@ -14,11 +14,13 @@ from numpy.typing import NDArray
 from benchmarks.measure.table import Sample
 from holdfast.auth.context import AuthContext
 from holdfast.search.index import Indexer
-from holdfast.search.model import SearchLimits, Vector
+from holdfast.search.model import Scope, SearchLimits, Vector
+from holdfast.search.ports import Index
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.desk import utc_clock
 from holdfast.store.model import Limits
+from holdfast.store.paths import starting_with
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import drain
 
@@ -28,6 +30,8 @@ VOCABULARY = 60_000
 FILE_BYTES = 256_000
 CHUNK_BYTES = 1400
 BARS_MS = {100_000: 100.0, 1_000_000: 300.0}
+PROBES = 50
+NEAREST = 30
 
 
 class Synthetic:
@@ -52,16 +56,45 @@ class Synthetic:
         return list(self.draw(len(texts)))
 
 
+class Exact:
+    """The true neighbours of some probes among all vectors that were added."""
+
+    def __init__(self, model: Synthetic) -> None:
+        self.probes = model.draw(PROBES)
+        self._scores = np.empty((PROBES, 0), np.float32)
+        self._ids = np.empty((PROBES, 0), np.int64)
+
+    def add(self, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
+        """Take in more vectors and keep the nearest of all."""
+        scores = np.concatenate([self._scores, self.probes @ vectors.T], axis=1)
+        numbers = np.concatenate([self._ids, np.broadcast_to(np.asarray(ids, np.int64), (PROBES, len(ids)))], axis=1)
+        best = np.argsort(-scores, axis=1)[:, :NEAREST]
+        self._scores = np.take_along_axis(scores, best, axis=1)
+        self._ids = np.take_along_axis(numbers, best, axis=1)
+
+    def recall(self, index: Index, me: AuthContext, model: str) -> float:
+        """Return the share of the true neighbours that an index finds."""
+        scope = Scope("p", starting_with(""))
+        found = 0
+        for probe, wanted in zip(self.probes, self._ids, strict=True):
+            near = index.nearest(me.apikey_hash, scope, model, list(map(float, probe)), NEAREST)
+            found += len({one.chunk_id for one in near} & set(wanted.tolist()))
+        return found / self._ids.size
+
+
 def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int = 60) -> list[dict[str, Any]]:
     """Fill one tenant's index, search it, and return one row for each way of searching."""
     me, model = new_caller(), Synthetic()
     words = [_word(number) for number in range(VOCABULARY)]
     made = _fill(backend, me, chunks, words)
-    _add_vectors(backend, url, me, model)
+    exact = Exact(model)
+    _add_vectors(backend, url, me, model, exact)
     index = backend.open_index()
     if url is not None:
         _build_graph(index, me, url)
-    rows = []
+    recall = exact.recall(index, me, model.model)
+    print(f"{backend.name}: {recall:.3f} of the {NEAREST} nearest found", flush=True)
+    rows: list[dict[str, Any]] = [{"database": backend.name, "chunks": made, "how": "recall", "recall": recall}]
     for how, limits, embedder in (
         ("words", SearchLimits(), None),
         ("meaning", SearchLimits(semantic_weight=1.0, lexical_weight=0.0), model),
@@ -123,13 +156,14 @@ def _word(number: int) -> str:
     return letters
 
 
-def _add_vectors(backend: Backend, url: str | None, me: AuthContext, model: Synthetic) -> None:
+def _add_vectors(backend: Backend, url: str | None, me: AuthContext, model: Synthetic, exact: Exact) -> None:
     started = time.perf_counter()
     found = backend.look(me, _mine("SELECT id, content_hash FROM mcp_file_chunks", me))
     index = backend.open_index()
     for low in range(0, len(found), 5000):
         part = found[low : low + 5000]
         vectors = model.draw(len(part))
+        exact.add([row["id"] for row in part], vectors)
         if url is None:
             rows = [(row["id"], row["content_hash"], vector) for row, vector in zip(part, vectors, strict=True)]
             index.put_vectors(me.apikey_hash, model.model, rows, utc_clock())
@@ -147,13 +181,17 @@ def _copy(url: str, me: AuthContext, model: str, ids: Sequence[int], vectors: ND
             copy.write_row((me.apikey_hash, "p", number, model, shown, utc_clock(), utc_clock()))
 
 
-def _build_graph(index: Any, me: AuthContext, url: str) -> None:
+def _build_graph(index: Index, me: AuthContext, url: str) -> None:
     started = time.perf_counter()
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("VACUUM ANALYZE")
     index.put_vectors(me.apikey_hash, Synthetic.model, [(-1, "", [0.0] * LENGTH)], utc_clock())
     built = index.tidy()
-    print(f"postgres: {built} graph built in {time.perf_counter() - started:.0f} s", flush=True)
+    with psycopg.connect(url) as owner:
+        sizes = "SELECT pg_total_relation_size('mcp_file_chunk_embeddings'), pg_database_size(current_database())"
+        vectors, everything = (size // 1_000_000 for size in owner.execute(sizes).fetchone() or (0, 0))
+    spent = time.perf_counter() - started
+    print(f"postgres: {built} graph built in {spent:.0f} s; vectors {vectors} MB, database {everything} MB", flush=True)
 
 
 def _timed(search: Search, me: AuthContext, words: Sequence[str], queries: int) -> dict[str, float]:

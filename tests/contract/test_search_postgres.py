@@ -1,7 +1,9 @@
 """What only PostgreSQL does in search: blocks of postings, graphs of vectors, the wall around both."""
 
 import random
+import threading
 from collections.abc import Iterator
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pytest
 from holdfast.adapters.postgres import search_blocks
 from holdfast.adapters.postgres.search import PostgresIndex
 from holdfast.adapters.postgres.search_vectors import graph_name
+from holdfast.adapters.postgres.store import open_pool
 from holdfast.auth.context import AuthContext
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope, SearchLimits
@@ -18,6 +21,7 @@ from holdfast.search.service import Search
 from holdfast.store.desk import utc_clock
 from holdfast.store.paths import starting_with
 from tests.helpers.databases import Backend, new_caller, postgres_backend, postgres_database, sqlite_backend
+from tests.helpers.doors import until
 from tests.helpers.indexing import drain
 
 EVERYTHING = Scope(None, starting_with(""))
@@ -100,6 +104,41 @@ def test_a_block_that_is_mostly_dead_is_packed_anew(alone: Backend, monkeypatch:
     hits = Search(alone.open_index(), SearchLimits(limit_max=100)).search(me, "*", WORDS[199], limit=100)
     for hit in hits:
         assert alone.store().read(me, hit.project, hit.path).text == hit.text
+
+
+@pytest.mark.req("SE-06.d")
+def test_all_blocks_that_died_together_are_packed_anew_together(
+    alone: Backend, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(search_blocks, "LOOSE_AT_MOST", 10)
+    monkeypatch.setattr(search_blocks, "CHUNKS_IN_A_BLOCK", 8)
+    monkeypatch.setattr(search_blocks, "_PACKED_AT_ONCE", 4)
+    me, store, queue = new_caller(), alone.store(), alone.open_queue()
+    indexer = Indexer(alone.open_index(), None)
+    for turn in range(3):
+        for number in range(40):
+            store.write(me, "p", f"/{number}", f"{WORDS[number]} {turn}", mode="TRUNCATE")
+        indexer.words(queue.claim(100, 60_000, utc_clock() + timedelta(hours=turn + 1)))
+        (totals,) = alone.look(me, "SELECT sum(chunks) AS chunks, sum(dead) AS dead FROM mcp_file_chunk_blocks")
+        assert (totals["chunks"], totals["dead"]) == (40, 0)
+
+
+@pytest.mark.req("SE-02.b")
+def test_whoever_lets_chunks_die_waits_for_whoever_packs_so_that_no_two_wait_in_turn(url: str, alone: Backend) -> None:
+    me, store, index = new_caller(), alone.store(), alone.open_index()
+    planted(alone, me, 5)
+    store.delete(me, "p", "/d0", recursive=True)
+    jobs = alone.open_queue().claim(100, 60_000, utc_clock() + timedelta(hours=1))
+    waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    worker = threading.Thread(target=Indexer(index, None).words, args=(jobs,))
+    with open_pool(url, "holdfast_app", 1) as pool, pool.connection() as packer:
+        with packer.transaction():
+            search_blocks.hold(packer, me.apikey_hash)
+            worker.start()
+            until("the worker waits", lambda: alone.look(me, waits))
+            assert all(index.known(me.apikey_hash, "p", job.path) for job in jobs)
+        worker.join(30)
+    assert not any(index.known(me.apikey_hash, "p", job.path) for job in jobs)
 
 
 @pytest.mark.req("SE-19.c")

@@ -2,7 +2,7 @@
 
 import re
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from datetime import timedelta
 
 import pytest
@@ -11,11 +11,12 @@ from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError
 from holdfast.search.index import Indexer
 from holdfast.search.service import Search
+from holdfast.secret import Secret
 from holdfast.store.desk import utc_clock
 from holdfast.store.model import Stage
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
-from tests.helpers.indexing import Topics
+from tests.helpers.indexing import Topics, drain
 
 ROUNDS = 100
 
@@ -86,6 +87,37 @@ def guarded(faults: list[BaseException], work: Callable[[], None]) -> None:
         work()
     except (HoldfastError, AssertionError, RuntimeError, ValueError) as error:
         faults.append(error)
+
+
+class Thinking:
+    """A reranker that likes all texts alike, and while it thinks about them something happens."""
+
+    def __init__(self, meanwhile: Callable[[], object]) -> None:
+        self._meanwhile = meanwhile
+
+    def rank(self, query: str, texts: Sequence[str], key: Secret | None, timeout_ms: int) -> list[float]:
+        self._meanwhile()
+        return [1.0 for _ in texts]
+
+
+@pytest.mark.req("SE-15.b")
+@pytest.mark.parametrize("is_indexed", [True, False], ids=["indexed", "pending"])
+def test_what_changed_while_a_reranker_thought_about_it_is_left_out(
+    backend: Backend, me: AuthContext, is_indexed: bool
+) -> None:
+    store, model = backend.store(), Topics("needle", "straw")
+    for path in ("/overwritten", "/deleted", "/moved", "/kept"):
+        store.write(me, "p", path, f"needle {path}")
+    if is_indexed:
+        drain(backend.open_queue(), Indexer(backend.open_index(), model))
+
+    def meanwhile() -> None:
+        store.write(me, "p", "/overwritten", "straw", mode="TRUNCATE")
+        store.delete(me, "p", "/deleted")
+        store.rename(me, "p", "/moved", "/elsewhere")
+
+    search = backend.search(embedder=model, reranker=Thinking(meanwhile))
+    assert [hit.path for hit in search.search(me, "p", "needle", limit=20)] == ["/kept"]
 
 
 @pytest.mark.req("SE-03.b")

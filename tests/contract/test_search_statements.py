@@ -5,7 +5,7 @@ import json
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import psycopg
@@ -21,7 +21,7 @@ from tests.helpers.mutants import Mutant, mutants, regenerated, unguarded
 FOR_THE_WORKER = {"chunk_tenants"}
 DIALECTS = {
     "sqlite": SQLITE,
-    "postgres": {name: sql.replace("vector(1)", "vector(2)") for name, sql in POSTGRES.items()},
+    "postgres": {name: sql.replace("halfvec(1)", "halfvec(2)") for name, sql in POSTGRES.items()},
 }
 A, B = "a" * 64, "b" * 64
 AT = datetime(2030, 1, 1, tzinfo=UTC)
@@ -127,6 +127,7 @@ def cases(sql: str, dialect: str) -> Iterator[dict[str, Any]]:
         "start": 0, "end": 9, "count": 9, "text": "x", "content_hash": "h" * 64, "scope": "s", "tokens": "flow",
         "token_count": 1, "chunks": 1, "embedding": b"\0" * 8, "vector": "[1,0]", "words": "[]", "names": "[]",
         "lengths": b"\0\0", "projects": b"\0\0", "ids": json.dumps(IDS),
+        "before": AT + timedelta(days=1),
         "places": json.dumps([[project, path] for project in "pq" for path in PLACES]),
         "slots": json.dumps([[block, slot] for block in range(3) for slot in range(16)]),
         "vectors": json.dumps([{"id": number, "content_hash": "h" * 64, "embedding": "[1,0]"} for number in IDS]),
@@ -138,6 +139,8 @@ def cases(sql: str, dialect: str) -> Iterator[dict[str, Any]]:
         "project": ["p", None] if "low" in names or "most" in names or "limit" in names else ["p"],
         "most": [0, 2, 99] if "most" in names and "vector" not in names and "query" not in names else [99],
         "model": ["m", "n"],
+        "outdated": ["m", "n", "o"],
+        "after_model": ["", "m", "n"],
     }
     axes = [[(name, value) for value in values] for name, values in varied.items() if name in names]
     for picked in itertools.product(*axes):

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.store import open_pool
+from holdfast.adapters.postgres.store import Pool, open_pool
 from holdfast.adapters.postgres.store_rows import STATEMENTS, Connection
 from holdfast.adapters.sqlite.store import SqliteStore
 from holdfast.adapters.sqlite.store_files import file_name
@@ -81,15 +81,19 @@ def crowded(postgres_url: str) -> Iterator[tuple[str, AuthContext]]:
         owner.execute("DELETE FROM mcp_files WHERE apikey_hash = %s", [me.apikey_hash])
 
 
+def reading_pool(url: str) -> Pool:
+    return open_pool(url, "holdfast_app", 1, steady_plans=True, in_index_order=True)
+
+
 def plan_of(url: str, me: AuthContext, name: str, **parameters: Any) -> dict[str, Any]:
-    """Return how PostgreSQL runs a statement on a new connection like the store's."""
-    with open_pool(url, "holdfast_app", 1, steady_plans=True) as pool, pool.connection() as connection:
-        return plan_on(connection, me, name, **parameters)
+    """Return how PostgreSQL runs a statement on a new connection like those that read the store, and change it here."""
+    with reading_pool(url) as pool, pool.connection() as connection:
+        return plan_on(connection, me, STATEMENTS[name], **parameters)
 
 
-def plan_on(connection: Connection, me: AuthContext, name: str, **parameters: Any) -> dict[str, Any]:
+def plan_on(connection: Connection, me: AuthContext, statement: str, **parameters: Any) -> dict[str, Any]:
     """Return how PostgreSQL runs a statement on a connection, and leave nothing of it."""
-    explained = b"EXPLAIN (ANALYZE, FORMAT JSON) " + STATEMENTS[name].encode()
+    explained = b"EXPLAIN (ANALYZE, FORMAT JSON) " + statement.encode()
     with connection.transaction(force_rollback=True):
         connection.execute("SELECT set_config('holdfast.apikey_hash', %s, true)", [me.apikey_hash])
         row = connection.execute(explained, {"apikey_hash": me.apikey_hash, "project": "p", **parameters}).fetchone()
@@ -170,10 +174,10 @@ def test_on_postgresql_a_listing_does_not_depend_on_statistics(postgres_server_u
         elsewhere = PLANT_POSTGRES.replace("'p'", "'q' || i %% 40").replace("'/big/d' || (i %% 3) || '/f'", "'/x/'")
         owner.execute(elsewhere, [me.apikey_hash, analyzed])
         owner.execute("ANALYZE mcp_files")
-        with open_pool(url, "holdfast_app", 1, steady_plans=True) as pool, pool.connection() as connection:
-            plan_on(connection, me, "list_heads", **asked)
+        with reading_pool(url) as pool, pool.connection() as connection:
+            plan_on(connection, me, STATEMENTS["list_heads"], **asked)
             owner.execute(PLANT_POSTGRES, [me.apikey_hash, MANY])
-            plans = [plan_on(connection, me, "list_heads", **asked) for _ in range(3)]
+            plans = [plan_on(connection, me, STATEMENTS["list_heads"], **asked) for _ in range(3)]
         assert [sum(rows_read(plan)) <= 2 * len(DIRECTORIES) for plan in plans] == [True] * 3
 
 

@@ -85,6 +85,7 @@ def cases(names: set[str]) -> Iterator[dict[str, Any]]:
         "claim": "c",
         "status": "failed",
         "stage": "words",
+        "is_backlog": False,
         "attempts": 1,
         "error": "e",
         "before": NOW,

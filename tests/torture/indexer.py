@@ -47,6 +47,7 @@ class WorkerPlan:
     lease_ms: int
     seed: int
     mutant: str = "none"
+    usual_seconds: float = 0.1
 
 
 class Letters:
@@ -151,7 +152,7 @@ def work(plan: WorkerPlan) -> None:
     MUTANTS.get(plan.mutant, lambda: None)()
     queue, index = queue_and_index(plan.engine, plan.location)
     # What was read long ago does harm only while the others are quick.
-    usual_seconds = 0.0 if plan.mutant == "writes what it read" else 0.1
+    usual_seconds = 0.0 if plan.mutant == "writes what it read" else plan.usual_seconds
     indexing = Dawdling(index, random.Random(plan.seed), 2.5 * plan.lease_ms / 1000, usual_seconds)
     loop = Loop(queue, indexing, NoKeys(), pace=Pace(lease_ms=plan.lease_ms, retry_backoff_ms=50))
     bell = Bell()

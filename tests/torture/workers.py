@@ -47,6 +47,7 @@ class Plan:
     lease_ms: int = 1500
     writes_per_second: float = 60.0
     mutant: str = "none"
+    usual_seconds: float = 0.1
 
 
 @dataclass
@@ -136,15 +137,17 @@ class Crew:
 
     def _started(self) -> "subprocess.Popen[bytes]":
         self._made += 1
+        mine = self._plan
         plan = WorkerPlan(
-            self._plan.engine, self._location, self._plan.lease_ms, self._plan.seed + self._made, self._plan.mutant
+            mine.engine, self._location, mine.lease_ms, mine.seed + self._made, mine.mutant, mine.usual_seconds
         )
         command = [sys.executable, "-m", "tests.torture.indexer", json.dumps(asdict(plan))]
         return subprocess.Popen(command, cwd=TOP, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @contextmanager
-def _opened(engine: str, stack: ExitStack, server_url: str | None) -> Iterator[tuple[Backend, str]]:
+def opened(engine: str, stack: ExitStack, server_url: str | None) -> Iterator[tuple[Backend, str]]:
+    """Give a new database, and the place by which a worker process opens it too."""
     if engine == "sqlite":
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-workers-", dir="/tmp")))
         with sqlite_backend(folder / "store") as backend:
@@ -158,7 +161,7 @@ def _opened(engine: str, stack: ExitStack, server_url: str | None) -> Iterator[t
 def run(plan: Plan, server_url: str | None = None) -> Report:
     """Write, kill, drain, compare."""
     report, choose = Report(plan), random.Random(plan.seed)
-    with ExitStack() as stack, _opened(plan.engine, stack, server_url) as (backend, location):
+    with ExitStack() as stack, opened(plan.engine, stack, server_url) as (backend, location):
         store = backend.store()
         crew = Crew(plan, location)
         try:

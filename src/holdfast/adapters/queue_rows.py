@@ -1,6 +1,6 @@
 """Rows of the job table as the store's own values, the same from both databases."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -20,7 +20,20 @@ def claimed_job(row: Mapping[str, Any], claim: str, written_at: datetime) -> Cla
         claim=claim,
         stage=Stage(row["stage"]),
         written_at=written_at,
+        is_backlog=bool(row["is_backlog"]),
     )
+
+
+def fresh_first(limit: int, for_backlog: int, take: Callable[[bool, int], list[ClaimedJob]]) -> list[ClaimedJob]:
+    """Take jobs of fresh changes, then of the backlog, which has so many places to itself as long as it fills them.
+
+    `take` is told which of the two is meant and how many at most.
+    """
+    fresh = take(False, limit - for_backlog)
+    jobs = fresh + take(True, limit - len(fresh))
+    if len(fresh) == limit - for_backlog:
+        jobs += take(False, limit - len(jobs))
+    return sorted(jobs, key=lambda job: (job.is_backlog, job.id))
 
 
 def failed_job(row: Mapping[str, Any]) -> FailedJob:

@@ -60,8 +60,9 @@ class StatementMutation(ABC):
         self._write("move_files", stamp, moves=json.dumps([[move.source, move.target] for move in moves]))
 
     def enqueue(self, jobs: Sequence[Job], stamp: Stamp) -> None:
-        """Add index jobs."""
-        self._write("enqueue_jobs", stamp, jobs=json.dumps([[job.path, job.operation] for job in jobs]))
+        """Add index jobs, in the order of their paths, as whoever changes several jobs at once: nobody waits in turn."""
+        in_order = sorted([job.path, job.operation] for job in jobs)
+        self._write("enqueue_jobs", stamp, jobs=json.dumps(in_order))
 
     def settle(self, state: ProjectState, stamp: Stamp, applied: Applied | None) -> None:
         """Write the project's counters, and what was answered when the caller may ask again."""

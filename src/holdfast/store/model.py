@@ -182,7 +182,10 @@ class Job:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job under a lease: only the holder of the claim can finish it, and only for the version it saw."""
+    """A job under a lease: only the holder of the claim can finish it, and only for the version it saw.
+
+    The backlog are files to be indexed anew; all other jobs are of fresh changes.
+    """
 
     tenant: str
     project: str
@@ -194,6 +197,7 @@ class ClaimedJob:
     claim: str
     stage: Stage
     written_at: datetime
+    is_backlog: bool = False
 
 
 @dataclass(frozen=True, slots=True)

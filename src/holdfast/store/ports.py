@@ -133,8 +133,16 @@ class IndexQueue(Protocol):
     def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
         """Call `ring`, from any thread, soon after jobs were added; returns what ends that."""
 
-    def claim(self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS) -> list[ClaimedJob]:
-        """Take jobs of a stage that are due, or whose lease has ended, for so long; nobody else gets them meanwhile."""
+    def claim(
+        self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS, for_backlog: int = 0
+    ) -> list[ClaimedJob]:
+        """Take jobs of a stage that are due, or whose lease has ended, for so long; nobody else gets them meanwhile.
+
+        Fresh changes of every tenant come before anybody's backlog, but for the places that are kept for it.
+        """
+
+    def is_fresh_due(self, stage: Stage, now: datetime) -> bool:
+        """Return whether a job of a fresh change is due."""
 
     def next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due, None when there is none."""
@@ -161,7 +169,7 @@ class IndexQueue(Protocol):
         """Let a job wait for its tenant's key; no attempt is counted."""
 
     def open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
-        """Return a tenant's jobs that have not ended, those that wait for its key first."""
+        """Return a tenant's jobs that have not ended: fresh changes first, and of these the ones that wait for its key."""
 
     def rearm(self, tenant: str, project: str, job_id: int, now: datetime) -> bool:
         """Make a job that waits for its tenant's key due; False when it does not wait."""
@@ -185,7 +193,7 @@ class IndexQueue(Protocol):
         """Return tenant and project of everything that could be indexed."""
 
     def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:
-        """Add a job for each live file of a project that has none open; returns how many."""
+        """Add a job for each live file of a project that has none open, as backlog; returns how many."""
 
 
 class Upkeep(Protocol):

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from itertools import count
 from typing import Protocol
 
 from holdfast.auth.context import AuthContext
@@ -21,6 +22,7 @@ from holdfast.worker.lag import Lags
 _log = logging.getLogger(__name__)
 
 _MAX_ERROR_CHARS = 300
+_BACKLOG_SHARE = 4
 
 
 class Indexing(Protocol):
@@ -81,6 +83,10 @@ class Stopping(Exception):
     """The worker is about to end."""
 
 
+class Yielding(Exception):
+    """A fresh change is due, and the job is of the backlog."""
+
+
 @dataclass
 class Loop:
     """What the lanes of one worker share. `needs_key` says that a job's meaning needs its tenant's key."""
@@ -95,10 +101,11 @@ class Loop:
     stop: threading.Event = field(default_factory=threading.Event)
     choose: random.Random = field(default_factory=random.Random)
     _in_hand: Sequence[ClaimedJob] = ()
+    _passes: dict[Stage, "count[int]"] = field(default_factory=lambda: {stage: count() for stage in Stage})
 
     def words_pass(self) -> int:
         """Index the words of some due files; returns how many jobs were taken."""
-        jobs = self.queue.claim(self.pace.batch_size, self.pace.lease_ms, self.now(), Stage.WORDS)
+        jobs = self._claimed(Stage.WORDS, self.pace.batch_size, self.pace.lease_ms)
         if not jobs:
             return 0
         self._in_hand = jobs
@@ -129,7 +136,7 @@ class Loop:
 
     def meaning_pass(self) -> int:
         """Embed some due files; returns how many jobs were taken."""
-        jobs = self.queue.claim(self.pace.meaning_batch, self.pace.meaning_lease_ms, self.now(), Stage.MEANING)
+        jobs = self._claimed(Stage.MEANING, self.pace.meaning_batch, self.pace.meaning_lease_ms)
         waiting = list(jobs)
         while waiting:
             job = waiting.pop(0)
@@ -137,13 +144,17 @@ class Loop:
                 self._meant(job, waiting)
             except Overtaken:
                 _log.debug("job %d was overtaken", job.id)
-            except Stopping:
+            except (Stopping, Yielding) as reason:
                 for left in (job, *waiting):
                     self.queue.release(left, self.now())
-                return 0
+                return 0 if isinstance(reason, Stopping) else len(jobs)
             except Exception as error:  # noqa: BLE001 - one bad job never ends a lane
                 self._failed(job, error)
         return len(jobs)
+
+    def _claimed(self, stage: Stage, limit: int, lease_ms: int) -> list[ClaimedJob]:
+        kept = kept_for_backlog(next(self._passes[stage]), limit)
+        return self.queue.claim(limit, lease_ms, self.now(), stage, kept)
 
     def _words_alone(self, job: ClaimedJob) -> None:
         try:
@@ -152,7 +163,7 @@ class Loop:
             self._failed(job, error)
 
     def _worded(self, jobs: Sequence[tuple[ClaimedJob, bool]]) -> None:
-        self.lags.visible(Stage.WORDS, [job.written_at for job, _ in jobs], self.now())
+        self.lags.visible(Stage.WORDS, [job.written_at for job, _ in jobs if not job.is_backlog], self.now())
         self.queue.finish_all([(job, Stage.MEANING if owed else None) for job, owed in jobs], self.now())
         if self.needs_key:
             for job, owed in jobs:
@@ -166,7 +177,7 @@ class Loop:
             return
         self.indexing.meaning(job, key, _Holding(self, job, others).check)
         if self.queue.finish(job, self.now()):
-            self.lags.visible(Stage.MEANING, [job.written_at], self.now())
+            self.lags.visible(Stage.MEANING, [] if job.is_backlog else [job.written_at], self.now())
             if self.needs_key:
                 self.keys.done_with(job)
 
@@ -200,7 +211,10 @@ class _Holding:
         self._renew_at = self._next()
 
     def check(self) -> None:
-        """Raise Stopping when the worker ends, Overtaken when the job was lost; renew the leases now and then."""
+        """Raise Stopping when the worker ends, Overtaken when the job was lost; renew the leases now and then.
+
+        A job of the backlog has at least until then before it is to make way: what it has done by then stays done.
+        """
         loop = self._loop
         if loop.stop.is_set():
             raise Stopping
@@ -211,9 +225,16 @@ class _Holding:
             raise Overtaken
         for other in self._others:
             loop.queue.renew(other, loop.pace.meaning_lease_ms, loop.now())
+        if self._job.is_backlog and loop.queue.is_fresh_due(self._job.stage, loop.now()):
+            raise Yielding
 
     def _next(self) -> float:
         return time.monotonic() + min(2.0, self._loop.pace.lease_ms / 3000)
+
+
+def kept_for_backlog(number: int, limit: int) -> int:
+    """Return how many of the places of a claim, the so-manieth, are the backlog's: every fourth of all places."""
+    return ((number + 1) * limit) // _BACKLOG_SHARE - (number * limit) // _BACKLOG_SHARE
 
 
 def reason_of(error: Exception) -> str:

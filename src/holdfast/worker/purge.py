@@ -1,4 +1,4 @@
-"""What has outlived its time goes: deleted files, old versions, answered keys, ended jobs."""
+"""What has outlived its time goes: deleted files, old versions, answered keys, ended jobs, outdated vectors."""
 
 import logging
 import time
@@ -9,6 +9,7 @@ from holdfast.errors import HoldfastError
 from holdfast.store.desk import utc_clock
 from holdfast.store.ports import Upkeep
 from holdfast.store.service import Store
+from holdfast.worker.outdated import Outdated
 
 _log = logging.getLogger(__name__)
 
@@ -20,10 +21,17 @@ DONE_KEPT = timedelta(hours=1)
 class Purge:
     """Removes what the settings no longer keep, now and then; a fault is logged and tried again at the next time."""
 
-    def __init__(self, store: Store, upkeep: Upkeep, now: Callable[[], datetime] = utc_clock) -> None:
+    def __init__(
+        self,
+        store: Store,
+        upkeep: Upkeep,
+        now: Callable[[], datetime] = utc_clock,
+        vectors: Outdated | None = None,
+    ) -> None:
         self._store = store
         self._upkeep = upkeep
         self._now = now
+        self._vectors = vectors
         self._purge_at = self._tidy_at = time.monotonic() + TIDY_SECONDS
 
     def when_due(self) -> int:
@@ -35,11 +43,16 @@ class Purge:
         if at >= self._purge_at:
             self._purge_at = at + PURGE_SECONDS
             removed += self._done(lambda: self._store.purge(self._upkeep))
+            removed += self._done(self._outdated)
         return removed
 
     def at_once(self) -> int:
         """Do everything now; returns the rows removed."""
-        return self._upkeep.purge_done(self._now() - DONE_KEPT) + self._store.purge(self._upkeep)
+        done = self._upkeep.purge_done(self._now() - DONE_KEPT)
+        return done + self._store.purge(self._upkeep) + self._outdated()
+
+    def _outdated(self) -> int:
+        return self._vectors.purge(self._now()) if self._vectors else 0
 
     def _done(self, work: Callable[[], int]) -> int:
         try:

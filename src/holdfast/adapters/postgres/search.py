@@ -124,6 +124,20 @@ class PostgresIndex:
         rows = self._rows(tenant, "stale_files", {"apikey_hash": tenant, "model": model, "limit": limit})
         return [(row["project"], row["file_path"]) for row in rows]
 
+    def models(self, tenant: str) -> list[str]:
+        """Return the models that a tenant has vectors of; each is sought after the one before it."""
+        found = [""]
+        while rows := self._rows(tenant, "next_model", {"apikey_hash": tenant, "after_model": found[-1]}):
+            found.append(rows[0]["model"])
+        return found[1:]
+
+    def drop_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
+        """Remove some vectors of an outdated model."""
+        asked = {"apikey_hash": tenant, "outdated": outdated, "model": model, "before": before, "limit": limit}
+        with self._writing(tenant) as connection:
+            cursor = run(connection, "drop_vectors", asked)
+        return cursor.rowcount
+
     def tenants(self) -> list[str]:
         """Return every tenant that has chunks."""
         with told(), self._everyone.connection() as connection:
@@ -146,8 +160,10 @@ class PostgresIndex:
         with self._reading(tenant) as connection:
             if not is_due(connection, tenant):
                 return
-        with self._writing(tenant) as connection:
-            pack(connection, tenant)
+        is_worn = True
+        while is_worn:
+            with self._writing(tenant) as connection:
+                is_worn = pack(connection, tenant)
 
     def _rows(self, tenant: str, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
         with self._reading(tenant) as connection:

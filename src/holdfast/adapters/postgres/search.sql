@@ -37,6 +37,10 @@ UPDATE mcp_file_chunks
 SET chunk_index = -1 - chunk_index
 WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_path = %(path)s AND chunk_index < 0;
 
+-- name: drop_state
+DELETE FROM mcp_file_chunk_states
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_path = %(path)s;
+
 -- name: insert_chunks
 INSERT INTO mcp_file_chunks (
     apikey_hash, project, file_path, chunk_index, start_byte, end_byte, chunk_content, content_hash, version,
@@ -63,7 +67,7 @@ SELECT DISTINCT ON (new.id, made.model)
 FROM json_array_elements_text(%(ids)s::json) AS asked (id)
 CROSS JOIN LATERAL (
     SELECT c.apikey_hash, c.project, c.id, c.content_hash FROM mcp_file_chunks AS c
-    WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s AND c.id = asked.id::bigint
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = asked.id::bigint
     ORDER BY c.id LIMIT 1
 ) AS new
 CROSS JOIN LATERAL (
@@ -76,7 +80,7 @@ CROSS JOIN LATERAL (
     WHERE e.apikey_hash = %(apikey_hash)s AND e.chunk_id = old.id
     ORDER BY e.chunk_id, e.model LIMIT 8
 ) AS made
-WHERE true
+WHERE new.project = %(project)s
 ON CONFLICT (apikey_hash, chunk_id, model) DO NOTHING;
 
 -- name: bury_slots
@@ -228,11 +232,15 @@ WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s
 ORDER BY cosine_distance(e.embedding, %(vector)s::vector), e.chunk_id LIMIT %(most)s;
 
 -- name: nearest_around
--- vector(1) stands for the model's own length. Vectors have length one, so the order by distance is that by the cosine.
-SELECT chunk_id, embedding::vector(1) <-> %(vector)s::vector(1) AS distance
-FROM mcp_file_chunk_embeddings
-WHERE apikey_hash = %(apikey_hash)s AND model = %(model)s AND (%(project)s::text IS NULL OR project = %(project)s)
-ORDER BY embedding::vector(1) <-> %(vector)s::vector(1) LIMIT %(most)s;
+-- halfvec(1) stands for the model's own length. Vectors have length one, so the order by distance is that by the cosine.
+SELECT chunk_id, 1 - cosine_distance(embedding, %(vector)s::vector) AS score
+FROM (
+    SELECT chunk_id, embedding
+    FROM mcp_file_chunk_embeddings
+    WHERE apikey_hash = %(apikey_hash)s AND model = %(model)s AND (%(project)s::text IS NULL OR project = %(project)s)
+    ORDER BY embedding::halfvec(1) <-> %(vector)s::vector::halfvec(1) LIMIT %(most)s
+) AS near
+ORDER BY score DESC, chunk_id;
 
 -- name: live_chunks
 SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content, f.size
@@ -246,24 +254,38 @@ JOIN mcp_files AS f
 WHERE (%(project)s::text IS NULL OR c.project = %(project)s) AND c.file_path >= %(low)s AND c.file_path < %(high)s;
 
 -- name: pending_files
+-- Each ORDER BY makes a step of its own: the jobs in the order of their turn, then each file by its path.
 WITH waiting AS (
     SELECT f.project, f.path, f.size, row_number() OVER (ORDER BY j.updated_at DESC, j.id DESC) AS number
-    FROM mcp_file_index_jobs AS j
-    JOIN mcp_files AS f
-      ON f.apikey_hash = %(apikey_hash)s AND f.project = j.project AND f.path = j.file_path AND NOT f.deleted
-    LEFT JOIN mcp_file_chunk_states AS s
-      ON s.apikey_hash = %(apikey_hash)s AND s.project = j.project AND s.file_path = j.file_path
-    WHERE j.apikey_hash = %(apikey_hash)s AND (%(project)s::text IS NULL OR j.project = %(project)s)
-      AND j.status IN ('pending', 'processing') AND j.stage = 'words' AND j.operation = 'UPSERT'
-      AND j.file_path >= %(low)s AND j.file_path < %(high)s AND s.version IS DISTINCT FROM f.version
+    FROM (
+        SELECT project, file_path, updated_at, id FROM mcp_file_index_jobs
+        WHERE apikey_hash = %(apikey_hash)s AND (%(project)s::text IS NULL OR project = %(project)s)
+          AND status IN ('pending', 'processing') AND stage = 'words' AND NOT is_backlog AND operation = 'UPSERT'
+          AND file_path >= %(low)s AND file_path < %(high)s
+        ORDER BY available_at, id
+    ) AS j
+    CROSS JOIN LATERAL (
+        SELECT project, path, size, version FROM mcp_files
+        WHERE apikey_hash = %(apikey_hash)s AND project = j.project AND path = j.file_path AND NOT deleted
+        ORDER BY path OFFSET 0
+    ) AS f
+    LEFT JOIN LATERAL (
+        SELECT version FROM mcp_file_chunk_states
+        WHERE apikey_hash = %(apikey_hash)s AND project = j.project AND file_path = j.file_path
+        ORDER BY file_path OFFSET 0
+    ) AS s ON true
+    WHERE s.version IS DISTINCT FROM f.version
     ORDER BY number LIMIT %(limit)s
 ),
 counted AS (
     SELECT project, path, number, sum(size) OVER (ORDER BY number) AS total FROM waiting
 )
-SELECT f.project, f.path, f.version, f.content
-FROM counted JOIN mcp_files AS f
-  ON f.apikey_hash = %(apikey_hash)s AND f.project = counted.project AND f.path = counted.path AND NOT f.deleted
+SELECT counted.project, counted.path, f.version, f.content
+FROM counted CROSS JOIN LATERAL (
+    SELECT version, content FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = counted.project AND path = counted.path AND NOT deleted
+    ORDER BY path OFFSET 0
+) AS f
 WHERE counted.number = 1 OR counted.total <= %(max_bytes)s
 ORDER BY counted.number;
 
@@ -295,6 +317,22 @@ WHERE c.apikey_hash = %(apikey_hash)s AND NOT EXISTS (
     WHERE e.apikey_hash = %(apikey_hash)s AND e.chunk_id = c.id AND e.model = %(model)s
 )
 ORDER BY 1, 2 LIMIT %(limit)s;
+
+-- name: next_model
+SELECT model
+FROM mcp_file_chunk_embeddings
+WHERE apikey_hash = %(apikey_hash)s AND model > %(after_model)s ORDER BY model LIMIT 1;
+
+-- name: drop_vectors
+DELETE FROM mcp_file_chunk_embeddings
+WHERE (apikey_hash, chunk_id, model) IN (
+    SELECT e.apikey_hash, e.chunk_id, e.model
+    FROM mcp_file_chunk_embeddings AS e
+    JOIN mcp_file_chunk_embeddings AS present
+      ON present.apikey_hash = %(apikey_hash)s AND present.chunk_id = e.chunk_id AND present.model = %(model)s
+    WHERE e.apikey_hash = %(apikey_hash)s AND e.model = %(outdated)s AND present.created_at < %(before)s
+    LIMIT %(limit)s
+);
 
 -- name: chunk_tenants
 SELECT DISTINCT apikey_hash FROM mcp_file_chunk_states ORDER BY 1;

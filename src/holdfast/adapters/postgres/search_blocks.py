@@ -28,9 +28,17 @@ def is_due(connection: Connection, tenant: str) -> bool:
     return loose.fetchone() is not None or worn.fetchone() is not None
 
 
-def pack(connection: Connection, tenant: str) -> None:
-    """Put the loose chunks into blocks; one packer of a tenant at a time."""
+def hold(connection: Connection, tenant: str) -> None:
+    """Be the only one, until the transaction ends, who packs a tenant's blocks or lets chunks in them die.
+
+    Without it two workers could each wait for a block that the other one has.
+    """
     connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, _LOCK_NAME)})
+
+
+def pack(connection: Connection, tenant: str) -> bool:
+    """Take a worn block apart and put all loose chunks into blocks; True when there was one, and may be more."""
+    hold(connection, tenant)
     worn = run(connection, "worn_block", {"apikey_hash": tenant}).fetchone()
     if worn is not None:
         asked = {"apikey_hash": tenant, "block": worn["block"]}
@@ -38,6 +46,7 @@ def pack(connection: Connection, tenant: str) -> None:
             run(connection, statement, asked)
     while rows := run(connection, "loose_chunks", {"apikey_hash": tenant, "limit": _PACKED_AT_ONCE}).fetchall():
         _packed(connection, tenant, rows)
+    return worn is not None
 
 
 def _packed(connection: Connection, tenant: str, rows: Sequence[dict[str, Any]]) -> None:

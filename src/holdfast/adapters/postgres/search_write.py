@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from holdfast.adapters.postgres.search_blocks import hold
 from holdfast.adapters.postgres.search_rows import listed, run
 from holdfast.adapters.postgres.store_rows import Connection
 from holdfast.search.chunk import plan
@@ -32,9 +33,10 @@ def write(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
         run(connection, "copy_vectors", {**_place(file, stamp), "ids": listed(ids), "at": stamp["at"]})
     if needed.gone:
         asked = {**_place(file, stamp), "ids": listed(needed.gone)}
+        hold(connection, stamp["apikey_hash"])
         run(connection, "bury_slots", asked)
         run(connection, "delete_chunks", asked)
-    run(connection, "settle_chunks", _place(file, stamp))
+    run(connection, "settle_chunks" if file.chunks is not None else "drop_state", _place(file, stamp))
     return True
 
 

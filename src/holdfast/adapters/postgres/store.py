@@ -33,19 +33,26 @@ _OVERTAKEN = (
 
 
 def open_pool(
-    url: str, role: Role, size: int, *, isolation: Isolation = "read committed", steady_plans: bool = False
+    url: str,
+    role: Role,
+    size: int,
+    *,
+    isolation: Isolation = "read committed",
+    steady_plans: bool = False,
+    in_index_order: bool = False,
 ) -> Pool:
     """Return a pool whose connections act as a role that owns no table.
 
-    With steady plans a statement is planned once for each connection, always seeks in an index and takes rows in the
-    index's order where there is one. That is right for statements that touch few rows whatever their values are, and
-    does not depend on statistics, which are old when a project has just grown from a few files to very many.
+    With steady plans a statement is planned once for each connection and always seeks in an index, which is right for
+    statements that touch few rows whatever their values are: planning takes as long as a look at a file. In index order
+    rows are never sorted where an index has them in order, which is right for the first rows of very many: statistics
+    are old when a project has just grown, and told that there is little to sort.
     """
     return ConnectionPool(
         url,
         connection_class=Connection,
         kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "holdfast"},
-        configure=partial(_prepare, role, isolation, steady_plans),
+        configure=partial(_prepare, role, isolation, steady_plans, in_index_order),
         min_size=0,
         max_size=size,
         timeout=_CONNECT_SECONDS,
@@ -54,17 +61,20 @@ def open_pool(
     )
 
 
-def _prepare(role: Role, isolation: Isolation, steady_plans: bool, connection: Connection) -> None:
+def _prepare(
+    role: Role, isolation: Isolation, steady_plans: bool, in_index_order: bool, connection: Connection
+) -> None:
     connection.execute(
         "SELECT set_config('role', %(role)s, false), set_config('timezone', 'UTC', false), "
-        "set_config('plan_cache_mode', %(plans)s, false), set_config('enable_seqscan', %(waste)s, false), "
-        "set_config('enable_sort', %(waste)s, false), "
+        "set_config('plan_cache_mode', %(plans)s, false), set_config('enable_seqscan', %(seqscan)s, false), "
+        "set_config('enable_sort', %(sort)s, false), "
         "set_config('default_transaction_isolation', %(isolation)s, false), "
         "set_config('default_transaction_read_only', %(read_only)s, false)",
         {
             "role": role,
             "plans": "force_generic_plan" if steady_plans else "auto",
-            "waste": "off" if steady_plans else "on",
+            "seqscan": "off" if steady_plans else "on",
+            "sort": "off" if in_index_order else "on",
             "isolation": isolation,
             "read_only": "on" if isolation == "repeatable read" else "off",
         },
@@ -80,7 +90,9 @@ class PostgresStore:
 
     def __init__(self, url: str, pool_size: int = 16) -> None:
         self._pool = open_pool(url, "holdfast_app", pool_size, steady_plans=True)
-        self._readers = open_pool(url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True)
+        self._readers = open_pool(
+            url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True, in_index_order=True
+        )
         self._threads = ThreadLocks()
         self._notifier = Notifier(url)
 

@@ -99,7 +99,7 @@ FROM json_array_elements(%(jobs)s::json)
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO UPDATE SET
     operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
-    retry_count = 0, updated_at = excluded.updated_at, stage = 'words',
+    retry_count = 0, updated_at = excluded.updated_at, stage = 'words', is_backlog = false,
     status = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words' THEN 'processing'
                   ELSE 'pending' END,
     claim = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words'
@@ -196,17 +196,20 @@ UPDATE mcp_file_index_jobs AS job
 SET status = 'processing', available_at = %(until)s, claim = %(claim)s, updated_at = %(at)s
 FROM (
     SELECT apikey_hash, id FROM mcp_file_index_jobs
-    WHERE stage = %(stage)s AND status IN ('pending', 'processing') AND available_at <= %(at)s
+    WHERE stage = %(stage)s AND is_backlog = %(is_backlog)s AND status IN ('pending', 'processing')
+      AND available_at <= %(at)s
     ORDER BY available_at, id LIMIT %(limit)s
     FOR UPDATE SKIP LOCKED
 ) AS due
 WHERE job.apikey_hash = due.apikey_hash AND job.id = due.id
 RETURNING job.apikey_hash, job.project, job.file_path, job.operation, job.version, job.retry_count, job.id, job.stage,
-          job.file_updated_at;
+          job.is_backlog, job.file_updated_at;
 
 -- name: next_due
 SELECT apikey_hash, available_at AS due_at
-FROM mcp_file_index_jobs WHERE stage = %(stage)s AND status IN ('pending', 'processing') ORDER BY available_at, id LIMIT 1;
+FROM mcp_file_index_jobs
+WHERE stage = %(stage)s AND is_backlog = %(is_backlog)s AND status IN ('pending', 'processing')
+ORDER BY available_at, id LIMIT 1;
 
 -- name: renew_job
 UPDATE mcp_file_index_jobs
@@ -235,7 +238,7 @@ WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AN
 SELECT project, file_path AS path, id, status = 'waiting_credential' AS is_waiting
 FROM mcp_file_index_jobs
 WHERE apikey_hash = %(apikey_hash)s AND status IN ('pending', 'processing', 'waiting_credential') AND operation = 'UPSERT'
-ORDER BY status DESC, id LIMIT %(limit)s;
+ORDER BY is_backlog, status DESC, id LIMIT %(limit)s;
 
 -- name: rearm_job
 UPDATE mcp_file_index_jobs
@@ -266,12 +269,12 @@ SELECT apikey_hash, project FROM mcp_projects ORDER BY apikey_hash, project;
 
 -- name: requeue_files
 INSERT INTO mcp_file_index_jobs (
-    apikey_hash, project, file_path, operation, file_updated_at, version, status, stage, retry_count, available_at,
-    created_at, updated_at
+    apikey_hash, project, file_path, operation, file_updated_at, version, status, stage, is_backlog, retry_count,
+    available_at, created_at, updated_at
 )
-SELECT apikey_hash, project, path, 'UPSERT', %(at)s::timestamptz, version, 'pending', %(stage)s::text, 0,
+SELECT apikey_hash, project, path, 'UPSERT', %(at)s::timestamptz, version, 'pending', %(stage)s::text, true, 0,
        %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz
-FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND NOT deleted
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND NOT deleted ORDER BY path
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO NOTHING;
 

@@ -3,13 +3,12 @@
 import secrets
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
-from operator import attrgetter
 from typing import Any
 
 from holdfast.adapters.postgres.notify import CHANNEL, listen
 from holdfast.adapters.postgres.store import answering, open_pool
 from holdfast.adapters.postgres.store_rows import Connection, run
-from holdfast.adapters.queue_rows import claimed_job, failed_job, summed
+from holdfast.adapters.queue_rows import claimed_job, failed_job, fresh_first, summed
 from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Stage
 
 _PURGED_AT_ONCE = 5_000
@@ -28,17 +27,28 @@ class PostgresQueue:
         """Call `ring` soon after any process added jobs."""
         return listen(self._url, ring)
 
-    def claim(self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS) -> list[ClaimedJob]:
+    def claim(
+        self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS, for_backlog: int = 0
+    ) -> list[ClaimedJob]:
         """Take jobs that are due, or whose lease has ended; workers pass over what another one is taking."""
         claim = secrets.token_hex(8)
         until = now + timedelta(milliseconds=lease_ms)
-        rows = self._rows("claim_jobs", limit=limit, until=until, at=now, claim=claim, stage=stage)
-        return sorted((claimed_job(row, claim, row["file_updated_at"]) for row in rows), key=attrgetter("id"))
+        asked: dict[str, Any] = {"until": until, "at": now, "claim": claim, "stage": stage}
+
+        def take(is_backlog: bool, most: int) -> list[ClaimedJob]:
+            rows = self._rows("claim_jobs", is_backlog=is_backlog, limit=most, **asked) if most else []
+            return [claimed_job(row, claim, row["file_updated_at"]) for row in rows]
+
+        return fresh_first(limit, for_backlog, take)
+
+    def is_fresh_due(self, stage: Stage, now: datetime) -> bool:
+        """Return whether a job of a fresh change is due."""
+        return any(row["due_at"] <= now for row in self._rows("next_due", stage=stage, is_backlog=False))
 
     def next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due."""
-        rows = self._rows("next_due", stage=stage)
-        return rows[0]["due_at"] if rows else None
+        rows = [row for kind in (False, True) for row in self._rows("next_due", stage=stage, is_backlog=kind)]
+        return min((row["due_at"] for row in rows), default=None)
 
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
         """Hold a job for so long from now."""
@@ -150,12 +160,16 @@ class PostgresQueue:
         """Run a statement for each job in one transaction and one round trip; returns how many claims still held."""
         cursors = []
         with answering("*"), self._pool.connection() as connection, connection.pipeline(), connection.transaction():
-            # In one order everywhere, so that two workers never wait for each other.
-            for job, statement, parameters in sorted(endings, key=lambda one: (one[0].tenant, one[0].id)):
+            # In the order of paths, as changes of files add jobs, so that no two of them wait for each other.
+            for job, statement, parameters in sorted(endings, key=lambda one: _place(one[0])):
                 act_for(connection, job.tenant)
                 scope = {"apikey_hash": job.tenant, "project": job.project, "id": job.id, "claim": job.claim}
                 cursors.append(run(connection, statement, {**scope, "version": job.version, **parameters}))
         return sum(cursor.rowcount for cursor in cursors)
+
+
+def _place(job: ClaimedJob) -> tuple[str, str, str]:
+    return (job.tenant, job.project, job.path)
 
 
 def act_for(connection: Connection, tenant: str) -> None:

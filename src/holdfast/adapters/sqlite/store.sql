@@ -96,7 +96,7 @@ FROM json_each(:jobs) WHERE true
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO UPDATE SET
     operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
-    retry_count = 0, updated_at = excluded.updated_at, stage = 'words',
+    retry_count = 0, updated_at = excluded.updated_at, stage = 'words', is_backlog = false,
     status = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words' THEN 'processing'
                   ELSE 'pending' END,
     claim = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words'
@@ -191,14 +191,16 @@ UPDATE mcp_file_index_jobs
 SET status = 'processing', available_at = :until, claim = :claim, updated_at = :at
 WHERE (apikey_hash, id) IN (
     SELECT apikey_hash, id FROM mcp_file_index_jobs
-    WHERE stage = :stage AND status IN ('pending', 'processing') AND available_at <= :at
+    WHERE stage = :stage AND is_backlog = :is_backlog AND status IN ('pending', 'processing') AND available_at <= :at
     ORDER BY available_at, id LIMIT :limit
 )
-RETURNING apikey_hash, project, file_path, operation, version, retry_count, id, stage, file_updated_at;
+RETURNING apikey_hash, project, file_path, operation, version, retry_count, id, stage, is_backlog, file_updated_at;
 
 -- name: next_due
 SELECT apikey_hash, available_at AS due_at
-FROM mcp_file_index_jobs WHERE stage = :stage AND status IN ('pending', 'processing') ORDER BY available_at, id LIMIT 1;
+FROM mcp_file_index_jobs
+WHERE stage = :stage AND is_backlog = :is_backlog AND status IN ('pending', 'processing')
+ORDER BY available_at, id LIMIT 1;
 
 -- name: renew_job
 UPDATE mcp_file_index_jobs
@@ -227,7 +229,7 @@ WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim =
 SELECT project, file_path AS path, id, status = 'waiting_credential' AS is_waiting
 FROM mcp_file_index_jobs
 WHERE apikey_hash = :apikey_hash AND status IN ('pending', 'processing', 'waiting_credential') AND operation = 'UPSERT'
-ORDER BY status DESC, id LIMIT :limit;
+ORDER BY is_backlog, status DESC, id LIMIT :limit;
 
 -- name: rearm_job
 UPDATE mcp_file_index_jobs
@@ -258,11 +260,11 @@ SELECT apikey_hash, project FROM mcp_projects ORDER BY apikey_hash, project;
 
 -- name: requeue_files
 INSERT INTO mcp_file_index_jobs (
-    apikey_hash, project, file_path, operation, file_updated_at, version, status, stage, retry_count, available_at,
-    created_at, updated_at
+    apikey_hash, project, file_path, operation, file_updated_at, version, status, stage, is_backlog, retry_count,
+    available_at, created_at, updated_at
 )
-SELECT apikey_hash, project, path, 'UPSERT', :at, version, 'pending', :stage, 0, :at, :at, :at
-FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND NOT deleted
+SELECT apikey_hash, project, path, 'UPSERT', :at, version, 'pending', :stage, true, 0, :at, :at, :at
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND NOT deleted ORDER BY path
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO NOTHING;
 

@@ -9,7 +9,7 @@ from itertools import groupby
 from operator import attrgetter
 from typing import Any
 
-from holdfast.adapters.queue_rows import claimed_job, failed_job, summed
+from holdfast.adapters.queue_rows import claimed_job, failed_job, fresh_first, summed
 from holdfast.adapters.sqlite.store_files import TenantFiles, file_name
 from holdfast.adapters.sqlite.store_rows import run, stored_time, table, time_at
 from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Stage
@@ -20,6 +20,8 @@ _LOOK_SHARE = 20
 _PURGED_AT_ONCE = 5_000
 
 Ending = tuple[ClaimedJob, str, dict[str, Any]]
+Kind = tuple[Stage, bool]
+"""A stage, and whether the backlog is meant."""
 
 
 class SqliteQueue:
@@ -31,7 +33,7 @@ class SqliteQueue:
     def __init__(self, files: TenantFiles) -> None:
         self._files = files
         self._turn = 0
-        self._quiet: dict[tuple[str, Stage], tuple[tuple[int, ...], datetime | None]] = {}
+        self._quiet: dict[tuple[str, Kind], tuple[tuple[int, ...], datetime | None]] = {}
         self._lock = threading.Lock()
         self._look_seconds = _LOOK_SECONDS
 
@@ -44,21 +46,35 @@ class SqliteQueue:
         """Call `ring` after each change that this process makes; other processes' are found by looking."""
         return self._files.on_change(ring)
 
-    def claim(self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS) -> list[ClaimedJob]:
+    def claim(
+        self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS, for_backlog: int = 0
+    ) -> list[ClaimedJob]:
         """Take jobs that are due, or whose lease has ended."""
-        begun, until, claimed = time.monotonic(), now + timedelta(milliseconds=lease_ms), list[ClaimedJob]()
-        for name in self._in_turn():
-            if len(claimed) < limit and not self._is_quiet(name, stage, now):
-                claimed += self._claimed(name, limit - len(claimed), until, now, stage)
+        begun, until, names = time.monotonic(), now + timedelta(milliseconds=lease_ms), self._in_turn()
+
+        def take(is_backlog: bool, most: int) -> list[ClaimedJob]:
+            taken = list[ClaimedJob]()
+            for name in names:
+                if len(taken) < most and not self._is_quiet(name, (stage, is_backlog), now):
+                    taken += self._claimed(name, most - len(taken), until, now, (stage, is_backlog))
+            return taken
+
+        claimed = fresh_first(limit, for_backlog, take)
         self._look_seconds = (
             max(_LOOK_SECONDS, _LOOK_SHARE * (time.monotonic() - begun)) if not claimed else _LOOK_SECONDS
         )
         return claimed
 
+    def is_fresh_due(self, stage: Stage, now: datetime) -> bool:
+        """Return whether a job of a fresh change is due."""
+        kind = (stage, False)
+        due = (self._due_at(name, kind) for name in self._files.names() if not self._is_quiet(name, kind, now))
+        return any(at is not None and at <= now for at in due)
+
     def next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due, as far as the last look told."""
         with self._lock:
-            due = [at for (_, of), (_, at) in self._quiet.items() if of is stage and at is not None]
+            due = [at for (_, (of, _)), (_, at) in self._quiet.items() if of is stage and at is not None]
         return min(due, default=None)
 
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
@@ -162,31 +178,32 @@ class SqliteQueue:
             first = self._turn % len(names) if names else 0
         return names[first:] + names[:first]
 
-    def _is_quiet(self, name: str, stage: Stage, now: datetime) -> bool:
+    def _is_quiet(self, name: str, kind: Kind, now: datetime) -> bool:
         with self._lock:
-            signature, due_at = self._quiet.get((name, stage), (None, None))
+            signature, due_at = self._quiet.get((name, kind), (None, None))
         if signature is None or (due_at is not None and due_at <= now):
             return False
         return self._files.signature(name) == signature
 
-    def _claimed(self, name: str, limit: int, until: datetime, now: datetime, stage: Stage) -> list[ClaimedJob]:
+    def _claimed(self, name: str, limit: int, until: datetime, now: datetime, kind: Kind) -> list[ClaimedJob]:
         signature = self._files.signature(name)
-        due_at = self._due_at(name, stage)
+        due_at = self._due_at(name, kind)
         with self._lock:
             if signature is None:
-                self._quiet.pop((name, stage), None)
+                self._quiet.pop((name, kind), None)
             else:
-                self._quiet[name, stage] = (signature, due_at)
+                self._quiet[name, kind] = (signature, due_at)
         if due_at is None or due_at > now:
             return []
         claim = secrets.token_hex(8)
-        asked = {"limit": limit, "until": stored_time(until), "at": stored_time(now), "claim": claim, "stage": stage}
+        times = {"until": stored_time(until), "at": stored_time(now)}
+        asked = {"limit": limit, "claim": claim, "stage": kind[0], "is_backlog": kind[1], **times}
         with self._files.writing(name, _deadline(), durable=False) as connection:
             rows = run(connection, "claim_jobs", asked).fetchall()
-        return sorted((claimed_job(row, claim, time_at(row["file_updated_at"])) for row in rows), key=attrgetter("id"))
+        return [claimed_job(row, claim, time_at(row["file_updated_at"])) for row in rows]
 
-    def _due_at(self, name: str, stage: Stage) -> datetime | None:
-        rows = self._table(name, "next_due", {"stage": stage})
+    def _due_at(self, name: str, kind: Kind) -> datetime | None:
+        rows = self._table(name, "next_due", {"stage": kind[0], "is_backlog": kind[1]})
         return rows[0]["due_at"] if rows else None
 
     def _table(self, name: str, statement: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
