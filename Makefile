@@ -54,6 +54,10 @@ torture: setup ## Torture store and changes: mutants, a million calls under kill
 	$(BIN)/python -m tests.torture.workers --engine postgres --seconds 60 --kills 40
 	$(BIN)/python -m tests.torture.workers --engine sqlite --mutants
 	$(BIN)/python -m tests.torture.workers --engine postgres --mutants
+	$(BIN)/python -m tests.torture.races --engine sqlite --rounds 10000
+	$(BIN)/python -m tests.torture.races --engine postgres --rounds 10000
+	$(BIN)/python -m tests.torture.races --engine sqlite --mutants
+	$(BIN)/python -m tests.torture.races --engine postgres --mutants
 	$(BIN)/python -m tests.torture.changes --mutants
 	$(BIN)/python -m tests.torture.changes --seed 2026
 

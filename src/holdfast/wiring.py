@@ -10,6 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from holdfast.adapters.counters import MemoryCounters
+from holdfast.adapters.langfuse import CLOUD, Access, LangfuseObserver, access_fault
 from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
@@ -17,6 +18,7 @@ from holdfast.adapters.models.static import is_installed as has_static_vectors
 from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.redis_credentials import RedisCabinet
 from holdfast.adapters.sqlite.file_cache import SqliteFileCache, open_file_cache
+from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
 from holdfast.adapters.sqlite.inspect import inspect_database
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.adapters.sqlite.keys import SqliteKeys
@@ -24,6 +26,7 @@ from holdfast.adapters.sqlite.plan_notes import SqlitePlanNotes, open_plan_notes
 from holdfast.adapters.sqlite.reviews import SqliteReviews, reviews_beside
 from holdfast.adapters.store import OpenStore, build_store, migrate_store, missing_steps, search_limits_of
 from holdfast.adapters.vscode import VscodePresenter
+from holdfast.adapters.watching import watch_directories
 from holdfast.app import App
 from holdfast.auth.context import AuthContext, Caller
 from holdfast.auth.keys import Keys
@@ -39,10 +42,14 @@ from holdfast.folders.jail import Jail
 from holdfast.folders.roots import close_roots, identity_of, is_gone, open_roots
 from holdfast.folders.service import Folders
 from holdfast.organiser.cascade import Cascade
-from holdfast.organiser.ports import Classifier
-from holdfast.organiser.service import Keeping, Organiser
+from holdfast.organiser.draw import Keeping
+from holdfast.organiser.ports import Classifier, Observer
+from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
+from holdfast.search.folder_model import FolderLimits
+from holdfast.search.folder_root import Workshop
+from holdfast.search.folder_service import FolderSearch
 from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
@@ -56,11 +63,13 @@ from holdfast.tools.pipe import MCP_PIPE
 from holdfast.tools.reading import READING
 from holdfast.tools.registry import Registry
 from holdfast.tools.reviewing import REVIEWING
+from holdfast.tools.searching import SEARCHING
 from holdfast.tools.storing import STORING
 from holdfast.worker.keys import JobKeys, NoKeys
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import Keys as WorkerKeys
 from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.outdated import Outdated
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 
@@ -68,7 +77,7 @@ _log = logging.getLogger(__name__)
 
 KEPT_ROOT_SETS = 64
 
-TOOLS = Registry([*READING, *FINDING, *CHANGING, *REVIEWING, *DECIDING, *ORGANISING, *STORING, MCP_PIPE])
+TOOLS = Registry([*READING, *FINDING, *CHANGING, *REVIEWING, *DECIDING, *ORGANISING, *SEARCHING, *STORING, MCP_PIPE])
 
 
 @dataclass
@@ -132,6 +141,7 @@ class Wired:
     workers: Workers
     memory: Memory
     keys: Keys | None = None
+    observer: LangfuseObserver | None = None
 
     def open_roots(self, caller: Caller) -> list[str]:
         """Open a caller's roots now, so that a bad one is said at the door; return their real paths.
@@ -146,7 +156,10 @@ class Wired:
 
     def has_work(self) -> bool:
         """Return whether something waits here that a server must stay up for."""
-        return self.app.reviews.has_pending() or self.workers.has_work() or bool(self.app.organiser.jobs.running())
+        return self.app.reviews.has_pending() or self.workers.has_work() or self._is_reading()
+
+    def _is_reading(self) -> bool:
+        return bool(self.app.organiser.jobs.running()) or self.app.folder_search.has_work()
 
     def index_status(self) -> dict[str, object]:
         """Return how fresh the search index is, in plain values."""
@@ -165,6 +178,9 @@ class Wired:
         if self.keys is not None:
             self.keys.close()
         self.app.organiser.close()
+        self.app.folder_search.close()
+        if self.observer is not None:
+            self.observer.close()
         self.folders.close()
         self.app.reviews.close()
         self.memory.close()
@@ -184,11 +200,15 @@ def build(settings: Settings, state_dir: str) -> Wired:
     workers = _workers(settings.mcp.files, opened, embedder, settings.mcp.files.index.workers)
     search = _search(settings.mcp.files, opened, embedder)
     memory = Memory(open_file_cache(state_dir), open_plan_notes(state_dir))
-    organiser = _organiser(settings, changes, memory, embedder)
-    app = App(settings, folders.folders_of, changes, opened.store, search, reviews, organiser, workers.seen)
+    langfuse = _langfuse()
+    observer = LangfuseObserver(langfuse) if langfuse is not None else None
+    organiser = _organiser(settings, changes, memory, embedder, observer)
+    in_folders = _folder_search(settings, state_dir, embedder)
+    app = App(settings, folders.folders_of, changes, opened.store, search, in_folders, reviews, organiser, workers.seen)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
-    return Wired(Dispatcher(app, TOOLS, settings, admission), folders, app, admission, opened, workers, memory, keys)
+    dispatcher = Dispatcher(app, TOOLS, settings, admission)
+    return Wired(dispatcher, folders, app, admission, opened, workers, memory, keys, observer)
 
 
 @contextmanager
@@ -233,6 +253,17 @@ def _search(files: FilesSettings, opened: OpenStore, embedder: Embedder | None) 
     )
 
 
+def _folder_search(settings: Settings, state_dir: str, embedder: Embedder | None) -> FolderSearch:
+    """Return search in local folders; their text stays on this machine, so a remote model or reranker has no part."""
+    files, own = settings.mcp.files, settings.search_folders
+    limits = FolderLimits(
+        own.max_files, own.max_bytes, own.max_file_bytes, settings.folders.max_document_bytes, own.keep_days
+    )
+    local = _built_in(files.search.embedder) if files.search.embedder.kind == "openai" else embedder
+    index = SqliteFolderIndex(os.path.join(state_dir, "folders"))
+    return FolderSearch(Workshop(index, limits, watch_directories, local), search_limits_of(files.search))
+
+
 def _built_in(chosen: EmbedderSettings) -> Embedder | None:
     """Return the built-in model when another one is chosen: what it made serves until the other has come to it."""
     return build_embedder(EmbedderSettings()) if chosen.kind == "openai" or chosen.path else None
@@ -248,7 +279,8 @@ def _workers(files: FilesSettings, opened: OpenStore, embedder: Embedder | None,
     index = files.index
     pace = Pace(index.batch_size, index.retry_max, index.retry_backoff_ms)
     loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, pace, lags)
-    purge = Purge(opened.store, opened.upkeep)
+    outdated = Outdated(opened.index, timed, loop.stop.is_set) if timed else None
+    purge = Purge(opened.store, opened.upkeep, vectors=outdated)
     return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled)
 
 
@@ -275,7 +307,9 @@ def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_di
     return reviews
 
 
-def _organiser(settings: Settings, changes: Changes, memory: Memory, embedder: Embedder | None) -> Organiser:
+def _organiser(
+    settings: Settings, changes: Changes, memory: Memory, embedder: Embedder | None, observer: Observer | None
+) -> Organiser:
     chosen = settings.mcp.files.search.embedder
     sentences = embedder if embedder is not None and chosen.kind == "minilm" else build_embedder(EmbedderSettings())
     static = StaticEmbedder() if has_static_vectors() else None
@@ -285,7 +319,16 @@ def _organiser(settings: Settings, changes: Changes, memory: Memory, embedder: E
         key = variable("OPENAI_API_KEY")
         classifier = ChatClassifier(settings.organiser.llm, Secret(key) if key else None)
     keeping = Keeping(memory.files, memory.files, memory.notes)
-    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded)
+    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer)
+
+
+def _langfuse() -> Access | None:
+    public_key, secret_key = variable("LANGFUSE_PUBLIC_KEY"), variable("LANGFUSE_SECRET_KEY")
+    if public_key and secret_key:
+        return Access(public_key, Secret(secret_key), variable("LANGFUSE_HOST") or CLOUD)
+    if public_key or secret_key:
+        _log.warning("plans are not recorded: Langfuse needs LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY")
+    return None
 
 
 def _admission(settings: Settings, keys: Keys | None) -> Admission:
@@ -322,3 +365,8 @@ def database_fault(path: str) -> str | None:
 def counter_fault(redis_url: str) -> str | None:
     """Return what is wrong with the Redis at an address, None when it answers. InvalidArgument when it is none."""
     return redis_fault(redis_url)
+
+
+def langfuse_fault(public_key: str, secret_key: str, host: str | None) -> str | None:
+    """Return what keeps plans from being recorded by Langfuse, None when nothing does; it is asked."""
+    return access_fault(Access(public_key, Secret(secret_key), host or CLOUD))

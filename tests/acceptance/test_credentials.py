@@ -2,17 +2,19 @@
 
 import json
 import re
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.helpers.doors import House, Pipes, until
-from tests.helpers.models import ModelServer, embeds, model_server
+from tests.helpers.models import ModelServer, Request, embeds, model_server
 from tests.helpers.remote import RemoteAgent
-from tests.helpers.stores import Deployment, Files, deployed
+from tests.helpers.stores import OPEN, Deployment, Files, deployed
 from tests.helpers.valkey import valkey_server
 
 pytestmark = pytest.mark.timeout(150)
@@ -167,3 +169,69 @@ def test_redis_stopped_and_started_writes_go_on_and_jobs_wait_for_the_next_call(
             assert set(models.keys) == {TENANT}
             until("no envelope is left", lambda: not re.search(rb"holdfast:credential", valkey.names()))
     no_key_is_left_in(house, TENANT)
+
+
+class Failing:
+    """A model behind HTTP that fails in every way in turn, and repeats all that it was sent whenever it can."""
+
+    def __init__(self) -> None:
+        self._turn = count()
+
+    def __call__(self, request: Request) -> None:
+        """Answer a request."""
+        echo = {"error": {"message": f"{request.key} {json.dumps(request.body)}"}}
+        status = 500 if "rerank" in request.path else (429, 500, 503, 200)[next(self._turn) % 4]
+        request.answer(json.dumps(echo).encode() * 2 if status == 200 else echo, status, retry_after="0")
+
+
+def ended(process: Pipes) -> str:
+    """End a process as a service manager would, and return what it said."""
+    process.process.send_signal(signal.SIGTERM)
+    return process.errors()
+
+
+@pytest.mark.req("SE-40.d", "SE-42.d", "SE-31.b", "SE-13.b")
+def test_under_load_and_every_fault_nothing_is_lost_and_no_text_query_or_key_is_logged(
+    tmp_path: Path, models: ModelServer
+) -> None:
+    text, query, rounds = "contentcanary", "querycanary", 6
+    files = {"index": {"workers": 0, "retry_max": 3, "retry_backoff_ms": 50}, "security": {"encryption_keks": KEKS}}
+    with valkey_server() as valkey:
+        house = House(tmp_path, REDIS_URL=valkey.url)
+        house.settings(json.dumps({"settings": {**settings_of(models, "open", **files), "limits": OPEN["limits"]}}))
+        with house.serve() as server, Pipes(["worker"], house.env, "/") as worker, RemoteAgent(house.url, TENANT) as me:
+            models.behave(Failing())
+            for number in range(rounds):
+                if number == 2:
+                    valkey.kill()
+                if number == 4:
+                    valkey.start()
+                written = [
+                    (
+                        "file_write",
+                        {"project": "p", "path": f"/{number}/{one}", "content": f"{text}{number}x{one} rain"},
+                    )
+                    for one in range(5)
+                ]
+                asked = [("file_search", {"project": "p", "query": f"{query}{one} rain"}) for one in range(5)]
+                for reply in me.parallel([*written, *asked]):
+                    reply.ok()
+            until("jobs were given up", lambda: statuses(house).get("failed", 0) > 0, 60)
+            models.behave()
+            until("all is done", lambda: house.run("index", "retry") and _is_done(house, me), 60)
+            for number in range(rounds):
+                reply = me.call("file_search", project="p", query="rain", path_prefix=f"/{number}/", limit=20).ok()
+                found = [hit["chunk_content"] for hit in reply.data["chunks"]]
+                assert sorted(found) == [f"{text}{number}x{one} rain" for one in range(5)]
+            said = {"server": ended(server), "worker": ended(worker)}
+    assert "rerank_fallbacks" in said["server"] and "meaning_down" in said["server"], "there was something to say"
+    assert "attempt" in said["worker"]
+    for word in (text, query, TENANT, OWN, *KEKS.values()):
+        assert word not in said["server"] + said["worker"]
+    no_key_is_left_in(house, TENANT, OWN, *KEKS.values())
+
+
+def _is_done(house: House, me: RemoteAgent) -> bool:
+    """Make a call, which brings the key for jobs that wait for it, and see whether any job is left."""
+    me.call("file_stat", project="p", path="/0/0").ok()
+    return not statuses(house)

@@ -154,14 +154,12 @@ def test_a_tool_or_a_group_that_is_switched_off_is_gone(state: Path, root: Path)
         assert "read_files" not in {tool.name for tool in agent.tools()}
         assert agent.call("read_files", files=[{"path": "x"}]).code == "NOT_FOUND"
 
-    (state / "settings.yml").write_text(
-        "settings: {mcp: {groups: {files: {enabled: false}, review: {enabled: false}, organise: {enabled: false}}}}"
-    )
+    off = ", ".join(f"{group}: {{enabled: false}}" for group in ("files", "review", "organise", "search"))
+    (state / "settings.yml").write_text(f"settings: {{mcp: {{groups: {{{off}}}}}}}")
     with Agent([root], state, options=["--in-process"]) as agent:
         assert {tool.name.partition("_")[0] for tool in agent.tools()} == {"file", "project", "mcp"}
 
-    off = "{files: {enabled: false}, review: {enabled: false}, organise: {enabled: false}, store: {enabled: false}}"
-    (state / "settings.yml").write_text(f"settings: {{mcp: {{groups: {off}}}}}")
+    (state / "settings.yml").write_text(f"settings: {{mcp: {{groups: {{{off}, store: {{enabled: false}}}}}}}}")
     with Agent([root], state, options=["--in-process"]) as agent:
         assert agent.tools() == []
         assert agent.call("file_stat", project="p", path="/a").code == "NOT_FOUND"

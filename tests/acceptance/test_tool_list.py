@@ -17,7 +17,7 @@ MAX_TOKENS = 8_000
 MAX_FOLDER_TOKENS = 4_000
 CHARACTERS_PER_TOKEN = 4
 FORBIDDEN = ("$ref", "$defs", "oneOf", "prefixItems")
-TEXT_TOOLS = ("read_text_file", "read_files", "edit_file", "grep_content", "query_json", "query_yaml")
+TEXT_TOOLS = ("read_text_file", "read_files", "edit_file", "grep_content", "query_json")
 FOLDER_TOOLS = {
     "append_text",
     "create_directory",
@@ -32,7 +32,6 @@ FOLDER_TOOLS = {
     "list_directory",
     "move_file",
     "query_json",
-    "query_yaml",
     "read_files",
     "read_media_file",
     "read_text_file",

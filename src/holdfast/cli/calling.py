@@ -52,7 +52,7 @@ def _own(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str) -
     from holdfast.auth.context import LOCAL_USER, Caller, Kind
     from holdfast.cli.settings import checked
     from holdfast.config.load import load
-    from holdfast.transport.protocol import run_tool
+    from holdfast.transport.run import run_tool
     from holdfast.wiring import build
 
     settings = checked(load(None))

@@ -19,7 +19,7 @@ from holdfast.config.settings import ServerSettings
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.syscalls import has_openat2, landlock_abi
 from holdfast.tools.registry import Group
-from holdfast.wiring import TOOLS, counter_fault, database_fault, missing_migrations, model_fault
+from holdfast.wiring import TOOLS, counter_fault, database_fault, langfuse_fault, missing_migrations, model_fault
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 _MIN_FREE_BYTES = 500_000_000
@@ -47,6 +47,7 @@ def examine(settings_path: str | None) -> list[Finding]:
         _store,
         _redis,
         lambda: _model(settings_path),
+        _langfuse,
         _disk,
         _kernel,
         _ripgrep,
@@ -170,6 +171,25 @@ def _model(path: str | None) -> Iterator[Finding]:
         yield Finding(OK, "search model", f"{embedder.model} behind {urlsplit(embedder.endpoint).hostname}; not asked")
     else:
         yield Finding(OK, "search model", "on this machine, and it embeds")
+
+
+def _langfuse() -> Iterator[Finding]:
+    keys = {name: variable(name) for name in ("LANGFUSE_PUBLIC_KEY", "LANGFUSE_SECRET_KEY")}
+    public_key, secret_key = keys.values()
+    if public_key is None and secret_key is None:
+        return
+    if public_key is None or secret_key is None:
+        missing = next(name for name, key in keys.items() if key is None)
+        yield Finding(WARNING, "Langfuse", f"{missing} is missing; plans are not recorded", "Set both keys, or none.")
+        return
+    fault = langfuse_fault(public_key, secret_key, variable("LANGFUSE_HOST"))
+    if fault is None:
+        yield Finding(OK, "Langfuse", "it takes the keys; plans are recorded there, by numbers alone")
+    else:
+        yield Finding(
+            WARNING, "Langfuse", f"{fault}; plans are made all the same and not recorded",
+            "Install holdfast[langfuse], and correct LANGFUSE_HOST and the keys, or unset them.",
+        )  # fmt: skip
 
 
 def _disk() -> Iterator[Finding]:

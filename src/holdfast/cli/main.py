@@ -18,6 +18,7 @@ Examples:
   holdfast open                     open its console in the browser
   holdfast review                   what agents propose, to approve or reject
   holdfast organise scan ~/Downloads  a plan to tidy a folder
+  holdfast search "release date" .  passages in a folder, by words and meaning
   holdfast files ls -p notes        the files of the project store
   holdfast index status             how soon stored files are found
   holdfast keys create              a key for a caller that is not you
@@ -31,6 +32,7 @@ _COMMANDS = {
     "stop": "holdfast.cli.running:stop_command",
     "review": "holdfast.cli.review:review_group",
     "organise": "holdfast.cli.organise:organise_group",
+    "search": "holdfast.cli.search:search_command",
     "files": "holdfast.cli.files:files_group",
     "index": "holdfast.cli.index:index_group",
     "worker": "holdfast.cli.worker:worker_command",

@@ -43,7 +43,7 @@ def open_command(*, print_only: bool) -> None:
     try:
         answer = _asked(folder, "link")
     except NoServer:
-        _start(folder)
+        start_server(folder)
         answer = _asked(folder, "link")
     url = str(answer["url"])
     if print_only or not webbrowser.open(url):
@@ -81,7 +81,8 @@ def _asked(folder: StateFolder, action: str) -> Line:
         raise HoldfastError(str(refusal)) from None
 
 
-def _start(folder: StateFolder) -> None:
+def start_server(folder: StateFolder) -> None:
+    """Make sure that a server is running, in the background if nobody started one."""
     try:
         line, _welcome = reach(folder, Client("control", [], [], "/"), own_version=True)
         line.close()

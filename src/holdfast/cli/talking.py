@@ -36,9 +36,9 @@ class Talk:
 
     line: _Line
 
-    def as_person(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call one of the person's tools; return its data or raise its error."""
-        return data_of(self.line.call("person", (), tool, arguments, None))
+    def as_person(self, tool: str, roots: Sequence[str] = (), **arguments: Any) -> dict[str, Any]:
+        """Call one of the person's tools, on directories where it needs some; return its data or raise its error."""
+        return data_of(self.line.call("person", roots, tool, arguments, None))
 
     def with_roots(
         self, roots: Sequence[str], tool: str, progress: Progress | None = None, **arguments: Any
@@ -95,7 +95,7 @@ class _Own:
     def call(
         self, kind: str, roots: Sequence[str], tool: str, arguments: dict[str, Any], progress: Progress | None
     ) -> Result:
-        from holdfast.transport.protocol import run_tool
+        from holdfast.transport.run import run_tool
 
         caller = Caller(LOCAL_USER, Kind(kind), tuple(roots))
         return asyncio.run(run_tool(self.wired.dispatcher, caller, tool, arguments, progress))

@@ -66,7 +66,7 @@ class FolderSettings(Section):
 
     roots: list[str] = Field([], description="Allowed directories when a command names none; `~` is the home folder.")
     read_only: bool = Field(False, description="Refuse every change to local files.")
-    compat: bool = Field(False, description="List the older twins of two reference tools as well.")
+    compat: bool = Field(False, description="List the older twins of some tools, and query_yaml, as well.")
     max_answer_tokens: int = Field(25_000, ge=500, description="Estimated tokens of one answer before it is cut.")
     max_edit_bytes: int = Field(50_000_000, gt=0, description="Largest file that can be edited, in bytes.")
     max_match_chars: int = Field(200_000, gt=0, description="Longest text to match in an edit, in characters.")
@@ -131,7 +131,7 @@ class OrganiserSettings(Section):
     deep_below: float = Field(0.8, ge=0, le=1, description="Confidence below which a file's whole text is read.")
     max_categories: int = Field(50, gt=0, description="Most folders that files are sorted into.")
     include_hidden: bool = Field(False, description="Organise hidden files as well.")
-    allow_symlinks: bool = Field(False, description="Move symbolic links that are absolute, as links.")
+    allow_symlinks: bool = Field(False, description="Move symbolic links, as links that still lead where they led.")
     answer_seconds: float = Field(
         50.0, ge=0, description="Seconds before a plan in the making is answered as SCANNING."
     )
@@ -209,6 +209,15 @@ class SearchSettings(Section):
     fallback: FallbackSettings = FallbackSettings()
 
 
+class FolderSearchSettings(Section):
+    """The index behind search_folders, one for each allowed directory."""
+
+    max_files: int = Field(50_000, gt=0, description="Files of one allowed directory that are indexed.")
+    max_bytes: int = Field(200_000_000, gt=0, description="Bytes of text of one allowed directory that are indexed.")
+    max_file_bytes: int = Field(5_000_000, gt=0, description="Largest text file that is indexed, in bytes.")
+    keep_days: float = Field(30.0, gt=0, description="Days without a search after which an index is removed.")
+
+
 class IndexSettings(Section):
     """The workers that index stored files."""
 
@@ -278,5 +287,6 @@ class Settings(Section):
     folders: FolderSettings = FolderSettings()
     journal: JournalSettings = JournalSettings()
     organiser: OrganiserSettings = OrganiserSettings()
+    search_folders: FolderSearchSettings = FolderSearchSettings()
     review: ReviewSettings = ReviewSettings()
     mcp: McpSettings = McpSettings()

@@ -294,6 +294,14 @@ class Walk:
         fd = self._fd_of(folder)
         return None if fd is None else open_regular(fd, name)
 
+    def look(self, folder: Folder, name: str) -> os.stat_result | None:
+        """Return the status of an entry of the run that was given last, links not followed; None when it is gone."""
+        fd = self._fd_of(folder)
+        try:
+            return None if fd is None else os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except OSError:
+            return None
+
     def __iter__(self) -> Iterator[Run]:
         try:
             self._enter(os.dup(self._start.fd), "", "", self._start.rules)

@@ -4,7 +4,7 @@ import threading
 import time
 
 from holdfast.search.model import Candidate
-from holdfast.search.ports import Embedder, Index
+from holdfast.search.ports import Embedder, Lookup
 
 _LOOK_AGAIN_SECONDS = 30.0
 
@@ -19,7 +19,7 @@ class Earlier:
         self._done: set[str] = set()
         self._lock = threading.Lock()
 
-    def is_needed(self, index: Index, tenant: str) -> bool:
+    def is_needed(self, index: Lookup, tenant: str) -> bool:
         """Return whether a tenant has a chunk without a vector of the present model; looks only now and then."""
         if tenant in self._done or self._present.model == self.embedder.model:
             return False

@@ -5,7 +5,7 @@ from datetime import datetime
 
 from holdfast.search.chunk import chunks_of
 from holdfast.search.model import Chunk, IndexedFile, Vector
-from holdfast.search.ports import Embedder, EmbedFault, Index
+from holdfast.search.ports import Embedder, EmbedFault, Index, Vectors
 from holdfast.search.tokens import TOKENIZER, tokens_of
 from holdfast.secret import Secret
 from holdfast.store.desk import utc_clock
@@ -43,20 +43,9 @@ class Indexer:
 
     def meaning(self, job: ClaimedJob, key: Secret | None, check: Callable[[], None] = _unchecked) -> None:
         """Embed what a file has no vector for, a few chunks at a time; EmbedFault when the model fails."""
-        embedder = self._embedder
-        if embedder is None:
-            return
-        wanted = self._index.unembedded(job.tenant, job.project, job.path, embedder.model)
-        for at in range(0, len(wanted), VECTORS_AT_ONCE):
-            check()
-            part = wanted[at : at + VECTORS_AT_ONCE]
-            vectors = embedder.embed([chunk.text for chunk in part], key, check)
-            if len(vectors) != len(part):
-                raise EmbedFault(f"the model made {len(vectors)} vectors of {len(part)} texts")
-            rows: list[tuple[int, str, Vector]] = [
-                (chunk.id, chunk.content_hash, vector) for chunk, vector in zip(part, vectors, strict=True)
-            ]
-            self._index.put_vectors(job.tenant, embedder.model, rows, self._now())
+        if self._embedder is not None:
+            place = (job.tenant, job.project, job.path)
+            embed_file(self._index, self._embedder, place, key, check, self._now)
 
     def _files(self, tenant: str, jobs: Sequence[ClaimedJob]) -> list[IndexedFile]:
         contents = self._index.load_all(tenant, [(job.project, job.path) for job in jobs])
@@ -76,3 +65,25 @@ class Indexer:
 def with_words(data: bytes) -> list[Chunk]:
     """Return the pieces of a text with the words that they are looked up by."""
     return [chunk._replace(tokens=tokens_of(chunk.text)) for chunk in chunks_of(data)]
+
+
+def embed_file(
+    index: Vectors,
+    embedder: Embedder,
+    place: tuple[str, str, str],
+    key: Secret | None,
+    check: Callable[[], None],
+    now: Callable[[], datetime] = utc_clock,
+) -> None:
+    """Embed what a file, by tenant, project and path, has no vector for; EmbedFault when the model fails."""
+    wanted = index.unembedded(*place, embedder.model)
+    for at in range(0, len(wanted), VECTORS_AT_ONCE):
+        check()
+        part = wanted[at : at + VECTORS_AT_ONCE]
+        vectors = embedder.embed([chunk.text for chunk in part], key, check)
+        if len(vectors) != len(part):
+            raise EmbedFault(f"the model made {len(vectors)} vectors of {len(part)} texts")
+        rows: list[tuple[int, str, Vector]] = [
+            (chunk.id, chunk.content_hash, vector) for chunk, vector in zip(part, vectors, strict=True)
+        ]
+        index.put_vectors(place[0], embedder.model, rows, now())

@@ -23,6 +23,10 @@ class IndexFault(Exception):
     """A database could not answer; the text holds nothing of what was asked."""
 
 
+class IndexDamaged(IndexFault):
+    """What the database holds cannot be read any more."""
+
+
 class EmbedFault(Exception):
     """A model made no vectors; `retryable` when another attempt may."""
 
@@ -35,8 +39,40 @@ class RerankFault(Exception):
     """A reranker failed, was too slow or gave too few scores."""
 
 
-class Index(Protocol):
-    """Chunks, words and vectors of every tenant. Safe to use from any thread; IndexFault when the database fails."""
+class Lookup(Protocol):
+    """What a search asks of an index. Safe to use from any thread; IndexFault when the database fails."""
+
+    def words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
+        """Return the best chunks of live files by BM25; a term that is repeated counts as often."""
+
+    def nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+        """Return the chunks of live files nearest to a vector, by the cosine."""
+
+    def pending(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
+        """Return live files whose words the index does not hold yet, newest first, so many bytes of them at most."""
+
+    def passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+        """Return those of the chunks that are still what their live file holds."""
+
+    def versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        """Return the versions of live files by project and path."""
+
+    def stale(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
+        """Return project and path of indexed live files that have a chunk without a vector of a model."""
+
+
+class Vectors(Protocol):
+    """What embedding asks of an index."""
+
+    def unembedded(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+        """Return the chunks of a path that have no vector of a model, in order."""
+
+    def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
+        """Keep vectors by chunk id; one whose chunk is gone, or has another content_hash, is dropped."""
+
+
+class Index(Lookup, Vectors, Protocol):
+    """Chunks, words and vectors of every tenant."""
 
     def load_all(self, tenant: str, places: Sequence[tuple[str, str]]) -> list[Content | None]:
         """Return live files by project and path, None for each that is not there."""
@@ -55,32 +91,14 @@ class Index(Protocol):
         live at its version any more, or for chunks None when it is live again.
         """
 
-    def unembedded(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
-        """Return the chunks of a path that have no vector of a model, in order."""
-
-    def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
-        """Keep vectors by chunk id; one whose chunk is gone, or has another content_hash, is dropped."""
-
-    def words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
-        """Return the best chunks of live files by BM25; a term that is repeated counts as often."""
-
-    def nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
-        """Return the chunks of live files nearest to a vector, by the cosine."""
-
-    def pending(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
-        """Return live files whose words the index does not hold yet, newest first, so many bytes of them at most."""
-
-    def passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
-        """Return those of the chunks that are still what their live file holds."""
-
-    def versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        """Return the versions of live files by project and path."""
-
     def touch(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
         """Remember when chunks were last served."""
 
-    def stale(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
-        """Return project and path of indexed live files that have a chunk without a vector of a model."""
+    def models(self, tenant: str) -> list[str]:
+        """Return the models that a tenant has vectors of."""
+
+    def drop_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
+        """Remove some vectors of an outdated model, of chunks that have had one of this model since before then."""
 
     def tenants(self) -> list[str]:
         """Return every tenant that has chunks, for the worker that brings a new model's vectors."""

@@ -11,7 +11,7 @@ from holdfast.search.earlier import Earlier, joined
 from holdfast.search.fuse import Weights, fuse
 from holdfast.search.model import Candidate, Found, Hit, Passage, Scope, SearchLimits, Statistics, Vector
 from holdfast.search.pending import Fresh, scan
-from holdfast.search.ports import Embedder, EmbedFault, Index, IndexFault, Reranker, RerankFault
+from holdfast.search.ports import Embedder, EmbedFault, IndexFault, Lookup, Reranker, RerankFault
 from holdfast.search.tokens import query_tokens
 from holdfast.secret import Secret
 
@@ -49,7 +49,7 @@ class Query:
 class Retriever:
     """What a search works with; without an embedder there are words alone."""
 
-    index: Index
+    index: Lookup
     limits: SearchLimits
     embedder: Embedder | None = None
     earlier: Earlier | None = None
@@ -65,17 +65,22 @@ class _Ranked(NamedTuple):
 def retrieve(with_: Retriever, query: Query) -> list[tuple[int, Hit]]:
     """Return chunk id and hit, best first; SearchBackendError when neither retriever answers.
 
-    A file that changed between being found and being read is not handed out; the search is made again.
+    A file that changed between being found and being read is not handed out; the search is made again. What changed while
+    a reranker thought about it is left out.
     """
     vectors = _vectors(with_, query)
     ranked: list[_Ranked] = []
+    new: dict[int, Fresh] = {}
     for _ in range(_ATTEMPTS):
         query.check()
-        ranked, is_settled = _candidates(with_, query, vectors)
-        if is_settled:
+        fused, new = _candidates(with_, query, vectors)
+        ranked = _readable(with_, query, fused, new)
+        if len(ranked) == len(fused):
             break
-    ordered = _reranked(with_, query, ranked)
-    return [(one.passage.chunk_id, _hit(one)) for one in ordered[: query.limit]]
+    if with_.reranker is not None and ranked:
+        scored = _reranked(with_, query, with_.reranker, ranked)
+        ranked = _readable(with_, query, scored, new)
+    return [(one.passage.chunk_id, _hit(one)) for one in ranked[: query.limit]]
 
 
 def _vectors(with_: Retriever, query: Query) -> dict[str, Vector]:
@@ -93,8 +98,8 @@ def _vectors(with_: Retriever, query: Query) -> dict[str, Vector]:
     return vectors
 
 
-def _candidates(with_: Retriever, query: Query, vectors: dict[str, Vector]) -> tuple[list[_Ranked], bool]:
-    """Return fused candidates, and whether all of them were still there to be read."""
+def _candidates(with_: Retriever, query: Query, vectors: dict[str, Vector]) -> tuple[list[Candidate], dict[int, Fresh]]:
+    """Return fused candidates, and by number those among them that are pieces of pending files."""
     terms = query_tokens(query.text)
     found, fresh = _by_words(with_, query, terms)
     meant = _by_meaning(with_, query, vectors)
@@ -104,15 +109,12 @@ def _candidates(with_: Retriever, query: Query, vectors: dict[str, Vector]) -> t
     lexical = [*(found.candidates if found else ()), *(Candidate(number, one.score) for number, one in new.items())]
     lexical.sort(key=lambda candidate: (-candidate.score, candidate.chunk_id))
     weights = Weights(with_.limits.semantic_weight, with_.limits.lexical_weight)
-    fused = fuse(meant or (), lexical[: with_.limits.bm25_candidates], weights)
-    return _readable(with_, query, fused, new)
+    return fuse(meant or (), lexical[: with_.limits.bm25_candidates], weights), new
 
 
-def _readable(
-    with_: Retriever, query: Query, fused: Sequence[Candidate], new: dict[int, Fresh]
-) -> tuple[list[_Ranked], bool]:
-    """Return the candidates that are still what their file holds, and whether that is all of them."""
-    wanted = [one.chunk_id for one in fused if one.chunk_id >= 0]
+def _readable(with_: Retriever, query: Query, found: Sequence[Candidate], new: dict[int, Fresh]) -> list[_Ranked]:
+    """Return the candidates that are still what their file holds, best first."""
+    wanted = [one.chunk_id for one in found if one.chunk_id >= 0]
     read = with_.index.passages(query.tenant, query.scope, wanted) if wanted else []
     places = {(one.file.project, one.file.path) for one in new.values()}
     versions = with_.index.versions(query.tenant, sorted(places)) if places else {}
@@ -122,9 +124,8 @@ def _readable(
         place = (one.file.project, one.file.path)
         if versions.get(place) == one.file.version and place not in indexed:
             passages[number] = _passage(number, one)
-    ranked = [_Ranked(passages[one.chunk_id], one.score) for one in fused if one.chunk_id in passages]
-    ranked.sort(key=_order)
-    return ranked, len(ranked) == len(fused)
+    ranked = [_Ranked(passages[one.chunk_id], one.score) for one in found if one.chunk_id in passages]
+    return sorted(ranked, key=_order)
 
 
 def _by_words(with_: Retriever, query: Query, terms: Sequence[str]) -> tuple[Found | None, list[Fresh]]:
@@ -158,18 +159,18 @@ def _by_meaning(with_: Retriever, query: Query, vectors: dict[str, Vector]) -> l
         return None
 
 
-def _reranked(with_: Retriever, query: Query, ranked: list[_Ranked]) -> list[_Ranked]:
-    if with_.reranker is None or not ranked:
-        return ranked
+def _reranked(with_: Retriever, query: Query, reranker: Reranker, ranked: Sequence[_Ranked]) -> list[Candidate]:
+    """Return the candidates with the reranker's scores, or with those that they had when it fails."""
     texts = [one.passage.text for one in ranked]
+    scores = [one.score for one in ranked]
     try:
-        scores = with_.reranker.rank(query.text, texts, query.key, with_.limits.rerank_timeout_ms)
-        if len(scores) != len(texts):
-            raise RerankFault(f"{len(scores)} scores for {len(texts)} texts")
+        given = reranker.rank(query.text, texts, query.key, with_.limits.rerank_timeout_ms)
+        if len(given) != len(texts):
+            raise RerankFault(f"{len(given)} scores for {len(texts)} texts")
+        scores = given
     except RerankFault as fault:
         _down(with_, "rerank_fallbacks", fault)
-        return ranked
-    return sorted((one._replace(score=score) for one, score in zip(ranked, scores, strict=True)), key=_order)
+    return [Candidate(one.passage.chunk_id, score) for one, score in zip(ranked, scores, strict=True)]
 
 
 def _down(with_: Retriever, name: str, fault: Exception) -> None:

@@ -39,6 +39,7 @@ class Search:
         now: Callable[[], datetime] = utc_clock,
     ) -> None:
         before = Earlier(earlier, embedder) if earlier and embedder else None
+        self._index = index
         self._retriever = Retriever(index, limits, embedder, before, reranker)
         self._local_key = local_key
         self._now = now
@@ -88,7 +89,7 @@ class Search:
         if not chunk_ids:
             return
         try:
-            self._retriever.index.touch(tenant, chunk_ids, self._now())
+            self._index.touch(tenant, chunk_ids, self._now())
         except IndexFault as fault:
             self.figures.count("touch_failures")
             _log.warning("search: the time of serving was not kept: %s", fault)

@@ -42,19 +42,19 @@ _stem = Stemmer.Stemmer("porter", 0).stemWord
 def tokens_of(text: str) -> tuple[str, ...]:
     """Return the tokens of a text in order."""
     found: list[str] = []
-    for word in _COMPOUND.findall(_plain(text)):
+    for word in _COMPOUND.findall(plain(text)):
         found += _tokens(word)
     return tuple(found)
 
 
 def query_tokens(query: str) -> list[str]:
     """Return the tokens that a query is looked up by, repeats included; stop words only when there is nothing else."""
-    words = _COMPOUND.findall(_plain(query))
+    words = _COMPOUND.findall(plain(query))
     telling = [word for word in words if word.lower() not in STOP_WORDS]
     return [token for word in telling or words for token in _tokens(word)]
 
 
-def _plain(text: str) -> str:
+def plain(text: str) -> str:
     """Return a text without the accents of its letters, in the one form of what can be written in several."""
     if text.isascii():
         return text

@@ -120,7 +120,7 @@ def query_json(app: App, call: Call, args: Query) -> Answer:
     return _queried(app, call, args, "json")
 
 
-@tool("query_yaml", group=Group.FILES, effect=Effect.READ, title="Query YAML", timeout_seconds=600)
+@tool("query_yaml", group=Group.FILES, effect=Effect.READ, title="Query YAML", timeout_seconds=600, listed=False)
 def query_yaml(app: App, call: Call, args: Query) -> Answer:
     """Run a jq expression on a YAML file. At most 100 results, one JSON value per line."""
     return _queried(app, call, args, "yaml")

@@ -34,7 +34,7 @@ class Group(StrEnum):
     SEARCH = "search"
 
 
-LOCAL_GROUPS = frozenset({Group.FILES, Group.REVIEW, Group.ORGANISE})
+LOCAL_GROUPS = frozenset({Group.FILES, Group.REVIEW, Group.ORGANISE, Group.SEARCH})
 """Groups that need folders on this machine, so they exist only for its own user."""
 
 

@@ -25,7 +25,8 @@ from holdfast.transport.elicit import RESPONSE_ENDED
 from holdfast.transport.guard import CALLER
 from holdfast.transport.links import COOKIE, SESSION_SECONDS, ConsoleLinks
 from holdfast.transport.parse import HALF_CHARACTERS, id_of, is_call, parse
-from holdfast.transport.protocol import Context, build_server, run_tool
+from holdfast.transport.protocol import Context, build_server
+from holdfast.transport.run import run_tool
 from holdfast.transport.websocket import WebSocketDoor
 
 _MAX_SESSIONS = 1_000

@@ -14,13 +14,13 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
-from holdfast.call import Elicit, InputNeeded, ProgressSink
-from holdfast.errors import HoldfastError
+from holdfast.call import Elicit, ProgressSink
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport import wire
 from holdfast.transport.elicit import through_sdk
 from holdfast.transport.progress import progress_to
 from holdfast.transport.rounds import BadState
+from holdfast.transport.run import run_tool
 
 Context = ServerRequestContext[Any, Any]
 CallerOf = Callable[[Context], Caller]
@@ -63,23 +63,6 @@ def build_server(dispatcher: Dispatcher, caller_of: CallerOf) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
-
-
-async def run_tool(
-    dispatcher: Dispatcher,
-    caller: Caller,
-    name: str,
-    arguments: dict[str, Any],
-    progress: ProgressSink | None,
-    elicit: Elicit | None = None,
-) -> dict[str, Any]:
-    """Run one tool and return its wire result; an error of ours is a result too, marked as one, and so is a question."""
-    try:
-        return wire.answered(await dispatcher.call(caller, name, arguments, progress, elicit))
-    except HoldfastError as error:
-        return wire.refused(error)
-    except InputNeeded as needed:
-        return wire.input_required(needed)
 
 
 def _elicit(ctx: Context, caller: Caller) -> Elicit | None:

@@ -27,8 +27,9 @@ from holdfast.transport import wire
 from holdfast.transport.elicit import Questions, in_rounds, takes_forms
 from holdfast.transport.parse import HALF_CHARACTERS, Fault, RequestId, as_id, id_of, is_call, parse
 from holdfast.transport.progress import progress_to
-from holdfast.transport.protocol import build_server, run_tool
+from holdfast.transport.protocol import build_server
 from holdfast.transport.rounds import BadState
+from holdfast.transport.run import run_tool
 
 Receive = Callable[[], Awaitable[bytes | None]]
 Send = Callable[[bytes], Awaitable[None]]

@@ -4,13 +4,15 @@ import base64
 from collections.abc import Iterable
 from typing import Any
 
-import mcp_types as types
 from pydantic_core import to_json
 
 from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.registry import Effect, Tool
+
+SERVER_INFO = "io.modelcontextprotocol/serverInfo"
+"""Written here, because loading the protocol's types takes longer than a command that needs no server."""
 
 
 def tool_entry(entry: Tool) -> dict[str, Any]:
@@ -54,7 +56,7 @@ def input_required(needed: InputNeeded) -> dict[str, Any]:
 
 def stamped(result: dict[str, Any], server_info: dict[str, Any]) -> dict[str, Any]:
     """Return a result as the stateless protocol wants it: complete or not, and with the name of the server."""
-    return {"resultType": "complete", **result, "_meta": {types.SERVER_INFO_META_KEY: server_info}}
+    return {"resultType": "complete", **result, "_meta": {SERVER_INFO: server_info}}
 
 
 def refused(error: HoldfastError) -> dict[str, Any]:

@@ -30,6 +30,7 @@ from holdfast.folders.budget import estimate_tokens
 from holdfast.folders.service import Folders
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
+from holdfast.search.folder_service import FolderSearch
 from holdfast.search.service import Search
 from holdfast.store.service import Store
 from holdfast.tools.answer import Answer, Media, Text
@@ -120,6 +121,7 @@ def dispatcher(settings: Settings | None = None, admission: Admission | None = N
         cast(Changes, None),
         cast(Store, None),
         cast(Search, None),
+        cast(FolderSearch, None),
         cast(Reviews, None),
         cast(Organiser, None),
     )
@@ -373,6 +375,7 @@ async def test_a_pipe_out_of_time_says_which_steps_were_under_way() -> None:
             cast(Changes, None),
             cast(Store, None),
             cast(Search, None),
+            cast(FolderSearch, None),
             cast(Reviews, None),
             cast(Organiser, None),
         ),

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING
 
 from holdfast.adapters.sqlite.search_rows import listed, run, told, within
-from holdfast.adapters.sqlite.search_words import matching
+from holdfast.adapters.sqlite.search_words import matching, statistics_of
 from holdfast.adapters.sqlite.search_write import fill, write
 from holdfast.adapters.sqlite.store_files import TenantFiles, file_name
 from holdfast.adapters.sqlite.store_rows import stored_time
@@ -87,7 +87,8 @@ class SqliteIndex:
     def words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
         """Return the best chunks by BM25."""
         with told(), self._files.snapshot(tenant) as connection:
-            return matching(connection, tenant, scope, terms, limit)
+            statistics = statistics_of(connection, tenant, terms)
+            return Found(matching(connection, tenant, scope, terms, limit, statistics), statistics)
 
     def nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the chunks nearest to a vector."""
@@ -123,6 +124,20 @@ class SqliteIndex:
         asked = {"apikey_hash": tenant, "model": model, "limit": limit}
         with told(), self._files.snapshot(tenant) as connection:
             return [(row[0], row[1]) for row in run(connection, "stale_files", asked)]
+
+    def models(self, tenant: str) -> list[str]:
+        """Return the models that a tenant has vectors of; each is sought after the one before it."""
+        found = [""]
+        with told(), self._files.snapshot(tenant) as connection:
+            while row := run(connection, "next_model", {"apikey_hash": tenant, "after_model": found[-1]}).fetchone():
+                found.append(row[0])
+        return found[1:]
+
+    def drop_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
+        """Remove some vectors of an outdated model."""
+        asked = {"apikey_hash": tenant, "outdated": outdated, "model": model, "limit": limit}
+        with told(), self._writing(tenant) as connection:
+            return run(connection, "drop_vectors", {**asked, "before": stored_time(before)}).rowcount
 
     def tenants(self) -> list[str]:
         """Return every tenant that has chunks."""

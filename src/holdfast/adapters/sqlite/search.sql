@@ -23,6 +23,10 @@ ON CONFLICT (apikey_hash, project, file_path) DO UPDATE SET version = excluded.v
 WHERE mcp_file_chunk_states.version <= excluded.version
 RETURNING version;
 
+-- name: drop_state
+DELETE FROM mcp_file_chunk_states
+WHERE apikey_hash = :apikey_hash AND project = :project AND file_path = :path;
+
 -- name: insert_chunk
 INSERT INTO mcp_file_chunks (
     apikey_hash, project, file_path, chunk_index, start_byte, end_byte, chunk_content, content_hash, version,
@@ -142,13 +146,14 @@ WHERE (:project IS NULL OR c.project = :project) AND c.file_path >= :low AND c.f
 -- name: pending_files
 WITH waiting AS (
     SELECT f.project, f.path, f.size, row_number() OVER (ORDER BY j.updated_at DESC, j.id DESC) AS number
-    FROM mcp_file_index_jobs AS j INDEXED BY mcp_file_index_jobs_stage
+    FROM mcp_file_index_jobs AS j INDEXED BY mcp_file_index_jobs_turn
     JOIN mcp_files AS f
       ON f.apikey_hash = :apikey_hash AND f.project = j.project AND f.path = j.file_path AND NOT f.deleted
     LEFT JOIN mcp_file_chunk_states AS s
       ON s.apikey_hash = :apikey_hash AND s.project = j.project AND s.file_path = j.file_path
     WHERE j.apikey_hash = :apikey_hash AND (:project IS NULL OR j.project = :project)
-      AND j.status IN ('pending', 'processing') AND j.stage = 'words' AND j.operation = 'UPSERT'
+      AND j.status IN ('pending', 'processing') AND j.stage = 'words' AND j.is_backlog = false
+      AND j.operation = 'UPSERT'
       AND j.file_path >= :low AND j.file_path < :high AND s.version IS NOT f.version
     ORDER BY number LIMIT :limit
 ),
@@ -186,6 +191,22 @@ WHERE c.apikey_hash = :apikey_hash AND NOT EXISTS (
     WHERE e.apikey_hash = :apikey_hash AND e.chunk_id = c.id AND e.model = :model
 )
 ORDER BY 1, 2 LIMIT :limit;
+
+-- name: next_model
+SELECT model
+FROM mcp_file_chunk_embeddings
+WHERE apikey_hash = :apikey_hash AND model > :after_model ORDER BY model LIMIT 1;
+
+-- name: drop_vectors
+DELETE FROM mcp_file_chunk_embeddings
+WHERE (apikey_hash, chunk_id, model) IN (
+    SELECT e.apikey_hash, e.chunk_id, e.model
+    FROM mcp_file_chunk_embeddings AS e
+    CROSS JOIN mcp_file_chunk_embeddings AS present
+      ON present.apikey_hash = :apikey_hash AND present.chunk_id = e.chunk_id AND present.model = :model
+    WHERE e.apikey_hash = :apikey_hash AND e.model = :outdated AND present.created_at < :before
+    LIMIT :limit
+);
 
 -- name: chunk_tenants
 SELECT apikey_hash FROM mcp_file_chunk_totals;

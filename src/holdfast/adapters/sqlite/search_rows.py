@@ -10,8 +10,10 @@ from typing import Any
 from holdfast.adapters.statements import named_statements
 from holdfast.errors import ResourceBusy
 from holdfast.search.model import Scope
-from holdfast.search.ports import IndexFault
+from holdfast.search.ports import IndexDamaged, IndexFault
 from holdfast.store.paths import ancestors
+
+_DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 STATEMENTS = named_statements(__package__, "search.sql")
 
@@ -27,6 +29,8 @@ def told() -> Iterator[None]:
     try:
         yield
     except (sqlite3.Error, ResourceBusy) as error:
+        if getattr(error, "sqlite_errorcode", 0) & 0xFF in _DAMAGE:
+            raise IndexDamaged("the file of the index is damaged") from None
         raise IndexFault(f"the store file could not be searched or indexed ({type(error).__name__})") from None
 
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from holdfast.adapters.sqlite.search_rows import listed, run, scope_word, within
 from holdfast.search.bm25 import average_length, score, weights
-from holdfast.search.model import Candidate, Found, Scope, Statistics
+from holdfast.search.model import Candidate, Scope, Statistics
 
 POSTINGS_LOOKED_UP = 60_000
 _MATCHES_EACH = 4
@@ -24,19 +24,20 @@ class _Match(NamedTuple):
     token_count: int
 
 
-def matching(connection: sqlite3.Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
-    """Return the best chunks of live files, and the statistics that scored them."""
-    statistics = _statistics(connection, tenant, terms)
+def matching(
+    connection: sqlite3.Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int, statistics: Statistics
+) -> list[Candidate]:
+    """Return the best chunks of live files by the statistics given."""
     used = looked_up(terms, statistics)
     if not used:
-        return Found([], statistics)
+        return []
     weight, average = weights(terms, statistics), average_length(statistics)
     scored = [
         Candidate(match.chunk_id, score(_counts(match, weight), match.token_count, weight, average))
         for match in _matches(connection, tenant, scope, used, limit)
     ]
     scored.sort(key=lambda candidate: (-candidate.score, candidate.chunk_id))
-    return Found(scored[:limit], statistics)
+    return scored[:limit]
 
 
 def looked_up(terms: Sequence[str], statistics: Statistics) -> list[str]:
@@ -52,7 +53,8 @@ def looked_up(terms: Sequence[str], statistics: Statistics) -> list[str]:
     return used
 
 
-def _statistics(connection: sqlite3.Connection, tenant: str, terms: Sequence[str]) -> Statistics:
+def statistics_of(connection: sqlite3.Connection, tenant: str, terms: Sequence[str]) -> Statistics:
+    """Return what a tenant's file holds in all, and of these terms."""
     row = run(connection, "totals", {"apikey_hash": tenant}).fetchone()
     chunks, tokens = row or (0, 0)
     counted = run(connection, "count_terms", {"terms": listed(sorted(set(terms)))}) if chunks else ()

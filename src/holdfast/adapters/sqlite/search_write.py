@@ -39,6 +39,8 @@ def write(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bo
     _add(connection, file, stamp, needed.added)
     _move(connection, file, stamp, known, needed.kept)
     _remove(connection, file, stamp, needed.gone)
+    if file.chunks is None:
+        run(connection, "drop_state", _place(file, stamp))
     return True
 
 

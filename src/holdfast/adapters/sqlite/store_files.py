@@ -6,7 +6,7 @@ import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 from holdfast.adapters.locks import ThreadLocks
@@ -19,14 +19,18 @@ _EMPTY = ""
 _SUFFIX = ".db"
 _COARSE_NS = 30_000_000
 
+Migrate = Callable[[sqlite3.Connection], None]
+"""Brings a file to the newest shape when it is opened."""
+
 
 class TenantFiles:
     """Connections by tenant. Each is used by one thread at a time; the least lately used ones are closed."""
 
-    def __init__(self, folder: str, kept_open: int = KEPT_OPEN) -> None:
+    def __init__(self, folder: str, kept_open: int = KEPT_OPEN, migrate: Migrate = migrate_store) -> None:
         os.makedirs(folder, mode=0o700, exist_ok=True)
         self.folder = folder
         self._kept_open = kept_open
+        self._migrate = migrate
         self._idle: list[tuple[str, sqlite3.Connection]] = []
         self._lock = threading.Lock()
         self._writers = ThreadLocks()
@@ -90,6 +94,14 @@ class TenantFiles:
         for _, connection in idle:
             connection.close()
 
+    def remove(self, name: str) -> None:
+        """Remove a file that nobody is using."""
+        while (connection := self._taken(name)) is not None:
+            connection.close()
+        for suffix in (_SUFFIX, f"{_SUFFIX}-wal", f"{_SUFFIX}-shm"):
+            with suppress(FileNotFoundError):
+                os.unlink(os.path.join(self.folder, name + suffix))
+
     @property
     def idle_count(self) -> int:
         """Return how many connections are kept open and unused."""
@@ -146,13 +158,17 @@ class TenantFiles:
         if name != _EMPTY:
             os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
-        connection.row_factory = sqlite3.Row
-        connection.execute("PRAGMA busy_timeout = 10000")
-        connection.execute("PRAGMA journal_mode = WAL")
-        connection.execute("PRAGMA synchronous = FULL")
-        connection.execute("PRAGMA foreign_keys = ON")
-        connection.create_function("beyond", 2, beyond, deterministic=True)
-        migrate_store(connection)
+        try:
+            connection.row_factory = sqlite3.Row
+            connection.execute("PRAGMA busy_timeout = 10000")
+            connection.execute("PRAGMA journal_mode = WAL")
+            connection.execute("PRAGMA synchronous = FULL")
+            connection.execute("PRAGMA foreign_keys = ON")
+            connection.create_function("beyond", 2, beyond, deterministic=True)
+            self._migrate(connection)
+        except BaseException:
+            connection.close()
+            raise
         return connection
 
 

@@ -4,6 +4,67 @@ import sqlite3
 
 from holdfast.adapters.sqlite.steps import take_steps
 
+CHUNK_TABLES = """
+    CREATE TABLE mcp_file_chunks (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        file_path TEXT NOT NULL,
+        chunk_index INTEGER NOT NULL,
+        start_byte INTEGER NOT NULL,
+        end_byte INTEGER NOT NULL,
+        content_hash TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        last_served_at TEXT,
+        chunk_content TEXT NOT NULL
+    );
+    CREATE INDEX mcp_file_chunks_place ON mcp_file_chunks (apikey_hash, project, file_path, chunk_index);
+    CREATE INDEX mcp_file_chunks_text ON mcp_file_chunks (apikey_hash, content_hash);
+    CREATE TABLE mcp_file_chunk_states (
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        file_path TEXT NOT NULL,
+        version INTEGER NOT NULL,
+        updated_at TEXT NOT NULL,
+        PRIMARY KEY (apikey_hash, project, file_path)
+    ) WITHOUT ROWID;
+    CREATE TABLE mcp_file_chunk_embeddings (
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        chunk_id INTEGER NOT NULL REFERENCES mcp_file_chunks (id) ON DELETE CASCADE,
+        model TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL,
+        embedding BLOB NOT NULL
+    );
+    CREATE UNIQUE INDEX mcp_file_chunk_embeddings_key ON mcp_file_chunk_embeddings (chunk_id, model, apikey_hash);
+    CREATE INDEX mcp_file_chunk_embeddings_new ON mcp_file_chunk_embeddings (model, id);
+    CREATE TABLE mcp_file_chunk_bm25 (
+        chunk_id INTEGER PRIMARY KEY REFERENCES mcp_file_chunks (id) ON DELETE CASCADE,
+        apikey_hash TEXT NOT NULL,
+        scope TEXT NOT NULL,
+        tokens TEXT NOT NULL,
+        token_count INTEGER NOT NULL,
+        tokenizer TEXT NOT NULL,
+        created_at TEXT NOT NULL,
+        updated_at TEXT NOT NULL
+    );
+    CREATE TABLE mcp_file_chunk_totals (
+        apikey_hash TEXT PRIMARY KEY,
+        chunks INTEGER NOT NULL,
+        tokens INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    CREATE VIRTUAL TABLE chunk_words USING fts5(
+        scope, tokens, content='mcp_file_chunk_bm25', content_rowid='chunk_id',
+        tokenize="unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
+    );
+    CREATE VIRTUAL TABLE chunk_terms USING fts5vocab(chunk_words, col);
+    """
+"""What search keeps of files; the index of local folders has these tables too."""
+
 _STEPS = (
     """
     CREATE TABLE mcp_projects (
@@ -73,70 +134,18 @@ _STEPS = (
         WHERE status IN ('pending', 'processing', 'waiting_credential');
     CREATE INDEX mcp_file_index_jobs_due ON mcp_file_index_jobs (status, available_at, id);
     """,
-    """
-    CREATE TABLE mcp_file_chunks (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        apikey_hash TEXT NOT NULL,
-        project TEXT NOT NULL,
-        file_path TEXT NOT NULL,
-        chunk_index INTEGER NOT NULL,
-        start_byte INTEGER NOT NULL,
-        end_byte INTEGER NOT NULL,
-        content_hash TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        created_at TEXT NOT NULL,
-        updated_at TEXT NOT NULL,
-        last_served_at TEXT,
-        chunk_content TEXT NOT NULL
-    );
-    CREATE INDEX mcp_file_chunks_place ON mcp_file_chunks (apikey_hash, project, file_path, chunk_index);
-    CREATE INDEX mcp_file_chunks_text ON mcp_file_chunks (apikey_hash, content_hash);
-    CREATE TABLE mcp_file_chunk_states (
-        apikey_hash TEXT NOT NULL,
-        project TEXT NOT NULL,
-        file_path TEXT NOT NULL,
-        version INTEGER NOT NULL,
-        updated_at TEXT NOT NULL,
-        PRIMARY KEY (apikey_hash, project, file_path)
-    ) WITHOUT ROWID;
-    CREATE TABLE mcp_file_chunk_embeddings (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        apikey_hash TEXT NOT NULL,
-        project TEXT NOT NULL,
-        chunk_id INTEGER NOT NULL REFERENCES mcp_file_chunks (id) ON DELETE CASCADE,
-        model TEXT NOT NULL,
-        created_at TEXT NOT NULL,
-        updated_at TEXT NOT NULL,
-        embedding BLOB NOT NULL
-    );
-    CREATE UNIQUE INDEX mcp_file_chunk_embeddings_key ON mcp_file_chunk_embeddings (chunk_id, model, apikey_hash);
-    CREATE INDEX mcp_file_chunk_embeddings_new ON mcp_file_chunk_embeddings (model, id);
-    CREATE TABLE mcp_file_chunk_bm25 (
-        chunk_id INTEGER PRIMARY KEY REFERENCES mcp_file_chunks (id) ON DELETE CASCADE,
-        apikey_hash TEXT NOT NULL,
-        scope TEXT NOT NULL,
-        tokens TEXT NOT NULL,
-        token_count INTEGER NOT NULL,
-        tokenizer TEXT NOT NULL,
-        created_at TEXT NOT NULL,
-        updated_at TEXT NOT NULL
-    );
-    CREATE TABLE mcp_file_chunk_totals (
-        apikey_hash TEXT PRIMARY KEY,
-        chunks INTEGER NOT NULL,
-        tokens INTEGER NOT NULL
-    ) WITHOUT ROWID;
-    CREATE VIRTUAL TABLE chunk_words USING fts5(
-        scope, tokens, content='mcp_file_chunk_bm25', content_rowid='chunk_id',
-        tokenize="unicode61 remove_diacritics 0 categories 'L* N* Co Mn Mc'"
-    );
-    CREATE VIRTUAL TABLE chunk_terms USING fts5vocab(chunk_words, col);
-    """,
+    CHUNK_TABLES,
     """
     ALTER TABLE mcp_file_index_jobs ADD COLUMN stage TEXT NOT NULL DEFAULT 'words' CHECK (stage IN ('words', 'meaning'));
     CREATE INDEX mcp_file_index_jobs_stage ON mcp_file_index_jobs (stage, available_at, id)
         WHERE status IN ('pending', 'processing');
     CREATE INDEX mcp_file_index_jobs_path ON mcp_file_index_jobs (apikey_hash, project, file_path, id);
+    """,
+    """
+    ALTER TABLE mcp_file_index_jobs ADD COLUMN is_backlog INTEGER NOT NULL DEFAULT false;
+    DROP INDEX mcp_file_index_jobs_stage;
+    CREATE INDEX mcp_file_index_jobs_turn ON mcp_file_index_jobs (stage, is_backlog, available_at, id)
+        WHERE status IN ('pending', 'processing');
     """,
 )
 

@@ -1,0 +1,129 @@
+"""Pure: what search in local folders knows: files as they were seen, passages with their line, how far an index is."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import NamedTuple
+
+from holdfast.folders.names import shown
+from holdfast.store.paths import Span
+
+PROJECT = "folder"
+"""The one project of a folder's index."""
+
+WHOLE = 100
+
+_LAST = "\U0010ffff"
+
+
+class Kind(StrEnum):
+    """How a file's text is come by; nothing is kept of one that has none, and for want of room."""
+
+    TEXT = "text"
+    DOCUMENT = "document"
+    PAGE = "page"
+    NONE = "none"
+    NO_ROOM = "no room"
+
+    @property
+    def is_extracted(self) -> bool:
+        """Return whether a confined child takes the text out."""
+        return self in (Kind.DOCUMENT, Kind.PAGE)
+
+
+class Known(NamedTuple):
+    """A file as the index holds it: what its status was, and a hash of its text, or of its bytes when extracted.
+
+    An empty look means that it must be read again at the next scan, because it was written a moment before.
+    """
+
+    look: str
+    kind: Kind
+    digest: str = ""
+    size: int = 0
+
+    def holds_as(self, read: "Known") -> bool:
+        """Return whether a file that was read again gives the text that is known."""
+        return (self.kind, self.digest) == (read.kind, read.digest)
+
+
+class Progress(NamedTuple):
+    """How many files a scanned root has, how many of them are read, and how many have all their vectors."""
+
+    is_scanned: bool
+    total: int
+    read: int
+    embedded: int
+    is_cut: bool
+
+    @property
+    def words(self) -> int:
+        """Return the share of files whose words are in, in percent."""
+        return self._percent(self.read)
+
+    @property
+    def meaning(self) -> int:
+        """Return the share of files whose meaning is in, in percent."""
+        return self._percent(self.embedded)
+
+    def notices(self, root: str) -> list[str]:
+        """Return what a caller should know of an answer from here."""
+        found, name = [], shown(root)
+        if self.words < WHOLE:
+            found.append(f"The index of {name} is {self.words} % ready; texts that it lacks were searched by words.")
+        elif self.meaning < WHOLE:
+            found.append(f"The index of {name} has all words; meaning is {self.meaning} % ready.")
+        if self.is_cut:
+            found.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
+        return found
+
+    def _percent(self, done: int) -> int:
+        if not self.is_scanned:
+            return 0
+        return WHOLE * done // self.total if self.total else WHOLE
+
+
+@dataclass(frozen=True, slots=True)
+class FolderLimits:
+    """The numbers that settings change."""
+
+    max_files: int
+    max_bytes: int
+    max_file_bytes: int
+    max_document_bytes: int
+    keep_days: float
+
+
+@dataclass(frozen=True, slots=True)
+class FolderHit:
+    """A passage of a file; `line` is where it begins as read_text_file counts, None for a page of HTML."""
+
+    path: str
+    line: int | None
+    text: str
+    score: float
+
+
+@dataclass(frozen=True, slots=True)
+class FolderAnswer:
+    """Hits, best first, what the caller should know of them, and how much of the indexes is made, in percent."""
+
+    hits: Sequence[FolderHit]
+    notices: Sequence[str]
+    ready: int
+
+
+def key_of(tokenizer: str, root: str) -> str:
+    """Return the name of a root's index, which says nothing of the root; words cut otherwise have another index."""
+    return hashlib.sha256(f"{tokenizer}\0{root}".encode()).hexdigest()[:32]
+
+
+def within(path: str) -> Span:
+    """Return the span of everything below a directory, by its path beneath the root; "" is the root itself."""
+    return Span(f"{path}/", f"{path}/{_LAST}")
+
+
+def only(path: str) -> Span:
+    """Return the span of one file."""
+    return Span(path, f"{path}\x01")

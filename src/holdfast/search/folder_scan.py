@@ -1,0 +1,60 @@
+"""Looks over all of a root without opening a file: what there is to index, and what each file's status says."""
+
+import os
+from dataclasses import dataclass, field
+
+from holdfast.call import Call
+from holdfast.folders.jail import Jail
+from holdfast.folders.walk import Kind, Walk, open_start
+
+WHOLE = "."
+
+
+@dataclass(slots=True)
+class Scan:
+    """Files by path beneath the root, with their look; the directories that were looked into; whether that is all."""
+
+    looks: dict[str, str] = field(default_factory=dict)
+    directories: list[str] = field(default_factory=list)
+    is_cut: bool = False
+
+
+def scan(jail: Jail, call: Call, max_files: int) -> Scan:
+    """Return what the one root of a jail holds: no hidden files, none that are ignored, none behind links.
+
+    A file whose name is no Unicode text, or that a caller could not name, is passed over. Raises Cancelled.
+    """
+    found = Scan()
+    with open_start(jail, WHOLE, ignore=True) as start:
+        walk = Walk(jail, call, start, ignore=True)
+        found.directories.append(start.path)
+        prefix = start.path.rstrip("/") + "/"
+        for folder, entries in walk:
+            for name, kind in entries:
+                if kind is Kind.FILE and not name.startswith(".") and _is_text(name):
+                    status = walk.look(folder, name)
+                    if status is not None:
+                        found.looks[f"/{folder.relative}{name}"] = look_of(status)
+            name, kind = entries[-1]
+            if kind is Kind.DIRECTORY and (name.startswith(".") or not _is_text(name)):
+                walk.prune()
+            elif kind is Kind.DIRECTORY:
+                found.directories.append(f"{prefix}{folder.relative}{name}")
+            if len(found.looks) > max_files:
+                found.is_cut = True
+                found.looks = dict(list(found.looks.items())[:max_files])
+                break
+    return found
+
+
+def look_of(status: os.stat_result) -> str:
+    """Return a text that differs when the file was replaced or written, whatever was done to its times."""
+    return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

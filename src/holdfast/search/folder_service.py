@@ -1,0 +1,117 @@
+"""Search in the folders of this machine: what the tool calls."""
+
+import logging
+import time
+from functools import partial
+
+from holdfast.call import Call
+from holdfast.errors import NotDirectory, SearchBackendError
+from holdfast.folders.jail import Jail
+from holdfast.folders.service import Folders
+from holdfast.search.folder_lanes import FolderLanes
+from holdfast.search.folder_lookup import FolderLookup, Place
+from holdfast.search.folder_model import PROJECT, FolderAnswer, only, within
+from holdfast.search.folder_root import FolderRoot, Workshop
+from holdfast.search.folder_truth import Checked, Truth
+from holdfast.search.folder_unread import UnreadFiles
+from holdfast.search.model import Scope, SearchLimits
+from holdfast.search.ports import IndexFault
+from holdfast.search.retrieve import Query, Retriever, retrieve
+from holdfast.search.service import checked_query, hit_limit
+
+_SETTLE_SECONDS = 3.0
+_REREAD_SECONDS = 2.0
+_ATTEMPTS = 3
+_SPARE = 2
+"""So many times the hits that are wanted are looked for, because some may turn out to be gone."""
+
+_log = logging.getLogger(__name__)
+
+
+class FolderSearch:
+    """Finds passages in the caller's own roots; nothing is scanned or watched before the first search."""
+
+    def __init__(self, workshop: Workshop, limits: SearchLimits) -> None:
+        self._workshop, self._limits = workshop, limits
+        self._lanes = FolderLanes(workshop)
+
+    def search(self, folders: Folders, call: Call, query: str, path: str = "", limit: int = 0) -> FolderAnswer:
+        """Return passages that answer a query, best first, as their files hold them now.
+
+        `path` narrows it to a directory or a file. InvalidQuery for a blank query, what the jail raises for a path,
+        SearchBackendError when no index can answer.
+        """
+        text, most = checked_query(query), hit_limit(limit, self._limits)
+        places = self._looked_at(folders.jail, call, path)
+        checked = Checked([], {})
+        for attempt in range(_ATTEMPTS):
+            checked = self._found(folders.jail, call, places, text, most)
+            if not checked.changed or attempt == _ATTEMPTS - 1:
+                break
+            self._reread(checked, call)
+        progress = [(place, place.root.state.progress()) for place in places]
+        notices = [notice for place, far in progress for notice in far.notices(place.root.path)]
+        if not notices and not any(place.root.state.holds(place.span) for place in places):
+            notices.append("Nothing there is in an index: hidden, ignored and linked files are left out.")
+        return FolderAnswer(checked.hits, notices, min(far.meaning for _, far in progress))
+
+    def has_work(self) -> bool:
+        """Return whether an index is being made."""
+        return self._lanes.has_work()
+
+    def close(self) -> None:
+        """End the lanes and close the indexes."""
+        self._lanes.close()
+        self._workshop.index.close()
+
+    def _looked_at(self, jail: Jail, call: Call, path: str) -> list[Place]:
+        """Return the places that a path means, after a look at what changed in them, or as much as time allowed."""
+        if path:
+            root, parts = jail.locate(path)
+            below = "".join(f"/{part}" for part in parts)
+            span = within(below) if _is_directory(jail, path) else only(below)
+            meant = [(root, span)]
+        else:
+            meant = [(root, within("")) for root in jail.roots]
+        asked = [(*self._lanes.ask(jail, root), span) for root, span in meant]
+        until = time.monotonic() + _SETTLE_SECONDS
+        for found, number, _ in asked:
+            found.state.wait(number, until, partial(_tell, call, found))
+        return [Place(found, span) for found, _, span in asked]
+
+    def _found(self, jail: Jail, call: Call, places: list[Place], text: str, most: int) -> Checked:
+        truth = Truth(jail, self._workshop.index, places, self._workshop.limits)
+        unread = UnreadFiles(jail, places, text, self._workshop.limits, call.check)
+        lookup = FolderLookup(self._workshop.index, places, unread)
+        embedder = self._workshop.embedder if all(place.root.state.is_meant() for place in places) else None
+        query = Query("", Scope(PROJECT, within("")), text, most * _SPARE, None, call.check)
+        try:
+            found = retrieve(Retriever(lookup, self._limits, embedder), query)
+            return truth.check([hit for _, hit in found], most)
+        except IndexFault as fault:
+            _log.warning("search in folders: %s", fault)
+            raise SearchBackendError("the index of these folders cannot answer now; try again") from None
+
+    def _reread(self, checked: Checked, call: Call) -> None:
+        """Let the files that changed be read again, and wait for that a moment."""
+        until = time.monotonic() + _REREAD_SECONDS
+        for root, paths in checked.changed.items():
+            root.state.reread(paths)
+        self._lanes.ring()
+        for root, paths in checked.changed.items():
+            root.state.wait_for(paths, until, call.check)
+
+
+def _tell(call: Call, root: FolderRoot) -> None:
+    """Say how far a root is, for as long as the call may go on."""
+    call.check()
+    far = root.state.progress()
+    call.progress(far.read, far.total, f"{far.read} of {far.total} files of {root.path} are indexed")
+
+
+def _is_directory(jail: Jail, path: str) -> bool:
+    try:
+        with jail.open_directory(path):
+            return True
+    except NotDirectory:
+        return False

@@ -1,0 +1,184 @@
+"""What is known of one root in use: the files its index holds, those that wait, and who waits for them."""
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Mapping
+
+from holdfast.search.folder_model import Kind, Known, Progress
+from holdfast.store.paths import Span
+
+_LOOK_SECONDS = 0.05
+_MOST_PERCENT = 90
+
+
+class FolderState:
+    """Safe to share between threads. Texts are read by one lane; documents and meaning are the slow lane's."""
+
+    def __init__(self) -> None:
+        self._changed = threading.Condition()
+        self._asked = self._answered = 0
+        self.used_at = time.monotonic()
+        self.start_over()
+
+    def start_over(self) -> None:
+        """Know nothing; all is to be read."""
+        with self._changed:
+            self._known: dict[str, Known] = {}
+            self._texts: dict[str, None] = {}
+            self._documents: dict[str, None] = {}
+            self._owing: dict[str, None] = {}
+            self._bytes = 0
+            self._is_meant = False
+            self.is_loaded = self.is_scanned = self.is_cut = False
+
+    def load(self, files: Mapping[str, Known], owing: Iterable[str]) -> None:
+        """Take over what an index holds; what had no room is tried again."""
+        with self._changed:
+            self._known = {path: known for path, known in files.items() if known.kind is not Kind.NO_ROOM}
+            self._bytes = sum(known.size for known in self._known.values())
+            self._owing = dict.fromkeys(owing)
+            self.is_loaded = True
+
+    def ask(self) -> int:
+        """Ask for a look at what changed; returns the number to wait with."""
+        with self._changed:
+            self.used_at = time.monotonic()
+            self._asked += 1
+            return self._asked
+
+    @property
+    def asked(self) -> int:
+        """Return the number of the last question."""
+        return self._asked
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether somebody waits for a look."""
+        return self._answered < self._asked
+
+    def answer(self, asked: int) -> None:
+        """Say that a look was had after that question, and that all texts are in."""
+        with self._changed:
+            self._answered = max(self._answered, asked)
+            self._changed.notify_all()
+
+    def wait(self, asked: int, until: float, check: Callable[[], None]) -> None:
+        """Wait for the answer to a question, or until that time."""
+        with self._changed:
+            while self._answered < asked and time.monotonic() < until:
+                check()
+                self._changed.wait(_LOOK_SECONDS)
+
+    def wait_for(self, paths: Iterable[str], until: float, check: Callable[[], None]) -> None:
+        """Wait until files have been read, or until that time."""
+        wanted = set(paths)
+        with self._changed:
+            while wanted & (self._texts.keys() | self._documents.keys()) and time.monotonic() < until:
+                check()
+                self._changed.wait(_LOOK_SECONDS)
+
+    def seen(self, looks: Mapping[str, str], *, is_cut: bool) -> list[str]:
+        """Take notice of a scan: what changed waits to be read; returns what is gone."""
+        with self._changed:
+            changed = [
+                path for path, look in looks.items() if (known := self._known.get(path)) is None or known.look != look
+            ]
+            self._texts = {path: None for path in self._texts if path in looks} | dict.fromkeys(changed)
+            self.is_cut, self.is_scanned = is_cut, True
+            return [path for path in self._known if path not in looks]
+
+    def reread(self, paths: Iterable[str]) -> None:
+        """Let files be read again, whatever they look like."""
+        with self._changed:
+            self._texts.update(dict.fromkeys(paths))
+
+    def next_text(self) -> str | None:
+        """Return the next text to read."""
+        with self._changed:
+            return next(iter(self._texts), None)
+
+    def next_document(self) -> str | None:
+        """Return the next document to extract."""
+        with self._changed:
+            return next(iter(self._documents), None)
+
+    def next_owing(self) -> str | None:
+        """Return the next file that lacks vectors."""
+        with self._changed:
+            return next(iter(self._owing), None)
+
+    def to_extract(self, path: str) -> None:
+        """Leave a file to the slow lane."""
+        with self._changed:
+            self._texts.pop(path, None)
+            self._documents[path] = None
+
+    def embedded(self, path: str) -> None:
+        """Take notice that a file has its vectors."""
+        with self._changed:
+            self._owing.pop(path, None)
+
+    def remember(self, path: str, known: Known, *, owes_meaning: bool) -> None:
+        """Take notice of what the index holds of a file, and whether vectors are to be made."""
+        with self._changed:
+            before = self._known.get(path)
+            self._bytes += known.size - (before.size if before else 0)
+            self._known[path] = known
+            if owes_meaning:
+                self._owing[path] = None
+            self._settle(path)
+
+    def forget(self, paths: Iterable[str]) -> None:
+        """Take notice that the index holds files no more."""
+        with self._changed:
+            for path in paths:
+                known = self._known.pop(path, None)
+                self._bytes -= known.size if known else 0
+                self._owing.pop(path, None)
+                self._settle(path)
+
+    def known(self, path: str) -> Known | None:
+        """Return what the index holds of a file."""
+        return self._known.get(path)
+
+    def all_known(self) -> dict[str, Known]:
+        """Return what the index holds, as of now."""
+        with self._changed:
+            return dict(self._known)
+
+    def waiting(self, span: Span) -> list[str]:
+        """Return the texts in a span that wait to be read."""
+        with self._changed:
+            return [path for path in self._texts if span.low <= path < span.high]
+
+    def has_room(self, path: str, size: int, max_bytes: int) -> bool:
+        """Return whether a text of that size fits in."""
+        with self._changed:
+            before = self._known.get(path)
+            return self._bytes - (before.size if before else 0) + size <= max_bytes
+
+    def holds(self, span: Span) -> bool:
+        """Return whether there is a file in a span."""
+        with self._changed:
+            return any(span.low <= path < span.high for path in self._known)
+
+    def progress(self) -> Progress:
+        """Return how far the index is."""
+        with self._changed:
+            waiting = self._texts.keys() | self._documents.keys()
+            total = len(self._known.keys() | waiting)
+            is_cut = self.is_cut or any(known.kind is Kind.NO_ROOM for known in self._known.values())
+            embedded = total - len(self._owing.keys() | waiting)
+            progress = Progress(self.is_scanned, total, total - len(waiting), embedded, is_cut)
+            self._is_meant = self._is_meant or progress.meaning >= _MOST_PERCENT
+            return progress
+
+    def is_meant(self) -> bool:
+        """Return whether most files have had their vectors: before, the few that have some would outdo all others."""
+        self.progress()
+        return self._is_meant
+
+    def _settle(self, path: str) -> None:
+        self._texts.pop(path, None)
+        self._documents.pop(path, None)
+        self._changed.notify_all()

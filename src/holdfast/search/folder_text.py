@@ -1,0 +1,124 @@
+"""Reads one file of a root for the index, and reads it again before a passage of it is handed out."""
+
+import hashlib
+import time
+from typing import NamedTuple
+
+from holdfast.call import Call
+from holdfast.errors import InvalidArgument, PayloadTooLarge, TimedOut
+from holdfast.folders.decode import SAMPLE_BYTES, decode, sniff
+from holdfast.folders.extract import document_kind, extract
+from holdfast.folders.extract_many import Bounds, Wanted, take_texts
+from holdfast.folders.jail import Jail, OpenFile
+from holdfast.folders.source import read_fully
+from holdfast.search.folder_model import FolderLimits, Kind, Known
+from holdfast.search.folder_scan import look_of
+
+_YOUNG_NS = 2_000_000_000
+"""Times of files are as coarse as this on some disks: one written so lately may be written again and look the same."""
+
+_READ_BYTES = 1 << 20
+_PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
+_PAGE_STARTS = (b"<!doctype html", b"<html")
+_PAGE_SECONDS = 20.0
+
+
+class Reading(NamedTuple):
+    """A file as it was read: what the index keeps of it, and its text in UTF-8; None when that is what it has."""
+
+    known: Known
+    data: bytes | None = b""
+
+
+class Now(NamedTuple):
+    """A file at this moment: the hash of its text, and the text; or of its bytes, when its text must be extracted."""
+
+    digest: str
+    text: bytes | None = None
+
+
+GONE = Now("gone")
+
+
+def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: Known | None = None) -> Reading:
+    """Read a text; a file that a child must extract comes back without its text. Raises what the jail raises."""
+    with jail.open_file(path) as file:
+        look = _look(file)
+        first = read_fully(file.fd, 0, min(file.status.st_size, SAMPLE_BYTES))
+        if _kind(first, path).is_extracted:
+            return Reading(Known(look, _kind(first, path)))
+        data = _text(file, limits)
+    if data is None:
+        return Reading(Known(look, Kind.NONE))
+    read = Known(look, Kind.TEXT, _hashed(data).hexdigest(), len(data))
+    return Reading(read, None if known is not None and known.holds_as(read) else data)
+
+
+def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known: Known | None) -> Reading:
+    """Take the text out of a document, unless its bytes are those that are known. Raises what the jail does; Cancelled."""
+    with jail.open_file(path) as file:
+        look = _look(file)
+        kind = _kind(read_fully(file.fd, 0, SAMPLE_BYTES), path)
+        if not kind.is_extracted or file.status.st_size > limits.max_document_bytes:
+            return Reading(Known(look, Kind.NONE))
+        digest = _digest(file)
+        if known is not None and known.holds_as(Known(look, kind, digest)):
+            return Reading(known._replace(look=look), None)
+        data = _extracted(call, file, kind, limits)[: limits.max_file_bytes].decode(errors="ignore").encode()
+    return Reading(Known(look, kind, digest, len(data)), data)
+
+
+def read_now(jail: Jail, path: str, limits: FolderLimits, *, is_extracted: bool) -> Now:
+    """Return what a file holds at this moment. Raises what the jail raises."""
+    with jail.open_file(path) as file:
+        if is_extracted:
+            return Now(_digest(file))
+        text = _text(file, limits)
+    return GONE if text is None else Now(_hashed(text).hexdigest(), text)
+
+
+def _digest(file: OpenFile) -> str:
+    hashed = _hashed(b"")
+    at = 0
+    while piece := read_fully(file.fd, at, _READ_BYTES):
+        hashed.update(piece)
+        at += len(piece)
+    return hashed.hexdigest()
+
+
+def _hashed(data: bytes) -> hashlib.blake2b:
+    return hashlib.blake2b(data, digest_size=16)
+
+
+def _look(file: OpenFile) -> str:
+    is_young = time.time_ns() - file.status.st_ctime_ns < _YOUNG_NS
+    return "" if is_young else look_of(file.status)
+
+
+def _kind(first: bytes, path: str) -> Kind:
+    if document_kind(first, path) is not None:
+        return Kind.DOCUMENT
+    if path.lower().endswith(_PAGE_SUFFIXES) or first.lstrip()[:16].lower().startswith(_PAGE_STARTS):
+        return Kind.PAGE
+    return Kind.TEXT
+
+
+def _text(file: OpenFile, limits: FolderLimits) -> bytes | None:
+    if file.status.st_size > limits.max_file_bytes:
+        return None
+    data = read_fully(file.fd, 0, limits.max_file_bytes)
+    encoding = sniff(data)
+    if encoding is None:
+        return None
+    return data if encoding.is_plain_utf8 else decode(data, encoding, errors="replace").encode()
+
+
+def _extracted(call: Call, file: OpenFile, kind: Kind, limits: FolderLimits) -> bytes:
+    """Return a document's text, nothing for one that is broken."""
+    if kind is Kind.PAGE:
+        (taken,) = take_texts(call, [Wanted(file.fd, "HTML")], Bounds(limits.max_file_bytes, _PAGE_SECONDS))
+        return taken.text.encode()
+    try:
+        return extract(call, file, limits.max_document_bytes).text.encode()
+    except (InvalidArgument, PayloadTooLarge, TimedOut):
+        return b""

@@ -1,0 +1,65 @@
+"""Search in folders over temporary ones, in process: real files, a real index, real lanes, without the protocol."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Self
+
+from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
+from holdfast.adapters.watching import watch_directories
+from holdfast.search.folder_model import FolderAnswer, FolderLimits
+from holdfast.search.folder_ports import Watcher
+from holdfast.search.folder_root import Workshop
+from holdfast.search.folder_service import FolderSearch
+from holdfast.search.model import SearchLimits
+from holdfast.search.ports import Embedder
+from tests.helpers.doors import until
+from tests.helpers.finder import folders_over, new_call
+
+LIMITS = FolderLimits(
+    max_files=10_000, max_bytes=50_000_000, max_file_bytes=1_000_000, max_document_bytes=10_000_000, keep_days=30
+)
+
+
+def nobody_watches(_directories: Sequence[str], _stir: Callable[[], None]) -> None:
+    """Watch nothing, as where directories are too many."""
+
+
+class Searcher:
+    """One server's search in folders. Use as a context manager."""
+
+    def __init__(
+        self,
+        state: Path,
+        embedder: Embedder | None = None,
+        limits: FolderLimits = LIMITS,
+        watcher: Watcher = watch_directories,
+        index: SqliteFolderIndex | None = None,
+    ) -> None:
+        self.folder = state / "folders"
+        self.index = index or SqliteFolderIndex(str(self.folder))
+        self.search = FolderSearch(Workshop(self.index, limits, watcher, embedder), SearchLimits())
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.search.close()
+
+    def find(self, query: str, *roots: Path, path: str = "", limit: int = 5) -> FolderAnswer:
+        """Search once."""
+        return self.search.search(folders_over(*roots), new_call(), query, path, limit)
+
+    def texts(self, query: str, *roots: Path, path: str = "", limit: int = 5) -> list[str]:
+        """Search once and return the passages."""
+        return [hit.text for hit in self.find(query, *roots, path=path, limit=limit).hits]
+
+    def names(self, query: str, *roots: Path, path: str = "", limit: int = 5) -> list[str]:
+        """Search once and return the names of the files."""
+        return [Path(hit.path).name for hit in self.find(query, *roots, path=path, limit=limit).hits]
+
+    def settle(self, *roots: Path) -> None:
+        """Wait until the indexes of roots are made to the end."""
+        until("the indexes are made", lambda: self.find("settle", *roots).ready == 100, 60)

@@ -1,0 +1,22 @@
+"""What `holdfast search` shows of a passage."""
+
+from holdfast.cli.search import marked, telling_line
+from holdfast.search.tokens import query_tokens
+
+WANTED = frozenset(query_tokens("harbour of readFile"))
+
+
+def test_the_lines_around_most_words_are_shown() -> None:
+    lines = ["one"] * 10 + ["The harbours", "read_file in the harbour"] + ["two"] * 10
+    assert lines[telling_line(lines, WANTED)] == "one"
+    assert telling_line(lines, WANTED) <= 10 < 12 <= telling_line(lines, WANTED) + 6
+    assert telling_line(["a", "b"], WANTED) == 0
+
+
+def test_words_that_were_asked_for_are_marked_in_any_form() -> None:
+    assert marked("Harbours, read_file and more", WANTED).count("\x1b[33m") == 2
+    assert marked("nothing of it", WANTED) == "nothing of it"
+
+
+def test_a_passage_cannot_speak_to_the_terminal() -> None:
+    assert marked("a\x1b]0;title\x07\tb\u202e", frozenset()) == "a\ufffd]0;title\ufffd\tb\ufffd"
