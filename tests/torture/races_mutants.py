@@ -72,6 +72,6 @@ def restored() -> Iterator[None]:
 
 def _replaced(guard: str) -> None:
     for statements, right in zip(_STATEMENTS, _RIGHT, strict=True):
-        for name in right.keys() & {"live_chunks", "live_slots", "match_words"}:
+        for name in right.keys() & {"live_chunks", "live_slots", "live_words"}:
             statements[name], count = _LIVE.subn(guard, right[name])
             assert count == 1, name

@@ -99,23 +99,21 @@ SELECT term, doc
 FROM chunk_terms WHERE term IN (SELECT value FROM json_each(:terms)) AND col = 'tokens';
 
 -- name: match_words
--- The tenant's file is its own, so the first look needs no tenant; the scope is a word of its own in the index.
-SELECT m.number, b.chunk_id, b.tokens, b.token_count
-FROM (
-    SELECT row_number() OVER () AS number, chunk_id
-    FROM (
-        SELECT rowid AS chunk_id
-        FROM chunk_words(:query) ORDER BY bm25(chunk_words, 0.0, 1.0) LIMIT :most
-    )
-) AS m
-CROSS JOIN mcp_file_chunk_bm25 AS b ON b.apikey_hash = :apikey_hash AND b.chunk_id = m.chunk_id
-CROSS JOIN mcp_file_chunks AS c ON c.apikey_hash = :apikey_hash AND c.id = m.chunk_id
+-- The tenant's file is its own, so this look needs no tenant.
+SELECT rowid AS chunk_id FROM chunk_words(:query) ORDER BY bm25(chunk_words, 0.0, 1.0) LIMIT :most;
+
+-- name: live_words
+SELECT b.chunk_id, b.tokens, b.token_count
+FROM json_each(:ids) AS m
+CROSS JOIN mcp_file_chunk_bm25 AS b ON b.apikey_hash = :apikey_hash AND b.chunk_id = m.value
+CROSS JOIN mcp_file_chunks AS c ON c.apikey_hash = :apikey_hash AND c.id = m.value
 CROSS JOIN mcp_file_chunk_states AS s
   ON s.apikey_hash = :apikey_hash AND s.project = c.project AND s.file_path = c.file_path
 CROSS JOIN mcp_files AS f
   ON f.apikey_hash = :apikey_hash AND f.project = c.project AND f.path = c.file_path AND NOT f.deleted
   AND f.version = s.version
-WHERE (:project IS NULL OR c.project = :project) AND c.file_path >= :low AND c.file_path < :high;
+WHERE (:project IS NULL OR c.project = :project) AND c.file_path >= :low AND c.file_path < :high
+ORDER BY m.key;
 
 -- name: new_vectors
 SELECT id, chunk_id, project, embedding
@@ -174,9 +172,10 @@ CROSS JOIN mcp_files AS f
   AND f.path = json_extract(asked.value, '$[1]') AND NOT f.deleted;
 
 -- name: touch_chunks
+-- The plus keeps the tenant from being looked up in an index, where all chunks are the tenant's.
 UPDATE mcp_file_chunks
 SET last_served_at = :at
-WHERE apikey_hash = :apikey_hash AND id IN (SELECT value FROM json_each(:ids));
+WHERE +apikey_hash = :apikey_hash AND id IN (SELECT value FROM json_each(:ids));
 
 -- name: stale_files
 SELECT DISTINCT c.project, c.file_path

@@ -1,7 +1,7 @@
 """BM25 in a store file: FTS5 finds and orders, and the best are scored once more with every term of the query.
 
 Common terms have long lists. Where all lists together are long, only the rarest terms are looked up, as many as the
-bound allows, and all terms still count in the score of what they found.
+bound allows, and all terms still count in the score of what they found. A scope is a word of its own in the index.
 """
 
 import sqlite3
@@ -66,11 +66,12 @@ def _matches(
 ) -> list[_Match]:
     """Return more than are wanted, because the two scores differ a little; look further while too few are live."""
     wanted = max(_LEAST_MATCHES, limit * _MATCHES_EACH)
-    most = wanted
+    query, most = _query(scope, used), wanted
     while True:
-        asked = {**within(tenant, scope), "query": _query(scope, used), "most": most}
-        rows = run(connection, "match_words", asked).fetchall()
-        if len(rows) >= limit or not rows or rows[-1]["number"] < most or most > 10**7:
+        found = run(connection, "match_words", {"query": query, "most": most}).fetchall()
+        asked = {**within(tenant, scope), "ids": listed([row["chunk_id"] for row in found])}
+        rows = run(connection, "live_words", asked).fetchall()
+        if len(rows) >= limit or len(found) < most:
             return [_Match(row["chunk_id"], row["tokens"], row["token_count"]) for row in rows[:wanted]]
         most *= _WIDER
 
