@@ -198,16 +198,30 @@ WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s
 LIMIT %(limit)s;
 
 -- name: live_slots
+-- Each LIMIT makes a step of its own, so that it begins with what is asked for, whatever else there is.
 SELECT b.block, b.slot, b.chunk_id
 FROM json_array_elements(%(slots)s::json) AS asked
-JOIN mcp_file_chunk_bm25 AS b
-  ON b.apikey_hash = %(apikey_hash)s AND b.block = (asked ->> 0)::integer AND b.slot = (asked ->> 1)::integer
-JOIN mcp_file_chunks AS c ON c.apikey_hash = %(apikey_hash)s AND c.id = b.chunk_id
-JOIN mcp_file_chunk_states AS s
-  ON s.apikey_hash = %(apikey_hash)s AND s.project = c.project AND s.file_path = c.file_path
-JOIN mcp_files AS f
-  ON f.apikey_hash = %(apikey_hash)s AND f.project = c.project AND f.path = c.file_path AND NOT f.deleted
-  AND f.version = s.version
+CROSS JOIN LATERAL (
+    SELECT b.block, b.slot, b.chunk_id FROM mcp_file_chunk_bm25 AS b
+    WHERE b.apikey_hash = %(apikey_hash)s AND b.block = (asked ->> 0)::integer AND b.slot = (asked ->> 1)::integer
+    ORDER BY b.block LIMIT 1
+) AS b
+CROSS JOIN LATERAL (
+    SELECT c.project, c.file_path FROM mcp_file_chunks AS c
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = b.chunk_id
+    ORDER BY c.id LIMIT 1
+) AS c
+CROSS JOIN LATERAL (
+    SELECT s.version FROM mcp_file_chunk_states AS s
+    WHERE s.apikey_hash = %(apikey_hash)s AND s.project = c.project AND s.file_path = c.file_path
+    ORDER BY s.file_path LIMIT 1
+) AS s
+CROSS JOIN LATERAL (
+    SELECT f.size FROM mcp_files AS f
+    WHERE f.apikey_hash = %(apikey_hash)s AND f.project = c.project AND f.path = c.file_path AND NOT f.deleted
+      AND f.version = s.version
+    ORDER BY f.path LIMIT 1
+) AS f
 WHERE (%(project)s::text IS NULL OR c.project = %(project)s) AND c.file_path >= %(low)s AND c.file_path < %(high)s;
 
 -- name: count_vectors
@@ -243,14 +257,25 @@ FROM (
 ORDER BY score DESC, chunk_id;
 
 -- name: live_chunks
+-- Each LIMIT makes a step of its own, so that it begins with what is asked for, whatever else there is.
 SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content, f.size
 FROM json_array_elements_text(%(ids)s::json) AS asked
-JOIN mcp_file_chunks AS c ON c.apikey_hash = %(apikey_hash)s AND c.id = asked::bigint
-JOIN mcp_file_chunk_states AS s
-  ON s.apikey_hash = %(apikey_hash)s AND s.project = c.project AND s.file_path = c.file_path
-JOIN mcp_files AS f
-  ON f.apikey_hash = %(apikey_hash)s AND f.project = c.project AND f.path = c.file_path AND NOT f.deleted
-  AND f.version = s.version
+CROSS JOIN LATERAL (
+    SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content FROM mcp_file_chunks AS c
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = asked::bigint
+    ORDER BY c.id LIMIT 1
+) AS c
+CROSS JOIN LATERAL (
+    SELECT s.version FROM mcp_file_chunk_states AS s
+    WHERE s.apikey_hash = %(apikey_hash)s AND s.project = c.project AND s.file_path = c.file_path
+    ORDER BY s.file_path LIMIT 1
+) AS s
+CROSS JOIN LATERAL (
+    SELECT f.size FROM mcp_files AS f
+    WHERE f.apikey_hash = %(apikey_hash)s AND f.project = c.project AND f.path = c.file_path AND NOT f.deleted
+      AND f.version = s.version
+    ORDER BY f.path LIMIT 1
+) AS f
 WHERE (%(project)s::text IS NULL OR c.project = %(project)s) AND c.file_path >= %(low)s AND c.file_path < %(high)s;
 
 -- name: pending_files
