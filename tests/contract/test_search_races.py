@@ -122,13 +122,11 @@ def test_what_changed_while_a_reranker_thought_about_it_is_left_out(
 
 @pytest.mark.req("SE-03.b")
 def test_two_indexers_of_one_file_leave_its_last_state(backend: Backend, me: AuthContext) -> None:
-    store, index = backend.store(), backend.open_index()
+    store, index, queue, search = backend.store(), backend.open_index(), backend.open_queue(), backend.search()
     for number in range(30):
         store.write(me, "p", "/f", f"state {number} " + "filler words " * 300, mode="TRUNCATE")
         (job, *_) = [
-            one
-            for one in backend.open_queue().claim(10_000, 1, utc_clock() + timedelta(hours=1))
-            if one.tenant == me.apikey_hash
+            one for one in queue.claim(10_000, 1, utc_clock() + timedelta(hours=1)) if one.tenant == me.apikey_hash
         ]
         indexers = [threading.Thread(target=Indexer(index, None).words, args=([job],)) for _ in range(3)]
         for thread in indexers:
@@ -137,7 +135,7 @@ def test_two_indexers_of_one_file_leave_its_last_state(backend: Backend, me: Aut
         for thread in indexers:
             thread.join(30)
         Indexer(index, None).words([job])
-        (hit,) = backend.search().search(me, "p", f"later {number}")
+        (hit,) = search.search(me, "p", f"later {number}")
         assert hit.text == f"later {number}"
         known = index.known(me.apikey_hash, "p", "/f")
         assert [(chunk.place, chunk.start) for chunk in known] == [(0, 0)]
