@@ -92,9 +92,10 @@ def _until_waiting(url: str) -> None:
 
 def _fault_problems(world: World, history: History) -> list[str]:
     found = [f"{fault.id}: {fault.what}" for fault in history.faults]
-    if found:
-        found += [line for instance in world.instances for line in instance.log().splitlines() if " fault " in line][:5]
-    return found
+    if not found:
+        return []
+    told = [line for instance in world.instances for line in instance.log().splitlines() if " fault " in line]
+    return [*told[:5], *found]
 
 
 def _accounts(world: World) -> Transactions:

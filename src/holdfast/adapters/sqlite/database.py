@@ -1,6 +1,5 @@
 """One SQLite file of the state folder: private, write-ahead logged, one writer at a time."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import Iterator, Mapping
@@ -8,6 +7,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from holdfast.adapters.sqlite.migrations import migrate
+from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
 from holdfast.errors import QuotaExceeded, ResourceBusy
 
@@ -22,7 +22,7 @@ class Database:
     """
 
     def __init__(self, path: str) -> None:
-        os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        make_private(path)
         self._lock = threading.RLock()
         self._statements = {
             **named_statements(__package__, "queries.sql"),

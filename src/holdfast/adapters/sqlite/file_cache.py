@@ -15,6 +15,7 @@ from dataclasses import asdict
 from typing import Any
 
 from holdfast.adapters.sqlite.migrations import migrate
+from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import utc_now
 from holdfast.errors import QuotaExceeded, ResourceBusy
@@ -35,8 +36,7 @@ class SqliteFileCache:
     """Implements `holdfast.organiser.ports.FileCache` and `Examples`."""
 
     def __init__(self, path: str) -> None:
-        if not os.path.exists(path):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        make_private(path)
         self._statements = named_statements(__package__, "file_cache.sql")
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

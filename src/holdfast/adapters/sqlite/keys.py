@@ -5,12 +5,12 @@ short transaction on a table that nobody else writes, and the server's next look
 """
 
 import json
-import os
 import sqlite3
 import threading
 from typing import Any
 
 from holdfast.adapters.sqlite.migrations import migrate
+from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
 from holdfast.auth.keys import Key
 from holdfast.auth.rates import Rate
@@ -23,8 +23,7 @@ class SqliteKeys:
     """Implements `holdfast.auth.keys.KeyTable`. In a server it is opened after the journal, which makes the file."""
 
     def __init__(self, path: str) -> None:
-        if not os.path.exists(path):
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+        make_private(path)
         self._statements = named_statements(__package__, "keys.sql")
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)

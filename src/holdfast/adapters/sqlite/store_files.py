@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 from holdfast.adapters.locks import ThreadLocks
+from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.sqlite.store_schema import migrate_store
 from holdfast.errors import ResourceBusy
 from holdfast.store.paths import beyond
@@ -156,7 +157,7 @@ class TenantFiles:
     def _opened(self, name: str) -> sqlite3.Connection:
         path = ":memory:" if name == _EMPTY else self._path(name)
         if name != _EMPTY:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600))
+            make_private(path)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
         try:
             connection.row_factory = sqlite3.Row

@@ -1,0 +1,54 @@
+"""SQLite's locks hold while a server opens more connections: another process that leaves does not take the log along."""
+
+import sqlite3
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.store import SqliteStore
+from holdfast.adapters.sqlite.store_files import file_name
+from holdfast.store.model import Limits
+from holdfast.store.service import Store
+from tests.helpers.databases import new_caller
+
+LOOK = (
+    "import sqlite3, sys\n"
+    "found = sqlite3.connect(sys.argv[1])\n"
+    "print(found.execute('SELECT count(*) FROM mcp_files').fetchone()[0])\n"
+    "found.close()\n"
+)
+
+
+def looked(path: Path) -> int:
+    """Return how many files another process sees, which then leaves the database."""
+    done = subprocess.run([sys.executable, "-c", LOOK, str(path)], capture_output=True, text=True, check=True)
+    return int(done.stdout)
+
+
+@pytest.mark.req("ST-39")
+def test_another_process_that_leaves_does_not_take_the_log_of_a_running_server(tmp_path: Path) -> None:
+    database, me = SqliteStore(str(tmp_path)), new_caller()
+    store = Store(database, Limits())
+    store.write(me, "p", "/a", "x")
+    path = tmp_path / f"{file_name(me.apikey_hash)}.db"
+    with database.files.snapshot(me.apikey_hash), database.files.snapshot(me.apikey_hash):
+        assert looked(path) == 1
+        assert path.with_name(path.name + "-wal").exists()
+        store.write(me, "p", "/b", "x")
+        assert looked(path) == 2
+    database.close()
+    with sqlite3.connect(path) as after:
+        assert after.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+
+
+def test_a_database_file_is_its_owners_alone_and_is_made_once(tmp_path: Path) -> None:
+    path = tmp_path / "x.db"
+    make_private(str(path))
+    path.write_bytes(b"kept")
+    make_private(str(path))
+    assert path.read_bytes() == b"kept"
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [entry.name for entry in tmp_path.iterdir()] == ["x.db"]
