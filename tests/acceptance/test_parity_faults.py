@@ -10,9 +10,6 @@ from tests.helpers.agent import Reply
 from tests.helpers.peer import Pair, Side
 from tests.helpers.swapper import swapping
 
-UNLISTED = {"read_multiple_files", "list_directory_with_sizes"}
-"""Called like any other, and listed only with `compat`."""
-
 
 @pytest.mark.req("FS-30")
 def test_an_edit_that_fits_two_places_is_not_taken_for_the_first(pair: Pair) -> None:

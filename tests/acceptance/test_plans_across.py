@@ -15,8 +15,6 @@ from tests.helpers.agent import Agent
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import killed, moves, opened_world, seen
 
-FILES = 230
-
 
 @pytest.fixture
 def other(tmp_path: Path) -> Iterator[Path]:

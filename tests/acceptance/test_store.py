@@ -11,22 +11,6 @@ from tests.helpers.stores import SMALL, Deployment, Files
 pytestmark = pytest.mark.timeout(90)
 
 NOTHING = {"exists": False, "type": None, "size": 0, "created_at": None, "updated_at": None}
-PLANT = {
-    "sqlite": """
-        INSERT INTO mcp_files (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
-        WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < 100000)
-        SELECT 'local', '{project}', '/big/d' || (i % 3) || '/f' || i, 1,
-            '2030-01-01T00:00:00.000000Z', '2030-01-01T00:00:00.000000Z', 1, 1, x'61' FROM n
-        """,
-    "postgres": """
-        WITH planted AS (
-            INSERT INTO mcp_files
-                (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
-            SELECT 'local', '{project}', '/big/d' || (i % 3) || '/f' || i, 1, now(), now(), 1, 1, 'a'
-            FROM generate_series(0, 99999) AS i RETURNING 1
-        ) SELECT count(*) FROM planted
-        """,
-}
 RAW = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 

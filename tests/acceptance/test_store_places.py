@@ -8,7 +8,6 @@ from tests.helpers.stores import Deployment, Files
 
 pytestmark = pytest.mark.timeout(90)
 
-NOTHING = {"exists": False, "type": None, "size": 0, "created_at": None, "updated_at": None}
 PLANT = {
     "sqlite": """
         INSERT INTO mcp_files (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
@@ -25,7 +24,6 @@ PLANT = {
         ) SELECT count(*) FROM planted
         """,
 }
-RAW = {"accept": "application/json, text/event-stream", "content-type": "application/json"}
 
 
 @pytest.mark.req("ST-23", "ST-28")

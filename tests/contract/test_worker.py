@@ -1,6 +1,5 @@
 """Workers: what they leave in the index, and what becomes of jobs that fail, are overtaken, or lose their worker."""
 
-import logging
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,22 +10,19 @@ from typing import Any
 import pytest
 
 from holdfast.auth.context import AuthContext
-from holdfast.credentials.cabinet import MemoryCabinet
-from holdfast.credentials.envelope import Keks
-from holdfast.credentials.service import Credentials
 from holdfast.search.index import Indexer
-from holdfast.search.model import Scope, Vector
+from holdfast.search.model import Scope
 from holdfast.search.ports import Embedder, EmbedFault
 from holdfast.secret import Secret
-from holdfast.store.model import ClaimedJob, Limits, Operation, Stage
+from holdfast.store.model import ClaimedJob, Limits, Stage
 from holdfast.store.paths import exactly
 from holdfast.store.service import Store
-from holdfast.worker.keys import JobKeys, NoKeys
+from holdfast.worker.keys import NoKeys
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import Keys, Loop, Pace
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
-from tests.helpers.databases import Backend, new_caller
+from tests.helpers.databases import Backend
 from tests.helpers.doors import until
 from tests.helpers.indexing import Topics
 
@@ -44,19 +40,6 @@ class Clock:
 
     def go_on(self, **by: float) -> None:
         self.at += timedelta(**by)
-
-
-class Keyed(Topics):
-    """An embedder that needs a key and remembers which it was given."""
-
-    def __init__(self) -> None:
-        super().__init__("cat", "boat", needs_key=True)
-        self.keys: list[str] = []
-
-    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:
-        assert key is not None
-        self.keys.append(key.reveal())
-        return super().embed(texts, key, check)
 
 
 class Watched(Indexer):
@@ -290,80 +273,6 @@ def test_a_worker_that_is_told_to_stop_gives_its_jobs_back(backend: Backend, sto
     assert [row["status"] for row in job_rows(backend, me)] == ["pending"] * 3
     loop.stop.clear()
     assert loop.meaning_pass() == 3
-
-
-def keyed_loop(backend: Backend) -> tuple[Loop, Keyed, JobKeys]:
-    clock, embedder = Clock(), Keyed()
-    keys = JobKeys(
-        backend.open_queue(), Credentials(MemoryCabinet(), Keks.of_this_process()), Secret("local key"), now=clock
-    )
-    return loop_of(backend, embedder, keys, clock), embedder, keys
-
-
-@pytest.mark.req("SE-42.a", "SE-42.b")
-def test_a_job_without_a_key_waits_and_its_tenants_next_call_makes_it_due(
-    backend: Backend, store: Store, me: AuthContext
-) -> None:
-    loop, embedder, keys = keyed_loop(backend)
-    store.write(me, "p", "/a", "a cat")
-    loop.words_pass()
-    assert indexed(backend, me, "/a") == [(0, 5)], "words do not wait for a key"
-    loop.meaning_pass()
-    assert job_rows(backend, me)[0] | {"status": "waiting_credential", "retry_count": 0} == job_rows(backend, me)[0]
-    keys.seen(new_caller())
-    keys.seen(replace(new_caller(), model_key=Secret("a stranger's key")))
-    keys.seen(replace(me, model_key=Secret(CANARY)))
-    until("the job is due", lambda: job_rows(backend, me)[0]["status"] == "pending")
-    loop.meaning_pass()
-    assert embedder.keys == [CANARY]
-    assert job_rows(backend, me)[0]["status"] == "done"
-    assert keys.key_for(_as_claimed(backend, me)) is None, "the envelope went with the job"
-    keys.close()
-
-
-def _as_claimed(backend: Backend, me: AuthContext) -> ClaimedJob:
-    (row,) = backend.look(me, f"SELECT id FROM mcp_file_index_jobs WHERE apikey_hash = '{me.apikey_hash}'")
-    return ClaimedJob(
-        me.apikey_hash, "p", "/a", Operation.UPSERT, 1, 0, row["id"], "", Stage.MEANING, datetime.now(UTC)
-    )
-
-
-@pytest.mark.req("SE-40.d", "SE-42.a")
-def test_a_key_is_sealed_with_the_write_and_is_in_no_row_and_no_log(
-    backend: Backend, store: Store, me: AuthContext, caplog: pytest.LogCaptureFixture
-) -> None:
-    loop, embedder, keys = keyed_loop(backend)
-    with caplog.at_level(logging.DEBUG):
-        store.write(me, "p", "/a", "a cat")
-        keys.seen(replace(me, model_key=Secret(CANARY)))
-        loop.words_pass()
-        until("the key is sealed", lambda: keys.key_for(_as_claimed(backend, me)) is not None)
-        embedder.is_down = True
-        loop.meaning_pass()
-    rows = [
-        backend.look(me, f"SELECT * FROM {table} WHERE apikey_hash = '{me.apikey_hash}'")
-        for table in ("mcp_file_index_jobs", "mcp_files", "mcp_file_chunks", "mcp_applied")
-    ]
-    assert job_rows(backend, me)[0]["retry_count"] == 1
-    assert embedder.keys == [CANARY]
-    assert CANARY not in repr(rows)
-    assert CANARY not in caplog.text
-    assert CANARY not in repr(keys.__dict__)
-    keys.close()
-
-
-def test_the_local_user_has_its_key_in_the_settings_and_nobody_else_gets_it(
-    backend: Backend, store: Store, me: AuthContext
-) -> None:
-    loop, _, keys = keyed_loop(backend)
-    store.write(me, "p", "/a", "a cat")
-    job = _as_claimed(backend, me)
-    mine = replace(job, tenant="local")
-    assert keys.key_for(job) is None
-    key = keys.key_for(mine)
-    assert key is not None and key.reveal() == "local key"
-    keys.close()
-    assert loop.needs_key
 
 
 @pytest.mark.req("SE-02.c", "SE-07.a")

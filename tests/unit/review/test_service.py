@@ -9,14 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.config.settings import ReviewChannels, ReviewSettings
+from holdfast.config.settings import ReviewSettings
 from holdfast.errors import Conflict, EditRejected, HoldfastError, NotFound, QuotaExceeded
 from holdfast.review.model import Action, Channel, Decision, Verdict
 from tests.helpers.doors import until
 from tests.unit.review.desk import Desk, at_once, fail, opened_desk
 
 TEXT = b"one\ntwo\nthree\nfour\nfive\nsix\nseven\n"
-SAVES = ReviewSettings(channels=ReviewChannels(vscode=True))
 
 
 def test_a_proposal_makes_two_private_files_and_leaves_the_original(desk: Desk) -> None:
