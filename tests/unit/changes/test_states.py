@@ -1,5 +1,6 @@
 """The statuses of plans and items: every step that the table does not allow is refused by the journal."""
 
+import sqlite3
 from collections.abc import Callable, Iterator
 from itertools import product
 from pathlib import Path
@@ -7,11 +8,14 @@ from pathlib import Path
 import pytest
 
 from holdfast.adapters.sqlite.journal import SqliteJournal, open_journal
+from holdfast.adapters.sqlite.migrations import STEPS
+from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
 from holdfast.changes.states import ITEM_NEXT, PLAN_NEXT, item_may_become, plan_may_become, status_of
 from holdfast.errors import Conflict
 
 AT = "2026-01-01T00:00:00.000000Z"
+LATER = "2026-01-02T00:00:00.000000Z"
 DONE, ERROR, PENDING, SKIPPED, UNDONE = (
     ItemStatus.DONE,
     ItemStatus.ERROR,
@@ -157,6 +161,80 @@ def test_only_plans_in_the_middle_of_a_batch_are_interrupted(journal: SqliteJour
     journal.plans.advance("begun", [], [Item(Op.MOVE, "/r/0", position=0, node=Node.FILE)], AT)
     assert [found.id for found in journal.plans.interrupted()] == ["begun", "undo"]
     assert journal.unfinished() == []
+
+
+def intended(journal: SqliteJournal, id_: str = "p") -> list[str | None]:
+    found = journal.find(id_)
+    assert found is not None
+    return [item.intended_at for item in found.items]
+
+
+def moves(*positions: int) -> list[Item]:
+    return [Item(Op.MOVE, f"/r/{n}", f"/r/d/{n}", position=n) for n in positions]
+
+
+def test_what_a_batch_did_not_do_stays_known_as_begun(journal: SqliteJournal) -> None:
+    journal.plans.create(plan("p", PlanStatus.APPROVED, *[PENDING] * 6))
+    journal.plans.advance("p", [], moves(0, 1, 2), AT)
+    assert intended(journal) == [AT, AT, AT, None, None, None]
+    journal.plans.advance("p", [Step(0, DONE), Step(1, ERROR, "why")], moves(3, 4), LATER)
+    assert intended(journal) == [None, AT, AT, LATER, LATER, None]
+    assert [found.id for found in journal.plans.interrupted()] == ["p"]
+    journal.plans.advance("p", [Step(2, DONE), Step(3, DONE), Step(4, DONE), Step(5, SKIPPED, "gone")], [], LATER)
+    journal.plans.start("p")
+    assert state(journal)[1] == [DONE, PENDING, DONE, DONE, DONE, SKIPPED]
+    assert intended(journal)[1] == AT
+    assert [found.id for found in journal.plans.interrupted()] == ["p"]
+
+
+def test_a_batch_that_was_done_whole_leaves_nothing_begun(journal: SqliteJournal) -> None:
+    journal.plans.create(plan("p", PlanStatus.APPROVED, PENDING, PENDING, PENDING))
+    journal.plans.advance("p", [], moves(0, 1), AT)
+    assert journal.plans.advance("p", [Step(0, DONE), Step(1, DONE)], [], AT) is PlanStatus.APPROVED
+    assert journal.plans.interrupted() == []
+    assert intended(journal) == [None, None, None]
+
+
+@pytest.mark.parametrize("steps", [[], [Step(0, DONE)], [Step(0, SKIPPED, "gone")]])
+def test_a_plan_that_was_begun_is_not_cancelled(journal: SqliteJournal, steps: list[Step]) -> None:
+    journal.plans.create(plan("p", PlanStatus.APPROVED, PENDING, PENDING))
+    journal.plans.advance("p", [], moves(0), AT)
+    with pytest.raises(Conflict):
+        journal.plans.cancel("p")
+    journal.plans.advance("p", steps, [], AT)
+    with pytest.raises(Conflict):
+        journal.plans.cancel("p")
+    assert state(journal)[0] is PlanStatus.APPROVED
+
+
+def test_a_plan_that_ended_early_has_no_batch_under_way(journal: SqliteJournal) -> None:
+    journal.plans.create(plan("p", PlanStatus.APPROVED, PENDING, PENDING))
+    journal.plans.advance("p", [], moves(0), AT)
+    assert journal.plans.skip_rest("p", "why", AT) is PlanStatus.EXECUTED
+    assert intended(journal) == [None, None]
+
+
+def test_intents_of_a_database_of_before_are_still_known(tmp_path: Path) -> None:
+    path = tmp_path / "state.db"
+    old = sqlite3.connect(path)
+    take_steps(old, STEPS[:6])
+    old.execute(
+        "INSERT INTO plans (id, kind, root_dir, status, created_at, stepwise) VALUES ('p', 'organise', '/r', 'APPROVED', ?, 1)",
+        [AT],
+    )
+    old.executemany(
+        "INSERT INTO plan_items (plan_id, position, op, src_path, dest_path, node, size_bytes, mode, uid, gid, mtime_ns,"
+        " status, intended_at) VALUES ('p', ?, 'move', '/r/a', '/r/b', 'file', 0, 0, 0, 0, 0, 'PENDING', ?)",
+        [(0, AT), (1, None)],
+    )
+    old.commit()
+    old.close()
+    journal = open_journal(str(tmp_path))
+    try:
+        assert [found.id for found in journal.plans.interrupted()] == ["p"]
+        assert intended(journal) == [AT, None]
+    finally:
+        journal.close()
 
 
 def test_every_step_that_is_taken_is_in_the_table() -> None:

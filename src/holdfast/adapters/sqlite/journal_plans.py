@@ -57,6 +57,7 @@ class SqlitePlanBook:
         """Write the outcomes of one batch and the intents of the next in one durable transaction."""
         with self._db.transaction(durable=True):
             self._finish(plan_id, steps)
+            self._leave(plan_id, steps)
             self._intend(plan_id, intents, at)
             return PlanStatus.APPROVED if intents else self._restate(plan_id, at)
 
@@ -64,6 +65,7 @@ class SqlitePlanBook:
         """End a plan whose waiting items will not be carried out."""
         with self._db.transaction(durable=True):
             self._db.run("skip_items", {"plan_id": plan_id, "error_msg": why})
+            self._db.run("leave_batch", {"plan_id": plan_id})
             return self._restate(plan_id, at)
 
     def interrupted(self) -> list[Plan]:
@@ -128,16 +130,31 @@ class SqlitePlanBook:
         if done:
             self._settle_reversed(plan_id, done)
 
+    def _leave(self, plan_id: str, steps: Sequence[Step]) -> None:
+        """Close the batch under way; what it did not do keeps its intent in its own row."""
+        begun = self._db.run("begun_batch", {"plan_id": plan_id}).fetchone()
+        if begun is None:
+            return
+        done = {step.position for step in steps if step.status is ItemStatus.DONE}
+        rest = [position for position in json.loads(begun["positions"]) if position not in done]
+        if rest:
+            kept = {"plan_id": plan_id, "intended_at": begun["intended_at"], "positions": json.dumps(rest)}
+            self._db.run("keep_intents", kept)
+        self._db.run("leave_batch", {"plan_id": plan_id})
+
     def _intend(self, plan_id: str, intents: Sequence[Item], at: str) -> None:
-        row = {"plan_id": plan_id, "intended_at": at}
-        plain = [item.position for item in intents if item.aside is None]
-        begun = self._db.run("intend_items", {**row, "positions": json.dumps(plain)})
-        _expect_all(begun.rowcount, plain, plan_id, "begin")
+        """Write the intents of a batch as one row, and the helpers of those that are copied to their own."""
+        if not intents:
+            return
+        positions = [item.position for item in intents]
+        batch = {"plan_id": plan_id, "intended_at": at, "positions": json.dumps(positions)}
+        waiting = self._db.run("waiting_items", batch).fetchone()["items"]
+        _expect_all(waiting, positions, plan_id, "begin")
+        self._db.run("intend_batch", batch)
         for item in intents:
             if item.aside is not None:
                 helpers = {"temp_name": item.temp_name, "aside": stored_path(item.aside)}
-                begun = self._db.run("intend_item", {**row, "position": item.position, **helpers})
-                _expect_all(begun.rowcount, [item.position], plan_id, "begin")
+                self._db.run("intend_item", {"plan_id": plan_id, "position": item.position, **helpers})
 
     def _settle_reversed(self, plan_id: str, positions: list[int]) -> None:
         """What these items took back is UNDONE, what that had taken back is DONE again, and so on down the chain."""

@@ -145,6 +145,13 @@ STEPS = (
         notes_json BLOB NOT NULL
     );
     """,
+    """
+    CREATE TABLE plan_intents (
+        plan_id TEXT PRIMARY KEY REFERENCES plans (id),
+        intended_at TEXT NOT NULL,
+        positions TEXT NOT NULL
+    ) WITHOUT ROWID;
+    """,
 )
 
 

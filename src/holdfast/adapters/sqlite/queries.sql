@@ -67,8 +67,11 @@ WHERE id = :id AND status = 'CREATED';
 
 -- name: cancel_plan
 UPDATE plans SET status = 'CANCELLED'
-WHERE id = :id AND (status = 'CREATED' OR (status = 'APPROVED' AND NOT EXISTS (
-        SELECT 1 FROM plan_items i WHERE i.plan_id = plans.id AND i.intended_at IS NOT NULL)));
+WHERE id = :id AND (status = 'CREATED' OR (
+        status = 'APPROVED'
+        AND NOT EXISTS (SELECT 1 FROM plan_intents n WHERE n.plan_id = plans.id)
+        AND NOT EXISTS (SELECT 1 FROM plan_items i
+                        WHERE i.plan_id = plans.id AND (i.intended_at IS NOT NULL OR i.status IN ('DONE', 'UNDONE')))));
 
 -- name: start_plan
 -- What is carried out later than it was planned counts from then on as the newest change.
@@ -83,13 +86,27 @@ WHERE plan_id = :plan_id AND status = 'ERROR';
 UPDATE plan_items SET status = 'SKIPPED', error_msg = :error_msg, aside = NULL
 WHERE plan_id = :plan_id AND status = 'PENDING';
 
--- name: intend_items
-UPDATE plan_items SET intended_at = :intended_at, temp_name = NULL, aside = NULL
+-- name: waiting_items
+SELECT count(*) AS items FROM plan_items
 WHERE plan_id = :plan_id AND status = 'PENDING' AND position IN (SELECT value FROM json_each(:positions));
 
+-- name: intend_batch
+INSERT INTO plan_intents (plan_id, intended_at, positions) VALUES (:plan_id, :intended_at, :positions);
+
 -- name: intend_item
-UPDATE plan_items SET intended_at = :intended_at, temp_name = :temp_name, aside = :aside
+UPDATE plan_items SET temp_name = :temp_name, aside = :aside
 WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
+
+-- name: begun_batch
+SELECT intended_at, positions FROM plan_intents WHERE plan_id = :plan_id;
+
+-- name: leave_batch
+DELETE FROM plan_intents WHERE plan_id = :plan_id;
+
+-- name: keep_intents
+-- What a batch began and did not do is known by its own row from then on; an item that is done needs no intent.
+UPDATE plan_items SET intended_at = :intended_at
+WHERE plan_id = :plan_id AND status <> 'DONE' AND position IN (SELECT value FROM json_each(:positions));
 
 -- name: finish_step
 UPDATE plan_items SET status = :status, error_msg = :error_msg, dest_identity = :identity,
@@ -117,8 +134,11 @@ SELECT op, status, count(*) AS items FROM plan_items WHERE plan_id = :plan_id GR
 
 -- name: interrupted_plans
 SELECT id FROM plans p
-WHERE stepwise = 1 AND status = 'APPROVED' AND (kind = 'undo' OR EXISTS (
-        SELECT 1 FROM plan_items i WHERE i.plan_id = p.id AND i.status = 'PENDING' AND i.intended_at IS NOT NULL))
+WHERE stepwise = 1 AND status = 'APPROVED' AND (
+        kind = 'undo'
+        OR EXISTS (SELECT 1 FROM plan_intents n WHERE n.plan_id = p.id)
+        OR EXISTS (SELECT 1 FROM plan_items i
+                   WHERE i.plan_id = p.id AND i.status = 'PENDING' AND i.intended_at IS NOT NULL))
 ORDER BY seq;
 
 -- name: expired_asides
@@ -152,9 +172,14 @@ SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_a
 FROM plans WHERE id = :id;
 
 -- name: find_items
+-- The intent of an item is in its own row, or in that of the batch which is under way.
 SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode, uid, gid, mtime_ns, identity,
        status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name, aside,
-       intended_at, reverses, dest_identity
+       coalesce(intended_at, (
+           SELECT n.intended_at FROM plan_intents n
+           WHERE n.plan_id = :plan_id AND position IN (
+               SELECT value FROM plan_intents b, json_each(b.positions) WHERE b.plan_id = :plan_id))),
+       reverses, dest_identity
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans
