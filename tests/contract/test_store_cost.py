@@ -1,8 +1,8 @@
-"""What a listing costs: rows and steps that are counted, never time."""
+"""What a listing, a history and a lookup cost: rows and steps that are counted, never time."""
 
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -15,31 +15,42 @@ from holdfast.adapters.postgres.store_rows import STATEMENTS, Connection
 from holdfast.adapters.sqlite.store import SqliteStore
 from holdfast.adapters.sqlite.store_files import file_name
 from holdfast.adapters.sqlite.store_rows import STATEMENTS as ON_SQLITE
+from holdfast.adapters.sqlite.store_rows import stored_time
 from holdfast.auth.context import AuthContext
 from holdfast.store.model import Limits
 from holdfast.store.service import Store
 from tests.helpers.databases import new_caller, postgres_backend, postgres_database
 
 MANY, FEW = 100_000, 1_000
+LONG_AGO = datetime(2020, 1, 1, tzinfo=UTC)
 PLANT_SQLITE = """
 INSERT INTO mcp_files (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
 WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?)
 SELECT ?, 'p', '/big/d' || (i % 3) || '/f' || i, 1, '2030-01-01T00:00:00.000000Z', '2030-01-01T00:00:00.000000Z', 1, 1, x'61' FROM n
 """
+KEEP_SQLITE = """
+INSERT INTO mcp_file_versions (apikey_hash, project, file_id, version, size, written_at, kept_at, content)
+SELECT apikey_hash, project, id, 0, 1, created_at, ?, x'62' FROM mcp_files WHERE path LIKE '/big/%'
+"""
 PLANT_POSTGRES = """
 INSERT INTO mcp_files (apikey_hash, project, path, size, created_at, updated_at, version, written_version, content)
 SELECT %s, 'p', '/big/d' || (i %% 3) || '/f' || i, 1, now(), now(), 1, 1, 'a' FROM generate_series(0, %s - 1) AS i
 """
+KEEP_POSTGRES = """
+INSERT INTO mcp_file_versions (apikey_hash, project, file_id, version, size, written_at, kept_at, content)
+SELECT apikey_hash, project, id, 0, 1, created_at, now(), 'b' FROM mcp_files WHERE apikey_hash = %s
+"""
 DIRECTORIES = ["/big/d0", "/big/d1", "/big/d2"]
 
 
-def steps_of_listing(folder: Path, files: int) -> int:
-    """Return the instructions of SQLite's machine that one listing takes."""
+def steps_of(folder: Path, files: int, ask: Callable[[Store, AuthContext], object], answer: object) -> int:
+    """Return the instructions of SQLite's machine that one question takes, which must have that answer."""
     database, me = SqliteStore(str(folder)), new_caller()
     store = Store(database, Limits())
     store.write(me, "p", "/other", "x")
     with database.files.writing(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
         connection.execute(PLANT_SQLITE, [files, me.apikey_hash])
+        connection.execute(KEEP_SQLITE, [stored_time(datetime.now(UTC))])
     count = 0
 
     def counted() -> int:
@@ -49,15 +60,28 @@ def steps_of_listing(folder: Path, files: int) -> int:
 
     with database.files.snapshot(me.apikey_hash) as connection:
         connection.set_progress_handler(counted, 1)
-    assert [entry.path for entry in store.listing(me, "p", "/big").entries] == DIRECTORIES
+    assert ask(store, me) == answer
     connection.set_progress_handler(None, 1)
     database.close()
     return count
 
 
 @pytest.mark.req("ST-32")
-def test_on_sqlite_a_hundred_times_the_files_take_the_same_steps(tmp_path: Path) -> None:
-    few, many = (steps_of_listing(tmp_path / str(files), files) for files in (FEW, MANY))
+@pytest.mark.parametrize(
+    ("ask", "answer"),
+    [
+        (lambda store, me: [entry.path for entry in store.listing(me, "p", "/big").entries], DIRECTORIES),
+        (lambda store, me: [version.version for version in store.history(me, "p", "/big/d0/f0")], [0]),
+        (lambda store, me: store.history(me, "p", "/other"), []),
+        (lambda store, me: store.version_text(me, "p", "/big/d0/f0", 0), "b"),
+        (lambda store, me: store.version_text(me, "p", "/big/d0/f0", 1), "a"),
+    ],
+    ids=["listing", "history", "no-history", "old-text", "present-text"],
+)
+def test_on_sqlite_a_hundred_times_the_files_take_the_same_steps(
+    tmp_path: Path, ask: Callable[[Store, AuthContext], object], answer: object
+) -> None:
+    few, many = (steps_of(tmp_path / str(files), files, ask, answer) for files in (FEW, MANY))
     assert 0 < few < 2_000
     assert many <= few * 1.1
 
@@ -76,7 +100,8 @@ def crowded(postgres_url: str) -> Iterator[tuple[str, AuthContext]]:
     me = new_caller()
     with psycopg.connect(postgres_url, autocommit=True) as owner:
         owner.execute(PLANT_POSTGRES, [me.apikey_hash, MANY])
-        owner.execute("ANALYZE mcp_files")
+        owner.execute(KEEP_POSTGRES, [me.apikey_hash])
+        owner.execute("ANALYZE mcp_files, mcp_file_versions")
         yield postgres_url, me
         owner.execute("DELETE FROM mcp_files WHERE apikey_hash = %s", [me.apikey_hash])
 
@@ -122,6 +147,10 @@ def test_on_postgresql_a_listing_reads_as_many_rows_as_it_answers(crowded: tuple
         ("files_among", {"paths": '["/big/d0/f0", "/big/d0", "/big"]'}),
         ("directories_among", {"paths": '["/big/d0/f0", "/big/d0", "/nothing"]'}),
         ("move_files", {"moves": '[["/big/d0/f0", "/moved"]]', "version": 2}),
+        ("known_path", {"path": "/nothing"}),
+        ("list_versions", {"path": "/big/d0/f0", "since": LONG_AGO, "limit": 50}),
+        ("version_content", {"path": "/big/d0/f0", "since": LONG_AGO, "version": 0}),
+        ("version_content", {"path": "/big/d0/f0", "since": LONG_AGO, "version": 1}),
         ("delete_files", {"low": "/big/d0/f0", "high": "/big/d0/f0!", "version": 2, "at": datetime.now(UTC)}),
     ],
 )

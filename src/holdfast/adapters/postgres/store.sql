@@ -163,29 +163,44 @@ WITH RECURSIVE head (path, size, created_at, updated_at, number) AS (
 SELECT path, size, created_at, updated_at FROM head ORDER BY number;
 
 -- name: known_path
-SELECT EXISTS (
-    SELECT 1 FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s
+-- Live and deleted files of a path are asked for apart: each has an index of its own, and none serves both.
+SELECT (
+    SELECT count(*) FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted
+) + (
+    SELECT count(*) FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND deleted
 ) AS found;
 
 -- name: list_versions
+WITH f AS (
+    SELECT id, apikey_hash FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted
+    UNION ALL
+    SELECT id, apikey_hash FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND deleted
+)
 SELECT v.version, v.size, v.written_at, v.kept_at AS replaced_at
-FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
-WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND v.kept_at >= %(since)s
+FROM f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
+WHERE v.kept_at >= %(since)s
 UNION ALL
-SELECT f.written_version, f.size, f.updated_at, f.deleted_at
-FROM mcp_files AS f
-WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND f.deleted
+SELECT written_version, size, updated_at, deleted_at FROM mcp_files
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND deleted
 ORDER BY 1 DESC LIMIT %(limit)s;
 
 -- name: version_content
+WITH f AS (
+    SELECT id, apikey_hash, written_version, content FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted
+    UNION ALL
+    SELECT id, apikey_hash, written_version, content FROM mcp_files
+    WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND deleted
+)
 SELECT v.content
-FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
-WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND v.version = %(version)s
-  AND v.kept_at >= %(since)s
+FROM f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
+WHERE v.version = %(version)s AND v.kept_at >= %(since)s
 UNION ALL
-SELECT f.content
-FROM mcp_files AS f
-WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s AND f.path = %(path)s AND f.written_version = %(version)s;
+SELECT content FROM f WHERE written_version = %(version)s;
 
 -- name: list_projects
 SELECT project, file_count, total_bytes, updated_at

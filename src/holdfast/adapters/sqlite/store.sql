@@ -158,29 +158,42 @@ WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = head.pa
 ORDER BY head.number;
 
 -- name: known_path
-SELECT EXISTS (
-    SELECT 1 FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path
+-- Live and deleted files of a path are asked for apart: each has an index of its own, and none serves both.
+SELECT (
+    SELECT count(*) FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted
+) + (
+    SELECT count(*) FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
 ) AS found;
 
 -- name: list_versions
+WITH f AS (
+    SELECT id, apikey_hash FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted
+    UNION ALL
+    SELECT id, apikey_hash FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
+)
 SELECT v.version, v.size, v.written_at, v.kept_at AS replaced_at
-FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
-WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND v.kept_at >= :since
+FROM f CROSS JOIN mcp_file_versions AS v WHERE v.apikey_hash = f.apikey_hash AND v.file_id = f.id AND v.kept_at >= :since
 UNION ALL
-SELECT f.written_version, f.size, f.updated_at, f.deleted_at
-FROM mcp_files AS f
-WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND f.deleted
+SELECT written_version, size, updated_at, deleted_at FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
 ORDER BY 1 DESC LIMIT :limit;
 
 -- name: version_content
+WITH f AS (
+    SELECT id, apikey_hash, written_version, content FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted
+    UNION ALL
+    SELECT id, apikey_hash, written_version, content FROM mcp_files
+    WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
+)
 SELECT v.content
-FROM mcp_files AS f JOIN mcp_file_versions AS v ON v.apikey_hash = f.apikey_hash AND v.file_id = f.id
-WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND v.version = :version
-  AND v.kept_at >= :since
+FROM f CROSS JOIN mcp_file_versions AS v WHERE v.apikey_hash = f.apikey_hash AND v.file_id = f.id AND v.version = :version AND v.kept_at >= :since
 UNION ALL
-SELECT f.content
-FROM mcp_files AS f
-WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = :path AND f.written_version = :version;
+SELECT content FROM f WHERE written_version = :version;
 
 -- name: list_projects
 SELECT project, file_count, total_bytes, updated_at
