@@ -9,7 +9,7 @@ from holdfast.config.settings import Settings
 from holdfast.folders.service import Folders
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
-from holdfast.search.folder_service import FolderSearch
+from holdfast.search.folders.service import FolderSearch
 from holdfast.search.service import Search
 from holdfast.store.service import Store
 

@@ -47,9 +47,9 @@ from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
-from holdfast.search.folder_model import FolderLimits
-from holdfast.search.folder_root import Workshop
-from holdfast.search.folder_service import FolderSearch
+from holdfast.search.folders.model import FolderLimits
+from holdfast.search.folders.root import Workshop
+from holdfast.search.folders.service import FolderSearch
 from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search

@@ -7,10 +7,10 @@ from typing import Self
 
 from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import watch_directories
-from holdfast.search.folder_model import FolderAnswer, FolderLimits
-from holdfast.search.folder_ports import Watcher
-from holdfast.search.folder_root import Workshop
-from holdfast.search.folder_service import FolderSearch
+from holdfast.search.folders.model import FolderAnswer, FolderLimits
+from holdfast.search.folders.ports import Watcher
+from holdfast.search.folders.root import Workshop
+from holdfast.search.folders.service import FolderSearch
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Embedder
 from tests.helpers.doors import until

@@ -7,7 +7,7 @@ from holdfast.auth.context import Kind
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.folders.names import shown
-from holdfast.search.folder_model import FolderAnswer, FolderHit
+from holdfast.search.folders.model import FolderAnswer, FolderHit
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
 

@@ -12,10 +12,12 @@ import pytest
 
 from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import MOST_DIRECTORIES, watch_directories
-from holdfast.search import folder_lanes, folder_root, folder_service
-from holdfast.search.folder_lookup import pooled
-from holdfast.search.folder_model import Known, Progress
-from holdfast.search.folder_root import FolderRoot
+from holdfast.search.folders import lanes as folder_lanes
+from holdfast.search.folders import root as folder_root
+from holdfast.search.folders import service as folder_service
+from holdfast.search.folders.lookup import pooled
+from holdfast.search.folders.model import Known, Progress
+from holdfast.search.folders.root import FolderRoot
 from holdfast.search.model import Chunk, Statistics
 from tests.helpers.doors import until
 from tests.helpers.indexing import Topics

@@ -5,9 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.search import folder_root, folder_service
-from holdfast.search.folder_model import FolderHit
-from holdfast.search.folder_truth import Checked, Truth
+from holdfast.search.folders import root as folder_root
+from holdfast.search.folders import service as folder_service
+from holdfast.search.folders.model import FolderHit
+from holdfast.search.folders.truth import Checked, Truth
 from holdfast.search.model import Hit
 from tests.helpers.beacons import Beacons, round_of
 from tests.helpers.searcher import Searcher, nobody_watches

@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDenied, InvalidQuery
-from holdfast.search import folder_service
-from holdfast.search.folder_scan import scan
-from holdfast.search.folder_text import read_quickly
+from holdfast.search.folders import service as folder_service
+from holdfast.search.folders.scan import scan
+from holdfast.search.folders.text import read_quickly
 from tests.helpers import documents
 from tests.helpers.finder import folders_over, new_call
 from tests.helpers.indexing import Topics

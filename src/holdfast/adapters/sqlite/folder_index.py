@@ -17,7 +17,7 @@ from holdfast.adapters.sqlite.search_write import write
 from holdfast.adapters.sqlite.store_files import TenantFiles, file_name
 from holdfast.adapters.sqlite.store_rows import stored_time
 from holdfast.adapters.statements import named_statements
-from holdfast.search.folder_model import PROJECT, Kind, Known
+from holdfast.search.folders.model import PROJECT, Kind, Known
 from holdfast.search.model import (
     Candidate,
     Chunk,
@@ -36,7 +36,7 @@ _DAY_SECONDS = 86_400
 
 
 class SqliteFolderIndex:
-    """Implements `holdfast.search.folder_ports.FolderIndex`; a root's file is used by one thread at a time."""
+    """Implements `holdfast.search.folders.ports.FolderIndex`; a root's file is used by one thread at a time."""
 
     def __init__(self, folder: str) -> None:
         self._files = TenantFiles(folder, migrate=migrate_folder_index)

@@ -17,7 +17,7 @@ from holdfast.call import Call
 from holdfast.errors import Cancelled
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import Root
-from holdfast.search.folder_root import FolderRoot, Workshop
+from holdfast.search.folders.root import FolderRoot, Workshop
 
 KEPT_ROOTS = 32
 IDLE_SECONDS = 3600.0

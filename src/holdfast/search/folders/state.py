@@ -4,7 +4,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Mapping
 
-from holdfast.search.folder_model import Kind, Known, Progress
+from holdfast.search.folders.model import Kind, Known, Progress
 from holdfast.store.paths import Span
 
 _LOOK_SECONDS = 0.05

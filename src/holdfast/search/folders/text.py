@@ -11,8 +11,8 @@ from holdfast.folders.extract import document_kind, extract
 from holdfast.folders.extract_many import Bounds, Wanted, take_texts
 from holdfast.folders.jail import Jail, OpenFile
 from holdfast.folders.source import read_fully
-from holdfast.search.folder_model import FolderLimits, Kind, Known
-from holdfast.search.folder_scan import look_of
+from holdfast.search.folders.model import FolderLimits, Kind, Known
+from holdfast.search.folders.scan import look_of
 
 _YOUNG_NS = 2_000_000_000
 """Times of files are as coarse as this on some disks: one written so lately may be written again and look the same."""

@@ -16,11 +16,11 @@ from holdfast.call import Call
 from holdfast.errors import HoldfastError
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import Identity, Root, close_roots
-from holdfast.search.folder_model import PROJECT, FolderLimits, Kind, Known, key_of
-from holdfast.search.folder_ports import FolderIndex, Watch, Watcher
-from holdfast.search.folder_scan import scan
-from holdfast.search.folder_state import FolderState
-from holdfast.search.folder_text import Reading, read_document, read_quickly
+from holdfast.search.folders.model import PROJECT, FolderLimits, Kind, Known, key_of
+from holdfast.search.folders.ports import FolderIndex, Watch, Watcher
+from holdfast.search.folders.scan import scan
+from holdfast.search.folders.state import FolderState
+from holdfast.search.folders.text import Reading, read_document, read_quickly
 from holdfast.search.index import embed_file, with_words
 from holdfast.search.ports import Embedder, EmbedFault, IndexDamaged
 from holdfast.search.tokens import TOKENIZER

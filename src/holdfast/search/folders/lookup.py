@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
-from holdfast.search.folder_model import PROJECT
-from holdfast.search.folder_ports import FolderIndex
-from holdfast.search.folder_root import FolderRoot
+from holdfast.search.folders.model import PROJECT
+from holdfast.search.folders.ports import FolderIndex
+from holdfast.search.folders.root import FolderRoot
 from holdfast.search.model import Candidate, Found, Passage, PendingFile, Scope, Statistics, Vector
 from holdfast.search.ports import IndexDamaged
 from holdfast.store.paths import Span

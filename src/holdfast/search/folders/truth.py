@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 from holdfast.errors import HoldfastError
 from holdfast.folders.jail import Jail
-from holdfast.search.folder_lookup import Place
-from holdfast.search.folder_model import FolderHit, FolderLimits, Kind, Known
-from holdfast.search.folder_ports import FolderIndex
-from holdfast.search.folder_root import FolderRoot
-from holdfast.search.folder_text import GONE, Now, read_now
+from holdfast.search.folders.lookup import Place
+from holdfast.search.folders.model import FolderHit, FolderLimits, Kind, Known
+from holdfast.search.folders.ports import FolderIndex
+from holdfast.search.folders.root import FolderRoot
+from holdfast.search.folders.text import GONE, Now, read_now
 from holdfast.search.model import Hit
 
 

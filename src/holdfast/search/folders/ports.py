@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from datetime import datetime
 from typing import Protocol
 
-from holdfast.search.folder_model import Known
+from holdfast.search.folders.model import Known
 from holdfast.search.model import Candidate, Chunk, Passage, Scope, Statistics, Vector
 from holdfast.search.ports import Vectors
 

@@ -8,12 +8,12 @@ from holdfast.call import Call
 from holdfast.errors import NotDirectory, SearchBackendError
 from holdfast.folders.jail import Jail
 from holdfast.folders.service import Folders
-from holdfast.search.folder_lanes import FolderLanes
-from holdfast.search.folder_lookup import FolderLookup, Place
-from holdfast.search.folder_model import PROJECT, FolderAnswer, only, within
-from holdfast.search.folder_root import FolderRoot, Workshop
-from holdfast.search.folder_truth import Checked, Truth
-from holdfast.search.folder_unread import UnreadFiles
+from holdfast.search.folders.lanes import FolderLanes
+from holdfast.search.folders.lookup import FolderLookup, Place
+from holdfast.search.folders.model import PROJECT, FolderAnswer, only, within
+from holdfast.search.folders.root import FolderRoot, Workshop
+from holdfast.search.folders.truth import Checked, Truth
+from holdfast.search.folders.unread import UnreadFiles
 from holdfast.search.model import Scope, SearchLimits
 from holdfast.search.ports import IndexFault
 from holdfast.search.retrieve import Query, Retriever, retrieve

@@ -5,9 +5,9 @@ from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.errors import HoldfastError
 from holdfast.folders.jail import Jail
-from holdfast.search.folder_lookup import UNREAD, Place
-from holdfast.search.folder_model import FolderLimits
-from holdfast.search.folder_text import read_quickly
+from holdfast.search.folders.lookup import UNREAD, Place
+from holdfast.search.folders.model import FolderLimits
+from holdfast.search.folders.text import read_quickly
 from holdfast.search.model import PendingFile
 from holdfast.search.tokens import plain, query_tokens
 

@@ -1,0 +1,1 @@
+"""Search in the folders of this machine: one index for each allowed directory, kept fresh, every passage compared with its file."""
