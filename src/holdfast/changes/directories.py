@@ -1,11 +1,12 @@
 """Making directories one by one, and removing those that we made while they are empty."""
 
+import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from holdfast.changes.disk import look, sync_directory
+from holdfast.changes.disk import look, refusal, sync_directory
 from holdfast.changes.model import Item, ItemStatus, Node, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.record import Abandoned, Intent, Recorder, new_plan
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotEmpty, NotFound, PermissionDenied
@@ -53,8 +54,11 @@ def _run(jail: Jail, plan: Plan) -> Outcome:
         try:
             _make_or_remove(jail, item)
         except (HoldfastError, OSError) as error:
-            if _has_effect(jail, item, error):
-                raise
+            if not _is_harmless(item, error):
+                told = refusal(error, item.src_path) if isinstance(error, OSError) else None
+                if told is None:
+                    raise
+                raise told from error
             why = error.strerror if isinstance(error, OSError) else "It is not there."
             exceptions[position] = (ItemStatus.SKIPPED, why)
     if len(exceptions) == len(plan.items) and plan.first.op is Op.RMDIR:
@@ -62,12 +66,13 @@ def _run(jail: Jail, plan: Plan) -> Outcome:
     return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
 
 
-def _has_effect(jail: Jail, item: Item, error: Exception) -> bool:
-    """Return whether an error came after its step was made, or stops all the steps after it."""
+def _is_harmless(item: Item, error: HoldfastError | OSError) -> bool:
+    """Return whether a step is not needed, or not ours to make; any other error stops all the steps after it."""
     if item.op is Op.MKDIR:
-        return not isinstance(error, FileExistsError)
-    is_system = isinstance(error, OSError) and not isinstance(error, FileNotFoundError)
-    return is_system and not _is_there(jail, item.src_path)
+        return isinstance(error, FileExistsError)
+    if isinstance(error, OSError):
+        return error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT, errno.ENOTDIR, errno.EBUSY)
+    return isinstance(error, (AccessDenied, NotDirectory, NotFound))
 
 
 def _make_or_remove(jail: Jail, item: Item) -> None:

@@ -51,6 +51,60 @@ def test_a_tree_that_cannot_be_removed_whole_is_left_whole(
     assert world.changes._journal.unfinished() == []
 
 
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, int, int], list[str]]:
+    """Give a way to make the removal of a directory fail so many times; returns the list of its failures."""
+
+    def fail(name: str, number: int, times: int) -> list[str]:
+        real, failed = os.rmdir, list[str]()
+
+        def refusing(given: str, *, dir_fd: int | None = None) -> None:
+            if given == name and len(failed) < times:
+                failed.append(given)
+                raise OSError(number, os.strerror(number))
+            real(given, dir_fd=dir_fd)
+
+        monkeypatch.setattr(os, "rmdir", refusing)
+        return failed
+
+    return fail
+
+
+def test_an_undo_of_directories_that_the_system_stops_says_where(
+    world: World, failing: Callable[[str, int, int], list[str]]
+) -> None:
+    change = world.mkdir("p/q")
+    failed = failing("p", errno.EACCES, 2)
+    with pytest.raises(PermissionDenied) as refused:
+        world.undo(change or "")
+    assert refused.value.message.endswith(f"{world.root}/p.")
+    assert failed == ["p", "p"]
+    assert [path.name for path in world.root.rglob("*")] == ["p"]
+    assert world.changes._journal.unfinished() == []
+
+
+def test_an_undo_of_directories_goes_on_after_an_error_that_passes(
+    world: World, failing: Callable[[str, int, int], list[str]]
+) -> None:
+    change = world.mkdir("p/q")
+    failed = failing("p", errno.EIO, 1)
+    with pytest.raises(OSError, match=os.strerror(errno.EIO)):
+        world.undo(change or "")
+    assert failed == ["p"]
+    assert not (world.root / "p").exists()
+    assert [one.status for one in world.listed()] == ["EXECUTED", "UNDONE"]
+
+
+def test_a_directory_that_is_a_mount_by_now_is_left_and_said(
+    world: World, failing: Callable[[str, int, int], list[str]]
+) -> None:
+    change = world.mkdir("p/q")
+    failing("p", errno.EBUSY, 1)
+    world.undo(change or "")
+    assert [path.name for path in world.root.rglob("*")] == ["p"]
+    assert [one.status for one in world.listed()] == ["EXECUTED", "UNDONE"]
+
+
 def test_a_removal_that_a_crash_interrupted_and_that_cannot_be_finished_is_put_back_whole(
     root: Path, tmp_path: Path, stubborn: Callable[[str, str], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
