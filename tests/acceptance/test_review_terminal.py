@@ -2,8 +2,6 @@
 
 import json
 import os
-import pty
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,9 +10,9 @@ from typing import Any
 import pytest
 
 from tests.conftest import stop_server
-from tests.helpers.agent import Agent, command
-from tests.helpers.doors import until
+from tests.helpers.agent import Agent
 from tests.helpers.reviewer import TEXT, Reviewer, reviewing, with_settings
+from tests.helpers.terminal import answered
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -91,30 +89,8 @@ def test_at_a_terminal_the_change_is_shown_in_colour_and_asked_about(
     desk: Reviewer, said: bytes, status: int, action: str
 ) -> None:
     session = proposed(desk)
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command("review", "approve"),
-        env={**os.environ, "HOLDFAST_STATE_DIR": str(desk.state), "TERM": "xterm"},
-        stdin=theirs,
-        stdout=theirs,
-        stderr=theirs,
-    )
-    os.close(theirs)
-    seen = b""
-
-    def read(mark: bytes) -> bool:
-        nonlocal seen
-        seen += os.read(ours, 65_536)
-        return mark in seen
-
-    try:
-        until("the person is asked", lambda: read(b"[y/N]"))
-        os.write(ours, said)
-        assert process.wait(30) == status
-    finally:
-        process.kill()
-        process.wait()
-        os.close(ours)
+    done, seen = answered(desk.state, said, "review", "approve")
+    assert done == status
     assert b"\x1b[32m+seven" in seen
     assert desk.propose(path="a.txt", session_path=session)["user_action"] == action
 

@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -162,12 +163,14 @@ class Unfinished(Conflict):
         super().__init__("; ".join(item.error_msg or "" for item in left))
 
 
-def _planned(*moves: tuple[str, str]) -> Step:
-    """Make a plan of moves and approve it; nothing moves, so it is no change yet."""
+def _planned(*moves: tuple[str, str], unit: str | None = None) -> Step:
+    """Make a plan of moves, of one unit if it is named, and approve it; nothing moves, so it is no change yet."""
 
     def step(stage: Stage) -> None:
         world, plans = stage.world, stage.world.changes.plans
-        wishes = [Wish(str(stage.one / source), target.replace("TWO", str(stage.two))) for source, target in moves]
+        wishes = [
+            Wish(str(stage.one / source), target.replace("TWO", str(stage.two)), unit=unit) for source, target in moves
+        ]
         plan = plans.create(world.folders, world.call(), str(stage.one), wishes)
         plans.approve(world.folders, plan.id, plans.hash_of(plan), "torture")
 
@@ -202,6 +205,16 @@ def _execute_into_a_race(stage: Stage) -> str:
         return _execute(stage)
 
 
+def _execute_into_a_late_race(stage: Stage) -> str:
+    """Another program's file takes the last destination when all have been looked at; it does so in any case."""
+    act = partial(_rename_once, stage.one / "theirs.txt", stage.one / "n3.txt")
+    try:
+        with _at_the_last_moment(disk, "move_entry", act):
+            return _execute(stage)
+    finally:
+        act()
+
+
 def _undo_plan(stage: Stage) -> str:
     change = stage.world.undo(_plan_id(stage))
     plan = stage.world.changes._journal.find(change)
@@ -229,6 +242,7 @@ _SORT = _planned(
 _SORT_ACROSS = _planned(("a.txt", "TWO/new/a.txt"), ("b.txt", "here/b.txt"), ("d/f.txt", "TWO/f.txt"))
 _SORT_LINKS = _planned(("link", "new/link"), ("a.txt", "others/a.txt"))
 _SORT_INTO_A_RACE = _planned(("a.txt", "n1.txt"), ("b.txt", "n2.txt"), ("c.txt", "n3.txt"))
+_UNIT = _planned(("a.txt", "n1.txt"), ("b.txt", "n2.txt"), ("c.txt", "n3.txt"), unit="u")
 
 SCENARIOS = {
     scenario.name: scenario
@@ -265,6 +279,16 @@ SCENARIOS = {
             before=(_SORT_INTO_A_RACE,),
             is_atomic=False,
             taken=("one/theirs.txt", "one/n2.txt"),
+        ),
+        Scenario("plan-unit", _FILES, (_execute,), before=(_UNIT,)),
+        Scenario("undo-plan-unit", _FILES, (_undo_plan,), before=(_UNIT, _execute)),
+        Scenario(
+            "plan-unit-conflict",
+            _FILES,
+            (_execute_into_a_late_race,),
+            before=(_UNIT,),
+            is_atomic=False,
+            taken=("one/theirs.txt", "one/n3.txt"),
         ),
         Scenario("undo-plan", _FILES, (_undo_plan,), before=(_SORT, _execute), is_atomic=False),
         Scenario("undo-plan-across", _FILES, (_undo_plan,), before=(_SORT_ACROSS, _execute), is_atomic=False),

@@ -41,7 +41,8 @@ class Caller:
     """One caller for the length of a connection or an HTTP request.
 
     `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
-    `cwd` is what a relative root is taken from.
+    `cwd` is what a relative root is taken from. `client` says that a command of the person calls, and is empty
+    for any other program; it is for display and never authorises.
     """
 
     auth: AuthContext

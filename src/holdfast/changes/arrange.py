@@ -54,19 +54,28 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def in_order(items: Iterable[Item]) -> list[Item]:
-    """Return items as they are carried out: directories are made first and removed last."""
-    return sorted(items, key=lambda item: (_ORDER[item.op], item.position))
+    """Return items as they are carried out: directories are made first and removed last, units are together."""
+    known = list(items)
+    heads: dict[str, int] = {}
+    for item in known:
+        if item.unit is not None:
+            heads[item.unit] = min(item.position, heads.get(item.unit, item.position))
+    if not heads:
+        return sorted(known, key=lambda item: (_ORDER[item.op], item.position))
+    return sorted(known, key=lambda item: (_ORDER[item.op], heads.get(item.unit or "", item.position), item.position))
 
 
 def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """Yield items in order, so many at once; a directory that moves has a batch of its own."""
+    """Yield items in order, so many at once; a directory that moves has, with its unit, a batch of its own."""
     batch: list[Item] = []
     parents: set[str] = set()
+    apart = {item.unit for item in items if item.unit is not None and _is_tree(item)}
     for item in in_order(items):
-        is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
-        if batch and (is_full or item.op is not batch[-1].op or _is_alone(item) or _is_alone(batch[-1])):
-            yield batch
-            batch, parents = [], set()
+        if batch and not _is_one(item, batch[-1]):
+            is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
+            if is_full or item.op is not batch[-1].op or _is_alone(item, apart) or _is_alone(batch[-1], apart):
+                yield batch
+                batch, parents = [], set()
         batch.append(item)
         parents.add(item.src_path.rpartition("/")[0])
         if item.dest_path:
@@ -75,8 +84,16 @@ def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
-def _is_alone(item: Item) -> bool:
+def _is_one(item: Item, other: Item) -> bool:
+    return item.unit is not None and item.unit == other.unit
+
+
+def _is_tree(item: Item) -> bool:
     return item.node is Node.DIRECTORY and item.op is Op.MOVE
+
+
+def _is_alone(item: Item, apart: set[str]) -> bool:
+    return _is_tree(item) or item.unit in apart
 
 
 def parent_of(path: str) -> str:

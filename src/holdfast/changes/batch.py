@@ -2,9 +2,10 @@
 
 import os
 import stat
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from itertools import groupby
 from typing import NamedTuple
 
 from holdfast.call import Call
@@ -76,15 +77,16 @@ class Batch:
         What crosses devices is copied, and so is a link that must say something else at its destination.
         What cannot be opened has its outcome in `steps`.
         """
+        refused: list[tuple[Item, Step]] = []
         for item in items:
             found = self._open(item)
             if isinstance(found, Step):
-                self.steps.append(found)
+                refused.append((item, found))
                 continue
             try:
                 is_copied = self._is_copied(found)
             except OSError as error:
-                self.steps.append(Step(item.position, ItemStatus.ERROR, _told(error)))
+                refused.append((item, Step(item.position, ItemStatus.ERROR, _told(error))))
                 continue
             if not is_copied:
                 self._opened.append(found)
@@ -92,6 +94,8 @@ class Batch:
                 shelf = self._quarantine.shelf_of(self._jail, found.source)
                 crossing = replace(item, temp_name=temp_name(), aside=f"{shelf}/{plan_id}.{item.position}")
                 self._opened.append(found._replace(item=crossing))
+        self.steps += [step for _, step in refused]
+        self._leave_units(refused)
         return [opened.item for opened in self._opened]
 
     def run(self, call: Call) -> None:
@@ -100,21 +104,34 @@ class Batch:
             gone = self._parents.moved()
             done: list[Opened] = []
             try:
-                for opened in self._opened:
-                    self._move(opened, gone, done, call)
+                for unit, members in groupby(self._opened, key=_unit):
+                    if unit is None:
+                        for opened in members:
+                            self._move(opened, gone, done, call)
+                    else:
+                        self._move_unit(list(members), gone, done, call)
             finally:
                 self._sync(done)
 
-    def settle(self, items: Sequence[Item]) -> list[Step]:
-        """Say by what is on the disk which of these intended items took effect; the others have no step."""
+    def settle(self, items: Sequence[Item], staying: Collection[str]) -> list[Step]:
+        """Say by what is on the disk which of these intended items took effect; the others have no step.
+
+        What was moved of a unit comes back when the rest of it was not, or is known to be `staying`.
+        """
         steps = []
-        for item in items:
-            found = self._open(item)
-            if not isinstance(found, Step):
-                step = self._settle(found)
-                if step is not None:
-                    steps.append(step)
+        for unit, members in groupby(items, key=lambda item: item.unit):
+            found = [self._open(item) for item in members]
+            moved = [(one, step) for one in found if isinstance(one, Opened) and (step := self._settle(one))]
+            is_torn = unit is not None and (len(moved) < len(found) or unit in staying)
+            steps += [step for one, step in moved if not (is_torn and self._came_back(one))]
         return steps
+
+    def _came_back(self, opened: Opened) -> bool:
+        if opened.item.aside is not None or not self._taken_back(opened):
+            return False
+        disk.sync_directory(opened.source.parent_fd)
+        disk.sync_directory(opened.target.parent_fd)
+        return True
 
     def _is_copied(self, opened: Opened) -> bool:
         """Return whether an item cannot be moved by a rename. OSError when the disk does not say what a link says."""
@@ -153,48 +170,95 @@ class Batch:
             return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
         return Opened(item, source, target, source_parent, target_parent)
 
+    def _leave_units(self, refused: Sequence[tuple[Item, Step]]) -> None:
+        """Let what belongs to items that cannot be moved stay too."""
+        for item, step in refused:
+            if item.unit is not None:
+                self._leave([opened for opened in self._opened if opened.item.unit == item.unit], item, step)
+                self._opened = [opened for opened in self._opened if opened.item.unit != item.unit]
+
+    def _leave(self, members: Sequence[Opened], item: Item, step: Step) -> None:
+        for opened in members:
+            self._end(opened, step.status, stays_with(item.src_path, step.message))
+
     def _move(self, opened: Opened, gone: set[Identity], done: list[Opened], call: Call) -> None:
-        item, source, target = opened.item, opened.source, opened.target
-        if gone and gone & {opened.source_parent.identity, opened.target_parent.identity}:
-            self._end(opened, ItemStatus.ERROR, _MOVED)
-        elif not self._is_as_planned(opened, done):
-            return
-        elif item.aside is not None:
-            self._cross(opened, call)
+        step = self._looked_at(opened, gone)
+        if step is None:
+            self._carry_out(opened, done, call)
+        elif step.status is ItemStatus.DONE:
+            done.append(opened)
         else:
-            try:
-                self._check_inside(opened, call)
-                disk.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
-            except FileExistsError:
-                self._end(opened, ItemStatus.ERROR, TAKEN)
-            except FileNotFoundError:
-                self._end(opened, ItemStatus.SKIPPED, GONE)
-            except OSError as error:
-                self._end(opened, ItemStatus.ERROR, error.strerror)
-            except HoldfastError as error:
-                self._end(opened, ItemStatus.ERROR, error.message)
-            else:
-                done.append(opened)
+            self.steps.append(step)
+
+    def _move_unit(self, members: Sequence[Opened], gone: set[Identity], done: list[Opened], call: Call) -> None:
+        """Move all of a unit, or none of it; what an earlier execution had moved of it is where it should be."""
+        seen = [(opened, self._looked_at(opened, gone) or _is_taken(opened)) for opened in members]
+        done += [opened for opened, step in seen if step is not None and step.status is ItemStatus.DONE]
+        refused = [(opened, step) for opened, step in seen if step is not None and step.status is not ItemStatus.DONE]
+        waiting = [opened for opened, step in seen if step is None]
+        if refused:
+            self.steps += [step for _, step in refused]
+            self._leave(waiting, refused[0][0].item, refused[0][1])
+        else:
+            self._carry_out_all(waiting, done, call)
+
+    def _carry_out_all(self, members: Sequence[Opened], done: list[Opened], call: Call) -> None:
+        """Move one after the other; where one cannot be moved after all, those before it come back.
+
+        Those that cannot come back, or not for certain, have no outcome: the next execution looks where they are.
+        """
+        known = len(done)
+        for number, opened in enumerate(members):
+            told = len(self.steps)
+            self._carry_out(opened, done, call)
+            refused = [step for step in self.steps[told:] if step.status is not ItemStatus.DONE]
+            if refused:
+                back = [one for one in done[known:] if self._taken_back(one)]
+                del done[known:]
+                fds = {fd for one in back for fd in (one.source.parent_fd, one.target.parent_fd)}
+                confirmed = back if all(is_synced(fd) for fd in fds) else []
+                self._leave([*confirmed, *members[number + 1 :]], opened.item, refused[0])
+                return
+
+    def _looked_at(self, opened: Opened, gone: set[Identity]) -> Step | None:
+        """Return None for a source that can be moved, DONE for one that is at its destination already, else why not."""
+        position = opened.item.position
+        if gone and gone & {opened.source_parent.identity, opened.target_parent.identity}:
+            return Step(position, ItemStatus.ERROR, _MOVED)
+        try:
+            if is_as_planned(opened.item, opened.source):
+                return None
+            is_gone = look(opened.source.parent_fd, opened.source.name) is None
+            if is_gone and was_moved_to(opened.item, opened.target):
+                return Step(position, ItemStatus.DONE)
+        except OSError as error:
+            return Step(position, ItemStatus.ERROR, _told(error))
+        return Step(position, ItemStatus.SKIPPED, GONE if is_gone else CHANGED)
+
+    def _carry_out(self, opened: Opened, done: list[Opened], call: Call) -> None:
+        item, source, target = opened.item, opened.source, opened.target
+        if item.aside is not None:
+            self._cross(opened, call)
+            return
+        try:
+            self._check_inside(opened, call)
+            disk.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
+        except FileExistsError:
+            self._end(opened, ItemStatus.ERROR, TAKEN)
+        except FileNotFoundError:
+            self._end(opened, ItemStatus.SKIPPED, GONE)
+        except OSError as error:
+            self._end(opened, ItemStatus.ERROR, error.strerror)
+        except HoldfastError as error:
+            self._end(opened, ItemStatus.ERROR, error.message)
+        else:
+            done.append(opened)
 
     def _check_inside(self, opened: Opened, call: Call) -> None:
         """Refuse a directory that holds the state folder."""
         if opened.item.node is Node.DIRECTORY and opened.source.root.walk_only:
             names = Stocktaking(call, self._jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
             take_stock(opened.source.parent_fd, opened.source.name, opened.source.path, names)
-
-    def _is_as_planned(self, opened: Opened, done: list[Opened]) -> bool:
-        """Look at the source; when it is not the one that the plan means, the item has its outcome."""
-        try:
-            if is_as_planned(opened.item, opened.source):
-                return True
-            gone = look(opened.source.parent_fd, opened.source.name) is None
-            if gone and was_moved_to(opened.item, opened.target):
-                done.append(opened)
-            else:
-                self._end(opened, ItemStatus.SKIPPED, GONE if gone else CHANGED)
-        except OSError as error:
-            self._end(opened, ItemStatus.ERROR, _told(error))
-        return False
 
     def _crossing(self, opened: Opened) -> Crossing:
         item = opened.item
@@ -273,6 +337,24 @@ class Batch:
         except Conflict as conflict:
             return Step(item.position, ItemStatus.ERROR, conflict.message)
         return None if identity is None else Step(item.position, ItemStatus.DONE, identity=identity)
+
+
+def stays_with(path: str, why: str | None) -> str:
+    """Return why something stays that belongs to what is at a path."""
+    return f"It belongs to {path.rpartition('/')[2]}, which stays. {why or ''}".rstrip()
+
+
+def _unit(opened: Opened) -> str | None:
+    return opened.item.unit
+
+
+def _is_taken(opened: Opened) -> Step | None:
+    """Return the outcome of an item at whose destination something stands."""
+    try:
+        is_free = look(opened.target.parent_fd, opened.target.name) is None
+    except OSError as error:
+        return Step(opened.item.position, ItemStatus.ERROR, _told(error))
+    return None if is_free else Step(opened.item.position, ItemStatus.ERROR, TAKEN)
 
 
 def _told(error: HoldfastError | OSError) -> str | None:

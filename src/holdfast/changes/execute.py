@@ -65,12 +65,15 @@ class Executor:
         begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
         steps: list[Step] = []
         links = Links.of(plan.items) if begun else Links({})
+        staying = {
+            item.unit for item in plan.items if item.unit and item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)
+        }
         for items in batches(begun):
             if items[0].op is not Op.MOVE:
                 steps += _settled_directories(jail, items)
                 continue
             with Parents(jail) as parents:
-                steps += Batch(jail, parents, self._quarantine, self._locks, links).settle(items)
+                steps += Batch(jail, parents, self._quarantine, self._locks, links).settle(items, staying)
         return steps
 
     def _batch(

@@ -80,7 +80,7 @@ class Item:
 
     `identity`, size, times and `composite_hash` say which source was meant. `temp_name` is the helper name of a copy
     to another device, `dest_identity` that copy and `aside` where its source is kept; `reverses` is the item that
-    an undo takes back.
+    an undo takes back. Moves with the same `unit` are made together or not at all.
     """
 
     op: Op
@@ -108,6 +108,7 @@ class Item:
     intended_at: str | None = None
     reverses: int | None = None
     dest_identity: str | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -219,6 +220,20 @@ class Step:
     status: ItemStatus
     message: str | None = None
     identity: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Undone:
+    """What came of taking a plan back: which change did so, None where all of it had been taken back before.
+
+    Of a stepwise plan, `back` is how many moves returned and `stayed` are those that did not, from where they are now,
+    each with the reason.
+    """
+
+    plan: Plan
+    change_id: str | None
+    back: int = 0
+    stayed: tuple[Item, ...] = ()
 
 
 def is_beneath(path: str, roots: Sequence[str]) -> bool:

@@ -21,7 +21,8 @@ _OPEN_DIRECTORIES = 200
 class Wish:
     """One move as somebody wants it: from where to where, why, and how sure they are.
 
-    `seen` is the source as it was found before; one that is still so is not opened again.
+    `seen` is the source as it was found before; one that is still so is not opened again. Wishes with the same `unit`
+    come true together or not at all.
     """
 
     src: str
@@ -29,6 +30,7 @@ class Wish:
     reasoning: str | None = None
     confidence: float | None = None
     seen: Seen | None = None
+    unit: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +66,7 @@ def described_moves(jail: Jail, wishes: Sequence[Wish], call: Call, first: int =
                     reasoning=wish.reasoning,
                     confidence=wish.confidence,
                     position=position,
+                    unit=wish.unit,
                 )
             )
     return sources

@@ -10,10 +10,10 @@ from holdfast.call import Call
 from holdfast.changes.arrange import plan_hash
 from holdfast.changes.execute import Executor
 from holdfast.changes.locks import Locks
-from holdfast.changes.model import Item, ItemStatus, Kind, Op, Plan, PlanLine, PlanStatus, is_beneath
+from holdfast.changes.model import Item, ItemStatus, Kind, Op, Plan, PlanLine, PlanStatus, Undone, is_beneath
 from holdfast.changes.planning import Wish, arrange, described_moves, lay_out
 from holdfast.changes.ports import Journal
-from holdfast.changes.takeback import undo_plan
+from holdfast.changes.takeback import is_back, told, undo_plan
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict, InvalidArgument, NotFound, PermissionDenied
 from holdfast.folders.service import Folders
@@ -169,27 +169,38 @@ class Plans:
                 status = self._executor.run(folders.jail, _started(plan), call)
             return Execution(status, already, partial(self.find, folders, plan_id))
 
-    def undo(
-        self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None
-    ) -> tuple[str, Plan]:
-        """Take a stepwise plan back, or only some of its moves; returns the id of the change that did, and the plan.
+    def undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None) -> Undone:
+        """Take a stepwise plan back, or only some of its moves.
 
-        What cannot go back without overwriting stays, and that change says why. Conflict when nothing could.
+        What cannot go back without overwriting stays, and the answer says why. Conflict when nothing could; what is all
+        back already is answered so.
         """
         with self._held(call, plan.id):
-            plan = self._journal.find(plan.id) or plan
+            plan = self._settled(folders, plan)
             back = undo_plan(self._journal, folders.jail, plan, positions, call)
+            if back is None:
+                return Undone(plan, None)
             if positions is None and plan.status is PlanStatus.APPROVED:
                 self._book.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
             self._book.create(back)
             try:
                 self._executor.run(folders.jail, back, call)
             finally:
-                self._book.skip_rest(back.id, "It was interrupted before this step.", utc_now())
+                self._executor.settle(folders.jail, self._journal.find(back.id) or back)
         made = self._journal.find(back.id) or back
-        if not any(item.status is ItemStatus.DONE for item in made.items):
-            raise Conflict(f"Nothing of {plan.kind} {plan.id} was taken back. {_first_reason(made)}")
-        return back.id, plan
+        if any(item.status is ItemStatus.DONE for item in made.items):
+            return _undone(plan, made)
+        if is_back(plan, positions):
+            return Undone(plan, None)
+        raise Conflict(f"Nothing of {plan.kind} {plan.id} was taken back. {told(made.items)}")
+
+    def _settled(self, folders: Folders, plan: Plan) -> Plan:
+        """Return a plan as it is now, with what an execution that was stopped had done and could not record."""
+        found = self._journal.find(plan.id) or plan
+        if found.status is PlanStatus.APPROVED:
+            self._executor.settle(folders.jail, found)
+            found = self._journal.find(plan.id) or found
+        return found
 
     def _admit(self, plan: Plan) -> None:
         if plan.status is PlanStatus.CREATED:
@@ -209,11 +220,9 @@ class Plans:
 
 def _started(plan: Plan) -> Plan:
     """Return a plan as `start` leaves it: what failed waits again."""
-    items = plan.items
-    if plan.status is PlanStatus.FAILED:
-        items = tuple(
-            replace(item, status=ItemStatus.PENDING) if item.status is ItemStatus.ERROR else item for item in items
-        )
+    items = tuple(
+        replace(item, status=ItemStatus.PENDING) if item.status is ItemStatus.ERROR else item for item in plan.items
+    )
     return replace(plan, status=PlanStatus.APPROVED, items=items)
 
 
@@ -232,6 +241,7 @@ def _is_seen(plan: Plan, folders: Folders) -> bool:
     return all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root)
 
 
-def _first_reason(plan: Plan) -> str:
-    told = [f"{item.src_path}: {item.error_msg}" for item in plan.items if item.error_msg]
-    return told[0] if told else ""
+def _undone(plan: Plan, by: Plan) -> Undone:
+    moves = [item for item in by.items if item.op is Op.MOVE]
+    stayed = tuple(item for item in moves if item.status is not ItemStatus.DONE)
+    return Undone(plan, by.id, len(moves) - len(stayed), stayed)

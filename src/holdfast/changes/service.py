@@ -13,7 +13,7 @@ from holdfast.changes.disk import look, refusal
 from holdfast.changes.execute import Executor
 from holdfast.changes.images import Images
 from holdfast.changes.locks import Locks
-from holdfast.changes.model import Change, Kind, Op, Plan, PlanStatus, is_beneath
+from holdfast.changes.model import Change, Kind, Op, Plan, PlanStatus, Undone, is_beneath
 from holdfast.changes.move import Moves
 from holdfast.changes.places import held_place, is_still, is_tree, open_place
 from holdfast.changes.plans import Plans
@@ -208,8 +208,8 @@ class Changes:
         """Return the caller's changes, newest first, those with a smaller `seq` than given."""
         return self._journal.changes(folders.jail.allowed, limit, before_seq)
 
-    def undo(self, folders: Folders, call: Call, change_id: str) -> tuple[str, Plan]:
-        """Take a change back; returns the id of the change that did so, and the plan that was undone.
+    def undo(self, folders: Folders, call: Call, change_id: str) -> Undone:
+        """Take a change back; one that was taken back before is answered so.
 
         A change that failed and had saved another program's bytes brings those out, beside the file.
         NotFound for a change that is not beneath the caller's roots, Conflict when a newer one is in the way.
@@ -225,11 +225,13 @@ class Changes:
         kept = [item for item in plan.items if item.op is Op.KEPT]
         if plan.status is PlanStatus.FAILED and kept:
             with _told(kept[0].src_path):
-                return self._undo.bring_out(folders.jail, kept[0], call), plan
+                return Undone(plan, self._undo.bring_out(folders.jail, kept[0], call))
+        if plan.status is PlanStatus.UNDONE:
+            return Undone(plan, None)
         if plan.status is not PlanStatus.EXECUTED:
             raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to take back.")
         with _told(plan.first.src_path):
-            return self._undo.run(folders.jail, plan, call), plan
+            return Undone(plan, self._undo.run(folders.jail, plan, call))
 
     def _commit_edit(self, place: Place, base: Base | None, edited: Edited, dry_run: bool, kind: Kind) -> Written:
         if dry_run:

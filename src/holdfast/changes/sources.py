@@ -63,7 +63,8 @@ def described(place: Place, seen: Seen | None = None) -> Item:
 def is_as_planned(item: Item, place: Place) -> bool:
     """Return whether the source that the plan means stands at a place, unchanged; a directory may hold other things.
 
-    An attempt of ours that was taken back has set the time of the last change of status, so it counts only before one.
+    An attempt of ours that was taken back has set the time of the last change of status, so it counts only before one;
+    a file with several names has it set with each of them.
     OSError when the disk does not say what stands there.
     """
     try:
@@ -117,7 +118,7 @@ def _is_same(item: Item, status: os.stat_result) -> bool:
         return False
     if (status.st_size, status.st_mtime_ns) != (item.size_bytes, item.mtime_ns):
         return False
-    return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None
+    return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None or status.st_nlink > 1
 
 
 def _node(status: os.stat_result, path: str) -> Node:

@@ -1,11 +1,12 @@
 """The undo of a plan, as a plan: what was moved goes back newest first, and directories it made go while they are empty."""
 
 import os
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.call import Call
 from holdfast.changes.arrange import in_order, parent_of
+from holdfast.changes.batch import stays_with
 from holdfast.changes.directories import missing_directories
 from holdfast.changes.disk import hash_file, opened
 from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, is_beneath
@@ -19,22 +20,25 @@ from holdfast.folders.jail import Jail, Place
 _OPEN_DIRECTORIES = 200
 
 
-def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[int] | None, call: Call) -> Plan:
-    """Return the plan that takes a stepwise plan back, or only the moves at these positions.
+def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[int] | None, call: Call) -> Plan | None:
+    """Return the plan that takes a stepwise plan back, or only the moves at these positions and what belongs to them.
 
-    What is not as the plan left it is in it as SKIPPED, with the reason. Conflict when nothing can be taken back.
+    What is not as the plan left it is in it as SKIPPED, with the reason. None when all of it is back already; Conflict
+    when nothing can be taken back.
     """
     done = [item for item in in_order(plan.items) if item.status is ItemStatus.DONE]
-    moves = [item for item in done if item.op is Op.MOVE and (positions is None or item.position in positions)]
+    moves = _meant([item for item in done if item.op is Op.MOVE], positions)
     with Parents(jail, _OPEN_DIRECTORIES) as parents:
-        back = [_moved_back(journal, plan, item, parents, call) for item in reversed(moves)]
+        back = _together([_moved_back(journal, plan, item, parents, call) for item in reversed(moves)])
     if moves and all(item.status is ItemStatus.SKIPPED for item in back):
-        raise Conflict(f"Nothing of plan {plan.id} can be taken back. {back[0].src_path}: {back[0].error_msg}")
+        raise Conflict(f"Nothing of plan {plan.id} can be taken back. {told(back)}")
     waiting = any(item.status is ItemStatus.PENDING for item in plan.items)
     folders = [] if waiting else [item for item in done if item.op is not Op.MOVE and _concerns(item, moves, positions)]
     reversed_folders = [_reversed_directory(item) for item in reversed(folders)]
     items = [*back, *reversed_folders]
     items += _missing(jail, items)
+    if not items and is_back(plan, positions):
+        return None
     if not items:
         raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
     numbered = tuple(replace(item, position=position) for position, item in enumerate(items))
@@ -42,10 +46,44 @@ def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[in
     return replace(made, stepwise=True, folder=plan.folder)
 
 
+def is_back(plan: Plan, positions: Collection[int] | None) -> bool:
+    """Return whether every move that is meant and was made has been taken back."""
+    meant = _meant([item for item in plan.items if item.op is Op.MOVE], positions)
+    statuses = {item.status for item in meant}
+    return ItemStatus.UNDONE in statuses and statuses.isdisjoint({ItemStatus.DONE, ItemStatus.PENDING})
+
+
+def told(items: Sequence[Item]) -> str:
+    """Return why the first of some items could not be taken back, and how many others could not; moves before all."""
+    told_of = [item for item in items if item.op is Op.MOVE] or items
+    reasons = [f"{item.src_path}: {item.error_msg}" for item in told_of if item.error_msg]
+    more = f" And {len(reasons) - 1} more." if len(reasons) > 1 else ""
+    return f"{reasons[0]}{more}" if reasons else ""
+
+
+def _meant(moves: list[Item], positions: Collection[int] | None) -> list[Item]:
+    if positions is None:
+        return moves
+    units = {item.unit for item in moves if item.position in positions} - {None}
+    return [item for item in moves if item.position in positions or item.unit in units]
+
+
+def _together(back: list[Item]) -> list[Item]:
+    """Return the items with those of a unit that stays in part all left."""
+    left = {item.unit: item for item in reversed(back) if item.unit and item.status is ItemStatus.SKIPPED}
+    return [_left(item, left[item.unit]) if item.unit in left else item for item in back]
+
+
+def _left(item: Item, other: Item) -> Item:
+    if item.status is ItemStatus.SKIPPED:
+        return item
+    return replace(item, status=ItemStatus.SKIPPED, error_msg=stays_with(other.src_path, other.error_msg))
+
+
 def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call: Call) -> Item:
     call.check()
     here, back = item.dest_path or "", item.src_path
-    gone = Item(Op.MOVE, here, back, node=item.node, reverses=item.position, status=ItemStatus.SKIPPED)
+    gone = Item(Op.MOVE, here, back, node=item.node, reverses=item.position, unit=item.unit, status=ItemStatus.SKIPPED)
     try:
         place = parents.place(here)
         found = described(place)
@@ -56,7 +94,7 @@ def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call
         return replace(gone, error_msg=f"It could not be looked at: {why}")
     if not was_moved_to(item, place) and not _was_brought_back(journal, plan, here, place):
         return replace(gone, error_msg="It is not what was moved there, or it was changed since; it was left alone.")
-    return replace(found, dest_path=back, reverses=item.position)
+    return replace(found, dest_path=back, reverses=item.position, unit=item.unit)
 
 
 def _was_brought_back(journal: Journal, plan: Plan, path: str, place: Place) -> bool:

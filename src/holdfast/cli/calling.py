@@ -90,4 +90,6 @@ def data_of(result: Result) -> dict[str, Any]:
 
 def _error_of(payload: dict[str, Any]) -> HoldfastError:
     kinds = {kind.code: kind for kind in HoldfastError.__subclasses__()}
-    return kinds.get(str(payload.get("code")), HoldfastError)(str(payload.get("message", "The call failed.")))
+    details = {name: value for name, value in payload.items() if name not in ("code", "message", "retryable")}
+    kind = kinds.get(str(payload.get("code")), HoldfastError)
+    return kind(str(payload.get("message", "The call failed.")), **details)

@@ -1,11 +1,11 @@
 """`holdfast config`: what is in force and where each value came from."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.saying import json_option, json_text
 from holdfast.config.environment import (
     SECRET_VARIABLES,
     SETTINGS_VARIABLE,
@@ -15,6 +15,7 @@ from holdfast.config.environment import (
     unknown_variables,
     variable,
 )
+from holdfast.review.visible import visible
 
 if TYPE_CHECKING:
     from holdfast.config.load import Loaded
@@ -29,17 +30,17 @@ def config_group() -> None:
 
 @config_group.command("show")
 @settings_option
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def show(path: str | None, *, as_json: bool) -> None:
     """Print every value in force with its source; secrets are masked."""
     loaded = _loaded(path)
     shown = [*_settings_rows(loaded), *_variable_rows(loaded)]
     if as_json:
-        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        click.echo(json_text(shown, indent=2))
         return
     width = max(len(row["name"]) for row in shown)
     for row in shown:
-        click.echo(f"{row['name']:<{width}}  {json.dumps(row['value'], ensure_ascii=False)}  ({row['source']})")
+        click.echo(f"{row['name']:<{width}}  {json_text(row['value'])}  ({visible(row['source'])})")
 
 
 @config_group.command("check")
@@ -48,10 +49,12 @@ def check(path: str | None) -> None:
     """Check the settings file and the environment; the exit code is 2 when something is wrong."""
     loaded = _loaded(path)
     click.echo(
-        f"{loaded.path}: {len(loaded.lines)} keys, all sound." if loaded.path else "No settings file: defaults hold."
+        f"{visible(loaded.path)}: {len(loaded.lines)} keys, all sound."
+        if loaded.path
+        else "No settings file: defaults hold."
     )
     for name in unknown_variables():
-        click.echo(f"warning: the environment variable {name} means nothing to Holdfast.", err=True)
+        click.echo(f"warning: the environment variable {visible(name)} means nothing to Holdfast.", err=True)
 
 
 def _loaded(path: str | None) -> "Loaded":

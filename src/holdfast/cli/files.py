@@ -1,6 +1,5 @@
 """`holdfast files`: look at, write and bring back the files of the project store."""
 
-import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,7 +9,9 @@ from typing import Any, BinaryIO
 import click
 
 from holdfast.cli.calling import call_tool
+from holdfast.cli.saying import json_option, json_text, paragraphs
 from holdfast.errors import InvalidQuery
+from holdfast.folders.names import shown
 
 _EXAMPLES = """\b
 Examples:
@@ -42,7 +43,7 @@ class Asked:
         """Call a tool and return its data; with --json it is printed too."""
         data = call_tool(tool, arguments, self.key, self.url)
         if self.as_json:
-            click.echo(json.dumps(data, ensure_ascii=False))
+            click.echo(json_text(data))
         return data
 
     def say(self, text: str) -> None:
@@ -56,7 +57,7 @@ def _asking(function: Callable[..., None]) -> Callable[..., None]:
 
     @click.option("--key", metavar="KEY", help="Act as the tenant of this key. HOLDFAST_KEY keeps it out of `ps`.")
     @click.option("--url", metavar="URL", help="The server for the key, when it is not the one running here.")
-    @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+    @json_option
     @wraps(function)
     def asking(*, key: str | None, url: str | None, as_json: bool, **arguments: Any) -> None:
         function(Asked(key, url, as_json), **arguments)
@@ -87,7 +88,7 @@ def ls(asked: Asked, project: str, path: str, depth: int, limit: int) -> None:
     found = asked.call("file_list", project=project, path=path, depth=depth, limit=limit)
     for entry in found["entries"]:
         end = "/" if entry["type"] == "DIRECTORY" else ""
-        asked.say(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {entry['path']}{end}")
+        asked.say(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {shown(entry['path'] + end)}")
     if found["has_more"]:
         click.echo("There are more: raise --limit, or list a directory beneath.", err=True)
 
@@ -99,9 +100,11 @@ def ls(asked: Asked, project: str, path: str, depth: int, limit: int) -> None:
 @_in_project
 @_asking
 def cat(asked: Asked, project: str, path: str, offset: int, length: int) -> None:
-    """Print a file, byte for byte."""
+    """Print a file, byte for byte; in a terminal what would steer it is shown by its number."""
     found = asked.call("file_read", project=project, path=path, offset=offset, length=length)
-    if not asked.as_json:
+    if sys.stdout.isatty():
+        asked.say(paragraphs(found["content"]))
+    elif not asked.as_json:
         sys.stdout.buffer.write(found["content"].encode())
         sys.stdout.buffer.flush()
 
@@ -116,7 +119,7 @@ def put(asked: Asked, project: str, path: str, source: BinaryIO, *, append: bool
     """Write a file from FILE, or from stdin without one; what it held before can be restored."""
     mode = "APPEND" if append else "TRUNCATE"
     found = asked.call("file_write", project=project, path=path, content=_text(source.read()), mode=mode)
-    asked.say(f"{found['bytes_written']} bytes written to {path}")
+    asked.say(f"{found['bytes_written']} bytes written to {shown(path)}")
 
 
 @files_group.command("rm", epilog="Example: holdfast files rm -p notes /drafts --recursive")
@@ -175,22 +178,22 @@ def history(asked: Asked, project: str, path: str) -> None:
 def restore(asked: Asked, project: str, path: str, version: int) -> None:
     """Bring back a version by its number in the history, also of a deleted file. It is a write that can be undone."""
     found = asked.call("file_restore", project=project, path=path, version=version)
-    asked.say(f"{found['bytes_written']} bytes restored to {path}")
+    asked.say(f"{found['bytes_written']} bytes restored to {shown(path)}")
 
 
 @files_group.command("search", epilog='Example: holdfast files search "release date" --prefix /drafts')
 @click.argument("query")
 @click.option("--project", "-p", default="*", metavar="NAME", help="The project; all of yours without it.")
 @click.option("--prefix", default="", metavar="PATH", help="Only paths that begin so.")
-@click.option("--limit", default=5, show_default=True, metavar="N", help="Most hits.")
+@click.option("--limit", default=5, show_default=True, metavar="N", help="Most hits, up to 20; 0: as many as without.")
 @_asking
 def search(asked: Asked, query: str, project: str, prefix: str, limit: int) -> None:
     """Find passages, best first; the exit code is 1 when there are none."""
     found = asked.call("file_search", project=project, query=query, path_prefix=prefix, limit=limit)
     for hit in found["chunks"]:
-        where = f"{hit['project']} {hit['file_path']}" if "project" in hit else hit["file_path"]
+        where = " ".join(shown(hit[name]) for name in ("project", "file_path") if name in hit)
         asked.say(f"{where} [{hit['file_seek_start_bytes']}, {hit['file_seek_end_bytes']})")
-        asked.say(f"{hit['chunk_content'].rstrip()}\n")
+        asked.say(f"{paragraphs(hit['chunk_content']).rstrip()}\n")
     if not found["chunks"]:
         asked.say("No matches found.")
         sys.exit(NOT_THERE_STATUS)
@@ -202,7 +205,7 @@ def projects(asked: Asked) -> None:
     """List the projects: files, bytes, last change and name."""
     found = asked.call("project_list")
     for one in found["projects"]:
-        asked.say(f"{one['file_count']:>7}  {one['total_bytes']:>11}  {one['updated_at']}  {one['project']}")
+        asked.say(f"{one['file_count']:>7}  {one['total_bytes']:>11}  {one['updated_at']}  {shown(one['project'])}")
 
 
 def _text(data: bytes) -> str:

@@ -1,14 +1,16 @@
 """`holdfast index`: how fresh the search index is, and what to do about jobs that wait or failed."""
 
-import json
 from datetime import UTC, datetime
 from typing import Any
 
 import click
 
+from holdfast.cli.saying import json_option, json_text
 from holdfast.config.environment import state_dir
 from holdfast.config.load import load
 from holdfast.errors import HoldfastError, TimedOut
+from holdfast.folders.names import shown
+from holdfast.review.visible import visible
 from holdfast.transport.dial import NoServer, Refused, ask
 from holdfast.transport.state import StateFolder
 
@@ -19,7 +21,6 @@ Examples:
   holdfast index retry               try failed jobs again
   holdfast index rebuild --meaning   make vectors anew, say after a change of the model"""
 
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _settings_option = click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 
 
@@ -34,12 +35,12 @@ def index_group() -> None:
 
 @index_group.command("status", epilog="Example: holdfast index status --json")
 @_settings_option
-@_json_option
+@json_option
 def status(settings_path: str | None, *, as_json: bool) -> None:
     """Print how long writes took to be found (of the running server), the jobs that wait, and those that failed."""
     found = _of_server() or _of_database(settings_path)
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json_text(found))
         return
     for line in _described(found):
         click.echo(line)
@@ -48,7 +49,7 @@ def status(settings_path: str | None, *, as_json: bool) -> None:
 @index_group.command("drain", epilog="Example: holdfast index drain --timeout 60")
 @click.option("--timeout", default=300.0, show_default=True, metavar="SECONDS", help="How long to go on at most.")
 @_settings_option
-@_json_option
+@json_option
 def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
     """Index what waits, beside a running server or without one, until nothing is left; exit code 75 when time runs out.
 
@@ -61,25 +62,25 @@ def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
         left = sum(one.jobs for one in workers.status().backlog if one.status in ("pending", "processing"))
     if not is_done:
         raise TimedOut(f"After {timeout:g} s there are still {left} jobs.")
-    click.echo(json.dumps({"left": left}) if as_json else "Everything is indexed.")
+    click.echo(json_text({"left": left}) if as_json else "Everything is indexed.")
 
 
 @index_group.command("retry", epilog="Example: holdfast index retry")
 @_settings_option
-@_json_option
+@json_option
 def retry(settings_path: str | None, *, as_json: bool) -> None:
     """Make failed jobs due again. A job that a later change of its file has replaced stays as it is."""
     from holdfast.wiring import open_workers
 
     with open_workers(load(settings_path).settings, _folder(), 0) as workers:
         count = workers.retry_failed()
-    click.echo(json.dumps({"jobs": count}) if as_json else f"jobs to be tried again: {count}")
+    click.echo(json_text({"jobs": count}) if as_json else f"jobs to be tried again: {count}")
 
 
 @index_group.command("rebuild", epilog="Example: holdfast index rebuild --meaning")
 @click.option("--meaning", is_flag=True, help="Only make the vectors that are missing; words stay as they are.")
 @_settings_option
-@_json_option
+@json_option
 def rebuild(settings_path: str | None, *, meaning: bool, as_json: bool) -> None:
     """Queue every stored file of every tenant to be indexed anew; search goes on meanwhile. `index drain` waits for it."""
     from holdfast.store.model import Stage
@@ -87,7 +88,7 @@ def rebuild(settings_path: str | None, *, meaning: bool, as_json: bool) -> None:
 
     with open_workers(load(settings_path).settings, _folder(), 0) as workers:
         count = workers.rebuild(Stage.MEANING if meaning else Stage.WORDS)
-    click.echo(json.dumps({"jobs": count}) if as_json else f"files to be indexed: {count}")
+    click.echo(json_text({"jobs": count}) if as_json else f"files to be indexed: {count}")
 
 
 def _folder() -> str:
@@ -126,8 +127,8 @@ def _described(found: dict[str, Any]) -> list[str]:
     if not found["backlog"]:
         lines.append("jobs      none: everything is indexed")
     for one in found["failed"]:
-        where = f"{one['project']} {one['path']}" if one["path"] else f"a file of tenant {one['tenant']}"
-        lines.append(f"failed    {where}: {one['error']} (after {one['attempts']} attempts)")
+        where = f"{shown(one['project'])} {shown(one['path'])}" if one["path"] else f"a file of tenant {one['tenant']}"
+        lines.append(f"failed    {where}: {visible(one['error'])} (after {one['attempts']} attempts)")
     if found["failed"]:
         lines.append("          `holdfast index retry` tries them again.")
     return lines

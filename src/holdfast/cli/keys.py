@@ -1,13 +1,14 @@
 """`holdfast keys`: mint, list and revoke the keys of tenants."""
 
-import json
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.saying import json_option, json_text
 from holdfast.config.environment import state_dir
+from holdfast.review.visible import visible
 from holdfast.transport.state import StateFolder
 
 if TYPE_CHECKING:
@@ -22,8 +23,6 @@ Examples:
 \b
 A server takes them when its settings say so:
   settings: {auth: {mode: listed}}"""
-
-_json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 
 
 @click.group("keys", epilog=_EXAMPLES)
@@ -43,7 +42,7 @@ def keys_group() -> None:
     "--limit", "limits", multiple=True, metavar="CLASS=CALLS",
     help="Calls a minute of a class (read, write or search) for this key; 0: no limit. Others are settings.limits.tenant.",
 )  # fmt: skip
-@_json_option
+@json_option
 def create(label: str, limits: tuple[str, ...], *, as_json: bool) -> None:
     """Mint a key and print it, once: only its SHA-256 is kept."""
     from holdfast.auth.rates import parse_limits
@@ -52,20 +51,20 @@ def create(label: str, limits: tuple[str, ...], *, as_json: bool) -> None:
     with _keys() as keys:
         secret, key = keys.create(label, per_minute)
     if as_json:
-        click.echo(json.dumps({"key": secret.reveal(), **_facts(key)}))
+        click.echo(json_text({"key": secret.reveal(), **_facts(key)}))
         return
     click.echo(secret.reveal())
     click.echo(f"This is the only time that key {key.id} is shown. `holdfast keys revoke {key.id}` ends it.", err=True)
 
 
 @keys_group.command("list", epilog="Example: holdfast keys list --json")
-@_json_option
+@json_option
 def list_command(*, as_json: bool) -> None:
     """Print every key by id, label, limits and times, the oldest first; the keys themselves are not known here."""
     with _keys() as keys:
         found = keys.all()
     if as_json:
-        click.echo(json.dumps([_facts(key) for key in found], indent=2, ensure_ascii=False))
+        click.echo(json_text([_facts(key) for key in found], indent=2))
     elif not found:
         click.echo("There are no keys. `holdfast keys create` mints one.")
     else:
@@ -75,13 +74,13 @@ def list_command(*, as_json: bool) -> None:
 
 @keys_group.command("revoke", epilog="Example: holdfast keys revoke 3f9a0c12b7de")
 @click.argument("key_id", metavar="ID")
-@_json_option
+@json_option
 def revoke(key_id: str, *, as_json: bool) -> None:
     """End a key: its next call is refused. Its files stay; a key cannot be brought back."""
     with _keys() as keys:
         key = keys.revoke(key_id)
     click.echo(
-        json.dumps(_facts(key)) if as_json else f"Key {key.id} ({key.identity}) is revoked since {key.revoked_at}."
+        json_text(_facts(key)) if as_json else f"Key {key.id} ({key.identity}) is revoked since {key.revoked_at}."
     )
 
 
@@ -113,4 +112,6 @@ def _described(key: "Key") -> str:
         f"{rate} {calls} a minute" if calls else f"{rate} unlimited" for rate, calls in key.per_minute.items()
     )
     ended = f"revoked {key.revoked_at}" if key.revoked_at else "good"
-    return "  ".join(part for part in (key.id, key.created_at, ended, key.label, limits and f"({limits})") if part)
+    return "  ".join(
+        part for part in (key.id, key.created_at, ended, visible(key.label), limits and f"({limits})") if part
+    )

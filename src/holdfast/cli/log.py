@@ -7,13 +7,15 @@ import logging
 import sys
 import time
 
+from holdfast.review.visible import visible
+
 
 class _Line(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return one line; a trace is reduced to the kind of its error."""
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
         ours = record.name.startswith("holdfast")
-        text = record.getMessage() if ours else f"at {record.filename}:{record.lineno}"
+        text = visible(record.getMessage()) if ours else f"at {record.filename}:{record.lineno}"
         when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
         return f"{when} {record.levelname.lower()} {record.name} {text}{' ' + kind if kind else ''}"
 

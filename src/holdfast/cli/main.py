@@ -5,9 +5,11 @@ from importlib import import_module
 from typing import Any
 
 import click
+from click.exceptions import NoArgsIsHelpError
 
 from holdfast import __version__
-from holdfast.errors import HoldfastError
+from holdfast.cli.saying import paragraphs, print_error, print_json_error
+from holdfast.errors import HoldfastError, Internal, InvalidArgument
 from holdfast.transport.state import StateFault
 
 _EXAMPLES = """\b
@@ -63,11 +65,15 @@ class Commands(click.Group):
         """Run the command; an error of ours ends the process with its own exit status."""
         try:
             return super().invoke(ctx)
+        except click.UsageError as error:
+            message = paragraphs(error.format_message())
+            print_json_error(ctx, InvalidArgument(message).payload())
+            raise error if isinstance(error, NoArgsIsHelpError) else click.UsageError(message, error.ctx) from None
         except HoldfastError as error:
-            click.echo(f"holdfast: {error.message}", err=True)
+            print_error(ctx, error.message, error.payload())
             sys.exit(error.exit_status)
         except StateFault as fault:
-            click.echo(f"holdfast: {fault}", err=True)
+            print_error(ctx, str(fault), Internal(str(fault)).payload())
             sys.exit(fault.exit_status)
 
 

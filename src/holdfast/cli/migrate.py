@@ -1,12 +1,12 @@
 """`holdfast migrate`: bring the database of the project store to the newest shape."""
 
-import json
-
 import click
+
+from holdfast.cli.saying import json_option, json_text
 
 
 @click.command("migrate", epilog="Example: DATABASE_URL=postgresql://owner@host/holdfast holdfast migrate")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def migrate_command(*, as_json: bool) -> None:
     """Bring the database of DATABASE_URL to the newest shape, and print the steps that were taken.
 
@@ -17,7 +17,7 @@ def migrate_command(*, as_json: bool) -> None:
 
     steps = migrate()
     if as_json:
-        click.echo(json.dumps({"steps": steps}))
+        click.echo(json_text({"steps": steps}))
     elif not steps:
         click.echo("Nothing to do: the database has the newest shape.")
     for step in [] if as_json else steps:

@@ -1,21 +1,31 @@
 """`holdfast organise`: tidy a folder by a plan that you see, approve, carry out and can take back."""
 
-import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import click
 
 from holdfast.cli.organise_evaluate import evaluate_command
-from holdfast.cli.organise_text import explained_lines, list_line, next_lines, plan_lines, status_of
+from holdfast.cli.organise_text import (
+    counted,
+    executed_lines,
+    explained_lines,
+    list_line,
+    next_lines,
+    plan_lines,
+    status_of,
+    undone_lines,
+)
+from holdfast.cli.saying import json_option, json_text
 from holdfast.cli.talking import Talk, conversation
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.folders.names import shown
+from holdfast.review.visible import visible
 from holdfast.transport.calls import Progress
 
 _EXAMPLES = """\b
@@ -30,17 +40,17 @@ Examples:
   holdfast organise evaluate ~/Documents    how well new files would find their folders
 
 \b
-A plan is named by its id or the beginning of it; without one it is the newest.
+A plan is named by its id or the beginning of it; without one it is the newest that can be approved, executed, undone
+and so on, and it is said which.
 The exit code is 0 when it was done, 1 when there is no such plan, it changed meanwhile or some files could not be
-moved, 2 for a wrong argument, 13 for a folder that may not be used or a plan that nobody approved, 75 when it may
-succeed later."""
+moved or brought back, 2 for a wrong argument, 13 for a folder that may not be used or a plan that nobody approved,
+75 when it may succeed later."""
 
 _POLL_SECONDS = 0.5
 _BAR = 30
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 _named = click.argument("plan", default="", metavar="[PLAN]")
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _sure = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 _all = click.option("--all", "-a", "every", is_flag=True, help="List every file.")
 
@@ -57,7 +67,7 @@ def organise_group() -> None:
 @click.argument("folder", type=_FOLDER)
 @click.option("--subfolders", "deep", is_flag=True, help="Sort the files in subfolders as well.")
 @_all
-@_json
+@json_option
 def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
     """Make a plan for FOLDER and show it; nothing moves."""
     path = os.path.realpath(folder)
@@ -79,13 +89,13 @@ def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
 
 
 @organise_group.command("list", epilog="Example: holdfast organise list --json")
-@_json
+@json_option
 def list_command(*, as_json: bool) -> None:
     """List the plans of this machine, newest first."""
     with conversation() as talk:
         found = talk.as_person("all_plans")
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json_text(found))
         return
     for plan in found["plans"]:
         click.echo(list_line(plan))
@@ -96,7 +106,7 @@ def list_command(*, as_json: bool) -> None:
 @organise_group.command("show", epilog="Example: holdfast organise show 3f2a --all")
 @_named
 @_all
-@_json
+@json_option
 def show(plan: str, *, every: bool, as_json: bool) -> None:
     """Show a plan: what goes where, what needs a look, what was left alone and why."""
     with conversation() as talk:
@@ -108,11 +118,11 @@ def show(plan: str, *, every: bool, as_json: bool) -> None:
 @click.argument("plan")
 @click.argument("file")
 @click.argument("folder", default="")
-@_json
+@json_option
 def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
     """Send FILE of a plan to another FOLDER, or leave it where it is when none is named; the rest is judged anew."""
     with conversation() as talk:
-        found = _find(talk, plan)
+        found = _find(talk, plan, "move")
         change = {"path": _from(found.facts["folder"], file), "folder": folder or None}
         talk.as_person("correct_plan", plan_id=found.facts["plan_id"], changes=[change])
         whole = found.whole()
@@ -122,42 +132,38 @@ def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
 @organise_group.command("approve", epilog="Example: holdfast organise approve 3f2a")
 @_named
 @_sure
-@_json
+@json_option
 def approve(plan: str, *, yes: bool, as_json: bool) -> None:
     """Approve a plan after looking at it; it may then be carried out exactly as shown."""
     with conversation() as talk:
-        found = _find(talk, plan)
+        found = _find(talk, plan, "approve")
         whole = found.whole()
         if not yes:
-            _print(whole, every=True, as_json=False)
-            _confirm(f"Approve the move of {whole['totals']['moves']} files?")
+            for line in plan_lines(whole, whole["moves"], every=True):
+                click.echo(line, err=as_json)
+            _confirm(_question(whole))
         done = talk.as_person("approve_plan", plan_id=whole["plan_id"], plan_hash=whole["plan_hash"])
     _say(done, as_json, f"{status_of('APPROVED')}. Next: holdfast organise execute {done['plan_id'][:8]}")
 
 
 @organise_group.command("cancel", epilog="Example: holdfast organise cancel 3f2a")
 @_named
-@_json
+@json_option
 def cancel(plan: str, *, as_json: bool) -> None:
     """Close a plan that was not carried out; nothing moves."""
     with conversation() as talk:
-        done = _find(talk, plan).call("revise_plan", cancel=True)
+        done = _find(talk, plan, "cancel").call("revise_plan", cancel=True)
     _say(done, as_json, f"{status_of(done['status'])}.")
 
 
 @organise_group.command("execute", epilog="Example: holdfast organise execute 3f2a")
 @_named
-@_json
+@json_option
 def execute(plan: str, *, as_json: bool) -> None:
     """Carry out an approved plan, or go on with one that was interrupted."""
     with conversation() as talk, _progress(as_json) as progress:
-        done = _find(talk, plan).call("execute_plan", progress)
-    totals = done["totals"]
-    lines = [f"{status_of(done['status'])}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."]
-    lines += [f"  {shown(one['path'])}: {one['status']}, {one.get('error', '')}" for one in done["problems"]]
-    _say(
-        done, as_json, *lines, click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
-    )
+        done = _find(talk, plan, "execute").call("execute_plan", progress)
+    _say(done, as_json, *executed_lines(done))
     if done["status"] != "EXECUTED":
         sys.exit(1)
 
@@ -165,20 +171,21 @@ def execute(plan: str, *, as_json: bool) -> None:
 @organise_group.command("undo", epilog="Example: holdfast organise undo 3f2a Invoices/a.pdf")
 @_named
 @click.argument("files", nargs=-1)
-@_json
+@json_option
 def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
     """Take a plan back, or only single FILES of it; nothing is overwritten."""
     with conversation() as talk, _progress(as_json) as progress:
-        found = _find(talk, plan)
+        found = _find(talk, plan, "undo")
         chosen = {"paths": [_from(found.facts["folder"], one) for one in files]} if files else {}
         done = found.call("undo_plan", progress, **chosen)
-    totals = done["totals"]
-    _say(done, as_json, f"{status_of(done['status'])}: {totals.get('UNDONE', 0)} of {totals['moves']} files are back.")
+    _say(done, as_json, *undone_lines(done))
+    if done["stayed"]:
+        sys.exit(1)
 
 
 @organise_group.command("explain", epilog="Example: holdfast organise explain ~/Downloads/a.pdf")
 @click.argument("file")
-@_json
+@json_option
 def explain(file: str, *, as_json: bool) -> None:
     """Say why FILE is where it is, or where it went."""
     path = os.path.abspath(file)
@@ -202,26 +209,55 @@ class _Found:
         return self.talk.with_roots(self.facts["roots"], tool, progress, plan_id=self.facts["plan_id"], **arguments)
 
     def whole(self, *, every: bool = True) -> dict[str, Any]:
-        """Return the plan with its moves, at least the first of them, and the files that need a look."""
+        """Return the plan with its moves, at least the first of them, and the files that need a look.
+
+        With all its moves come the first of what was left alone: what could not be read is there before all else.
+        """
         plan = self.call("get_plan")
         moves = list(plan["moves"])
         while every and (cursor := plan.get("next_cursor")):
             plan = self.call("get_plan", cursor=cursor)
             moves += plan["moves"]
         doubts = self.call("get_plan", show="uncertain")
-        return {**plan, "moves": moves, "uncertain": doubts["uncertain"]}
+        left = self.call("get_plan", show="skipped") if every and plan["skipped"] else {}
+        return {**plan, "moves": moves, "uncertain": doubts["uncertain"], "left_alone": left.get("left_alone", [])}
 
 
-def _find(talk: Talk, given: str) -> _Found:
-    """Return the one plan that is meant."""
+_FITS: dict[str, Callable[[dict[str, Any]], bool]] = {
+    "show": lambda _plan: True,
+    "move": lambda plan: plan["status"] == "CREATED",
+    "approve": lambda plan: plan["status"] == "CREATED" and bool(plan["moves"]),
+    "cancel": lambda plan: plan["status"] in ("CREATED", "APPROVED"),
+    "execute": lambda plan: plan["status"] in ("APPROVED", "FAILED"),
+    "undo": lambda plan: "DONE" in plan["moves"],
+}
+"""Which plan a command is for when none is named."""
+
+
+def _find(talk: Talk, given: str, verb: str = "show") -> _Found:
+    """Return the one plan that is meant; where none was named, the newest that the command makes sense for."""
     every = talk.as_person("all_plans")["plans"]
+    if not given:
+        return _Found(talk, _newest(every, verb))
     found = [one for one in every if one["plan_id"].startswith(given)]
     if not found:
-        raise NotFound(f"There is no plan {given!r}." if given else "There are no plans.")
-    if given and len(found) > 1:
+        raise NotFound(f"There is no plan {given!r}.")
+    if len(found) > 1:
         names = ", ".join(one["plan_id"][:12] for one in found[:10])
         raise InvalidArgument(f"Several plans are meant: {names}. Name one by more of its id.")
     return _Found(talk, found[0])
+
+
+def _newest(every: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
+    """Return the newest plan for a command and say which it is; to execute, one that waits for approval comes last."""
+    fitting = [*filter(_FITS[verb], every)]
+    if verb == "execute":
+        fitting += filter(_FITS["approve"], every)
+    if not fitting:
+        raise NotFound(f"There is no plan to {verb}." if every else "There are no plans.")
+    plan = fitting[0]
+    click.echo(f"plan {plan['plan_id'][:8]} of {plan['created_at'][:16]} for {shown(plan['folder'])}", err=True)
+    return plan
 
 
 def _roots_for(talk: Talk, path: str) -> list[str]:
@@ -242,7 +278,7 @@ def _from(folder: str, file: str) -> str:
 
 def _print(plan: dict[str, Any], *, every: bool, as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(plan, ensure_ascii=False))
+        click.echo(json_text(plan))
         return
     for line in plan_lines(plan, plan["moves"], every=every):
         click.echo(line)
@@ -252,10 +288,17 @@ def _print(plan: dict[str, Any], *, every: bool, as_json: bool) -> None:
 
 def _say(data: dict[str, Any], as_json: bool, *lines: str) -> None:
     if as_json:
-        click.echo(json.dumps(data, ensure_ascii=False))
+        click.echo(json_text(data))
         return
     for line in lines:
         click.echo(line)
+
+
+def _question(plan: dict[str, Any]) -> str:
+    maker = "an agent" if plan["made_by"] == "agent" else "`holdfast organise scan`"
+    made = f"made by {maker} at {plan['created_at'][:16]}"
+    where = f"the move of {counted(plan['totals']['moves'], 'file')} in {shown(plan['folder'])}"
+    return f"Approve plan {plan['plan_id'][:8]}, {made}: {where}?"
 
 
 def _confirm(question: str) -> None:
@@ -276,8 +319,8 @@ def _progress(as_json: bool) -> Iterator[Progress | None]:
 
 
 def _draw(done: float, total: float | None, message: str) -> None:
-    line = message
+    line = visible(message)
     if total:
         full = round(_BAR * min(1.0, done / total))
-        line = f"{'█' * full}{'░' * (_BAR - full)} {done / total:.0%} {message}"
+        line = f"{'█' * full}{'░' * (_BAR - full)} {done / total:.0%} {line}"
     click.echo(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)

@@ -1,6 +1,5 @@
 """`holdfast organise evaluate`: how well new files would be filed into folders, measured on those that are there."""
 
-import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,6 +10,7 @@ import click
 
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
+from holdfast.cli.saying import json_option, json_text
 from holdfast.config.environment import state_dir
 from holdfast.errors import InvalidArgument
 
@@ -28,7 +28,7 @@ _MAX_BYTES = 100_000_000
 @click.option(
     "--gate", default=0.6, show_default=True, type=click.FloatRange(0, 1), help="Confidence from which files are filed."
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
     """Say how well new files would find their folders below FOLDER; nothing is moved, nothing is sent.
 
@@ -47,7 +47,7 @@ def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
         raise InvalidArgument(f"there must be two folders with readable files to choose between: {folder!r}")
     report = rehearsal(taxonomy, gate, call.check)
     if as_json:
-        click.echo(json.dumps(asdict(report), ensure_ascii=False))
+        click.echo(json_text(asdict(report)))
         return
     for line in _lines(report):
         click.echo(line)

@@ -7,9 +7,12 @@ from typing import Any
 import click
 
 from holdfast.folders.names import shown
+from holdfast.review.visible import visible
 
 _MAX_NAMES = 10
 _MAX_LOOK = 20
+_MAX_UNREADABLE = 100
+_UNREADABLE = "cannot be read"
 _MAX_FOLDER_CHARS = 30
 _COLOURS = {
     "CREATED": "yellow",
@@ -38,11 +41,13 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
         yield from _glance_lines(plan["folders"], by_folder, width)
     yield from _look_lines(plan, width, every=every)
     if plan["skipped"]:
-        told = ", ".join(f"{count} {reason}" for reason, count in sorted(plan["skipped"].items()))
+        told = ", ".join(f"{count} {visible(reason)}" for reason, count in sorted(plan["skipped"].items()))
         yield f"{click.style('Left alone: ', bold=True)}{told}"
+        if every:
+            yield from _unreadable_lines(plan)
     yield _measure_line(plan["measures"])
     if plan.get("remark"):
-        yield plan["remark"]
+        yield visible(plan["remark"])
 
 
 def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
@@ -79,7 +84,7 @@ def list_line(plan: dict[str, Any]) -> str:
 def explained_lines(found: dict[str, Any]) -> Iterator[str]:
     """Give why a file is where it is."""
     yield click.style(shown(found["path"]), bold=True)
-    yield found["why"]
+    yield visible(found["why"])
     if found.get("category"):
         sure = f", {found['confidence']:.0%} sure" if found.get("confidence") is not None else ""
         yield f"Belongs to: {shown(found['category'])}{sure}"
@@ -93,15 +98,47 @@ def explained_lines(found: dict[str, Any]) -> Iterator[str]:
         yield f"Waits to go to {shown(found['waiting_to'])} (plan {found['waiting_plan'][:8]})"
 
 
+def executed_lines(done: dict[str, Any]) -> Iterator[str]:
+    """Give what came of carrying a plan out, and the commands to go on with."""
+    totals = done["totals"]
+    yield f"{status_of(done['status'])}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."
+    for one in done["problems"]:
+        yield f"  {shown(one['path'])}: {one['status']}, {visible(one.get('error') or '')}"
+    if done["status"] == "FAILED":
+        yield click.style(f"To try again what failed: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
+    yield click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+
+
+def undone_lines(done: dict[str, Any]) -> Iterator[str]:
+    """Give what came of taking a plan back: how many files are back, and which stayed, with the reason."""
+    totals, problems = done["totals"], done["problems"]
+    status = f"{status_of('UNDONE')}: " if done["status"] == "UNDONE" else ""
+    before = "" if done.get("change_id") else " They were before."
+    yield f"{status}{totals.get('UNDONE', 0)} of {totals['moves']} files are back.{before}"
+    if not done["stayed"]:
+        return
+    yield f"{counted(done['stayed'], 'file')} stayed:"
+    for one in problems:
+        yield f"  {shown(one['path'])}: {visible(one['why'])}"
+    if len(problems) < done["stayed"]:
+        yield f"  and {done['stayed'] - len(problems)} more"
+    yield click.style(f"Once the way is free: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+
+
+def counted(count: int, noun: str) -> str:
+    """Return how many there are, in words."""
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+
+
 def _headline(plan: dict[str, Any]) -> str:
     """Return the plan in one sentence."""
     totals, folders, status = plan["totals"], plan["folders"], plan["status"]
     if not totals["moves"]:
         return "Nothing to move."
     new = sum(1 for folder in folders if folder.get("is_new"))
-    where = _counted(len(folders), "new folder" if new == len(folders) else "folder")
+    where = counted(len(folders), "new folder" if new == len(folders) else "folder")
     made = f", {new} of them new" if 0 < new < len(folders) else ""
-    files = _counted(totals["moves"], "file")
+    files = counted(totals["moves"], "file")
     if status in ("EXECUTED", "FAILED"):
         return f"{totals.get('DONE', 0):,} of {files} moved to {where}{made}."
     if status == "UNDONE":
@@ -130,7 +167,7 @@ def _folder_lines(folder: dict[str, Any], moves: Sequence[dict[str, Any]]) -> It
     """Give a folder with every file that goes there."""
     new = click.style(" new", fg="green") if folder.get("is_new") else ""
     name = click.style(f"{shown(folder['folder'])}/", fg="blue", bold=True)
-    yield f"{name}{new}  {_counted(folder['files'], 'file')}  {_sure(folder['confidence'])}"
+    yield f"{name}{new}  {counted(folder['files'], 'file')}  {_sure(folder['confidence'])}"
     for number, move in enumerate(moves):
         corner = "└" if number == len(moves) - 1 else "├"
         yield f"  {corner} {_name(move)}  {_sure(move['confidence'])}{_trouble(move)}"
@@ -142,13 +179,16 @@ def _look_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[st
         return
     yield ""
     stay = "stays where it is" if count == 1 else "stay where they are"
-    yield click.style(f"Needs a look: {_counted(count, 'file')} that {stay}", bold=True)
+    yield click.style(f"Needs a look: {counted(count, 'file')} that {stay}", bold=True)
     listed = plan["uncertain"] if every else plan["uncertain"][:_MAX_LOOK]
     wide = min(max((len(shown(one["path"])) for one in listed), default=0), width // 2)
     for one in listed:
-        guess = f"{shown(one['folder'])}? {one['confidence']:.0%}" if one["folder"] else one["why"]
-        path = shown(one["path"]) if every else _cut(shown(one["path"]), wide)
-        yield f"  {path:<{wide}}  {click.style(_cut(guess, width - wide - 4), dim=True)}"
+        guess = f"{shown(one['folder'])}? {one['confidence']:.0%}" if one["folder"] else visible(one["why"])
+        if every:
+            why = f"  {visible(one['why'])}" if one["folder"] else ""
+            yield f"  {shown(one['path']):<{wide}}  {click.style(guess + why, dim=True)}"
+        else:
+            yield f"  {_cut(shown(one['path']), wide):<{wide}}  {click.style(_cut(guess, width - wide - 4), dim=True)}"
     if len(listed) < count:
         yield f"  and {count - len(listed)} more"
     if plan["status"] == "CREATED":
@@ -157,9 +197,18 @@ def _look_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[st
     yield ""
 
 
+def _unreadable_lines(plan: dict[str, Any]) -> Iterator[str]:
+    """Give the files that could not be read by name; what else was left alone is a matter of course."""
+    found = [one for one in plan["left_alone"] if one["why"].startswith(_UNREADABLE)][:_MAX_UNREADABLE]
+    for one in found:
+        yield f"  {shown(one['path'])}  {click.style(visible(one['why']), dim=True)}"
+    if found and len(found) < plan["skipped"][_UNREADABLE]:
+        yield f"  and {plan['skipped'][_UNREADABLE] - len(found)} more that cannot be read"
+
+
 def _measure_line(measures: dict[str, Any]) -> str:
     known, saved = measures["cache_hit_rate"], measures["tokens_saved"]
-    told = [f"{_counted(measures['files'], 'file')} seen", f"{measures['do_nothing_ratio']:.0%} stay"]
+    told = [f"{counted(measures['files'], 'file')} seen", f"{measures['do_nothing_ratio']:.0%} stay"]
     told += [f"{known:.0%} known before"] if known else []
     told += [f"{saved:,} tokens not read"] if saved else []
     return click.style(", ".join(told), dim=True)
@@ -179,15 +228,11 @@ def _trouble(move: dict[str, Any]) -> str:
     if move["status"] in ("PENDING", "DONE"):
         return ""
     colour = "red" if move["status"] == "ERROR" else "magenta"
-    return "  " + click.style(f"{move['status']}: {move.get('error') or ''}".rstrip(": "), fg=colour)
+    return "  " + click.style(f"{move['status']}: {visible(move.get('error') or '')}".rstrip(": "), fg=colour)
 
 
 def _sure(confidence: float) -> str:
     return click.style(f"{confidence:>4.0%}", fg="green" if confidence >= 0.8 else "yellow")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _cut(text: str, width: int) -> str:

@@ -1,6 +1,5 @@
 """`holdfast review`: see what agents propose, and approve, reject or change it."""
 
-import json
 import sys
 from dataclasses import dataclass
 from typing import Any
@@ -10,6 +9,7 @@ import click
 from holdfast.cli.calling import call_as_person
 from holdfast.cli.editing import edited
 from holdfast.cli.review_text import coloured, numbered, side_by_side
+from holdfast.cli.saying import json_option, json_text
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.review.visible import visible
 
@@ -49,11 +49,10 @@ class Waiting:
                 **arguments,
             },
         )
-        click.echo(json.dumps(done) if as_json else f"{done['user_action']}: {visible(done['path'])}")
+        click.echo(json_text(done) if as_json else f"{done['user_action']}: {visible(done['path'])}")
 
 
 _named = click.argument("review", default="", metavar="[ID]")
-_json = click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 _said = click.option("--message", "-m", metavar="TEXT", help="What the agent is told.")
 _sure = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
@@ -71,12 +70,12 @@ def review_group(context: click.Context) -> None:
 
 
 @review_group.command("list", epilog="Example: holdfast review list --json")
-@_json
+@json_option
 def list_command(*, as_json: bool = False) -> None:
     """List the open reviews, newest first: id, what is to be done, since when, and the file."""
     found = call_as_person("pending_reviews", {})
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json_text(found))
         return
     for one in found["reviews"]:
         click.echo(
@@ -89,12 +88,12 @@ def list_command(*, as_json: bool = False) -> None:
 @review_group.command("show", epilog="Example: holdfast review show 3f2a --side-by-side")
 @_named
 @click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Both texts next to each other.")
-@_json
+@json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
     """Show what a review would change, in numbered hunks."""
     found = _shown(review)
     if as_json:
-        click.echo(json.dumps(found.facts, ensure_ascii=False))
+        click.echo(json_text(found.facts))
         return
     _print(found, is_split=is_split)
 
@@ -104,7 +103,7 @@ def show(review: str, *, is_split: bool, as_json: bool) -> None:
 @click.option("--hunks", metavar="N,N", help="Approve only these hunks; the rest stays as it is.")
 @_said
 @_sure
-@_json
+@json_option
 def approve(review: str, hunks: str | None, message: str | None, *, yes: bool, as_json: bool) -> None:
     """Approve a review after looking at it; the agent may then write exactly what you were shown."""
     found = _shown(review)
@@ -118,7 +117,7 @@ def approve(review: str, hunks: str | None, message: str | None, *, yes: bool, a
 @review_group.command("reject", epilog='Example: holdfast review reject 3f2a -m "not now"')
 @_named
 @_said
-@_json
+@json_option
 def reject(review: str, message: str | None, *, as_json: bool) -> None:
     """Reject a review; the file stays as it is."""
     _shown(review).decide("reject", as_json=as_json, reason=message)
@@ -127,7 +126,7 @@ def reject(review: str, message: str | None, *, as_json: bool) -> None:
 @review_group.command("revise", epilog='Example: holdfast review revise 3f2a -m "keep the old name"')
 @_named
 @click.option("--message", "-m", required=True, metavar="TEXT", help="What the agent is to do otherwise.")
-@_json
+@json_option
 def revise(review: str, message: str, *, as_json: bool) -> None:
     """Ask the agent for another version."""
     _shown(review).decide("revise", as_json=as_json, reason=message)
@@ -137,7 +136,7 @@ def revise(review: str, message: str, *, as_json: bool) -> None:
 @_named
 @click.option("--revise", "is_revision", is_flag=True, help="Send your text back to the agent instead of approving it.")
 @_said
-@_json
+@json_option
 def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) -> None:
     """Open the proposed text in $EDITOR; what you save is approved, and the agent is told what you changed."""
     found = _shown(review)

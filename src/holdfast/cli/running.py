@@ -1,24 +1,27 @@
 """`holdfast status`, `open` and `stop`: the server that is running, whoever started it."""
 
-import json
 import sys
 import time
 import webbrowser
+from contextlib import suppress
 
 import click
 
+from holdfast.cli.saying import json_option, json_text
 from holdfast.config.environment import state_dir
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
 from holdfast.transport.dial import Client, Line, NoServer, Refused, ask
+from holdfast.transport.ending import LONGEST_SECONDS
 from holdfast.transport.launch import CannotStart, reach
+from holdfast.transport.lifecycle import COMMAND
 from holdfast.transport.state import StateFolder
 
 NOT_RUNNING_STATUS = 3
-_STOP_SECONDS = 10.0
+_STOP_SECONDS = LONGEST_SECONDS + 3
 
 
 @click.command("status", epilog="Example: holdfast status --json")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def status_command(*, as_json: bool) -> None:
     """Say whether a server is running, where, and since when; the exit code is 3 when none is."""
     folder = _folder()
@@ -28,7 +31,7 @@ def status_command(*, as_json: bool) -> None:
     except NoServer:
         found = {"running": False, "silent_pid": folder.server_lock.holder().get("pid")}
     if as_json:
-        click.echo(json.dumps(found))
+        click.echo(json_text(found))
     else:
         click.echo(_described(found))
     if not found["running"]:
@@ -52,18 +55,26 @@ def open_command(*, print_only: bool) -> None:
 
 @click.command("stop", epilog="Example: holdfast stop")
 def stop_command() -> None:
-    """End the server after its running calls, within seconds; the exit code is 3 when none is running."""
+    """End the server after its running calls, within seconds; the exit code is 3 when none is running.
+
+    A call that does not end is cut off. Exit code 75 when the process is still there after all.
+    """
     folder = _folder()
-    try:
-        pid = _asked(folder, "status").get("pid")
-        _asked(folder, "stop")
-    except NoServer:
+    deadline = time.monotonic() + _STOP_SECONDS
+    holder = folder.server_lock.holder()
+    pid = holder.get("pid")
+    if holder.get("kind", COMMAND) == COMMAND:
         click.echo("No server is running.")
         sys.exit(NOT_RUNNING_STATUS)
-    deadline = time.monotonic() + _STOP_SECONDS
+    # One that does not answer is starting, ending or stuck; its lock tells, which lasts as long as its process.
+    with suppress(NoServer):
+        _asked(folder, "stop")
     while folder.server_lock.holder().get("pid") == pid:
         if time.monotonic() > deadline:
-            raise ResourceBusy(f"The server (pid {pid}) was asked to stop and has not ended yet.")
+            raise ResourceBusy(
+                f"The server (pid {pid}) was asked to stop and is still running. `kill -9 {pid}` ends it at once; "
+                "what it has acknowledged is safe."
+            )
         time.sleep(0.02)
     click.echo(f"The server (pid {pid}) has ended.")
 

@@ -1,6 +1,5 @@
 """`holdfast search`: passages in a folder that are about something, with the words of the query marked."""
 
-import json
 import os
 import re
 import sys
@@ -10,9 +9,11 @@ from typing import Any
 import click
 
 from holdfast.cli.running import start_server
+from holdfast.cli.saying import json_option, json_text
 from holdfast.cli.talking import Talk, conversation
 from holdfast.config.environment import state_dir
 from holdfast.folders.names import shown
+from holdfast.review.visible import visible
 from holdfast.search.tokens import query_tokens, tokens_of
 from holdfast.transport.state import StateFolder
 
@@ -23,8 +24,8 @@ Examples:
   holdfast search invoice --wait --json
 
 \b
-The exit code is 0 when there are passages, 1 when there are none, 2 for a blank query, 13 for a folder that may not be
-used, 75 when it may succeed later."""
+The exit code is 0 when there are passages, 1 when there are none, 2 for a query that is blank or too long, 13 for a
+folder that may not be used, 75 when it may succeed later."""
 
 NONE_STATUS = 1
 _LINES_SHOWN = 6
@@ -35,10 +36,12 @@ _WORD = re.compile(r"\w+(?:[-_'’]\w+)*")
 @click.command("search", epilog=_EXAMPLES)
 @click.argument("query")
 @click.argument("folder", default=".", metavar="[DIR]", type=click.Path(exists=True, file_okay=False))
-@click.option("--limit", default=5, show_default=True, metavar="N", help="Most passages, up to 20.")
+@click.option(
+    "--limit", default=5, show_default=True, metavar="N", help="Most passages, up to 20; 0: as many as without."
+)
 @click.option("--full", is_flag=True, help="Show each passage whole.")
 @click.option("--wait", is_flag=True, help="Wait until the index of DIR is made to the end.")
-@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+@json_option
 def search_command(query: str, folder: str, limit: int, *, full: bool, wait: bool, as_json: bool) -> None:
     """Find passages in DIR by their words and their meaning, best first, documents included.
 
@@ -51,7 +54,7 @@ def search_command(query: str, folder: str, limit: int, *, full: bool, wait: boo
     with conversation() as talk:
         found = _found(talk, os.path.realpath(folder), query, limit, wait=wait)
     if as_json:
-        click.echo(json.dumps(found, ensure_ascii=False))
+        click.echo(json_text(found))
     else:
         _show(found, query, full=full)
     if not found["hits"]:
@@ -73,7 +76,7 @@ def _found(talk: Talk, folder: str, query: str, limit: int, *, wait: bool) -> di
 def _show(found: dict[str, Any], query: str, *, full: bool) -> None:
     wanted = frozenset(query_tokens(query))
     for hit in found["hits"]:
-        lines = str(hit["text"]).rstrip().split("\n")
+        lines = [line.removesuffix("\r") for line in str(hit["text"]).rstrip().split("\n")]
         first = 0 if full else telling_line(lines, wanted)
         line = f":{hit['line'] + first}" if "line" in hit else ""
         click.echo(f"{click.style(shown(hit['path']) + line, fg='cyan', bold=True)}  {hit['score']:.2f}")
@@ -83,7 +86,7 @@ def _show(found: dict[str, Any], query: str, *, full: bool) -> None:
     if not found["hits"]:
         click.echo("No matches found.")
     for notice in found["notices"]:
-        click.echo(notice, err=True)
+        click.echo(visible(notice), err=True)
 
 
 def telling_line(lines: list[str], wanted: frozenset[str]) -> int:
@@ -95,8 +98,7 @@ def telling_line(lines: list[str], wanted: frozenset[str]) -> int:
 
 def marked(line: str, wanted: frozenset[str]) -> str:
     """Return a line safe for a terminal, with the words that were asked for marked."""
-    clean = "".join(char if char.isprintable() or char == "\t" else "�" for char in line)
-    return _WORD.sub(lambda word: _marked_word(word[0], wanted), clean)
+    return _WORD.sub(lambda word: _marked_word(word[0], wanted), visible(line))
 
 
 def _marked_word(word: str, wanted: frozenset[str]) -> str:

@@ -16,6 +16,8 @@ from holdfast.cli.stdio import serve_in_process
 from holdfast.config.environment import root_dirs, state_dir
 from holdfast.config.load import load
 from holdfast.config.settings import Settings
+from holdfast.folders.names import shown
+from holdfast.transport.ending import CLOSED_SECONDS, end_within
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
 from holdfast.transport.state import StateFolder
 
@@ -68,6 +70,7 @@ def serve_command(
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
         listeners = tuple(stack.enter_context(listener) for listener in _listeners(addresses, background))
         _run(stack, folder, settings, directories, listeners, no_ui, no_http, background)
+    end_within(CLOSED_SECONDS)
 
 
 def _run(
@@ -135,7 +138,8 @@ def _announce(folder: StateFolder, roots: list[str], has_mcp: bool, url: str, li
         click.echo(
             f"  MCP       {url}/mcp    with: Authorization: Bearer $(cat {folder.file('agent.token')!r})", err=True
         )
-        click.echo(f"  folders   {', '.join(roots) or 'none over HTTP: name directories to allow them'}", err=True)
+        named = ", ".join(map(shown, roots)) or "none over HTTP: name directories to allow them"
+        click.echo(f"  folders   {named}", err=True)
     if link is not None:
         click.echo(f"  console   {link}", err=True)
     click.echo("  stdio     holdfast stdio DIR…", err=True)

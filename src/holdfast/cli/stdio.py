@@ -18,6 +18,7 @@ from holdfast.config.environment import root_dirs, state_dir
 from holdfast.config.load import load
 from holdfast.errors import HoldfastError
 from holdfast.transport.dial import Client
+from holdfast.transport.ending import CLOSED_SECONDS, end_within
 from holdfast.transport.lifecycle import IN_PROCESS, hold_server_lock
 from holdfast.transport.relay import Relay
 from holdfast.transport.relay import main as relay
@@ -57,6 +58,7 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None) ->
         folder.prepare()
         with ExitStack() as stack:
             _serve(stack, folder, directories, settings_path, stdout)
+        end_within(CLOSED_SECONDS)
     except HoldfastError as error:
         sys.exit(_voice(folder, stdout).give_up(error.code, error.message, error.exit_status))
     except StateFault as fault:

@@ -97,7 +97,7 @@ class _Own:
     ) -> Result:
         from holdfast.transport.run import run_tool
 
-        caller = Caller(LOCAL_USER, Kind(kind), tuple(roots))
+        caller = Caller(LOCAL_USER, Kind(kind), tuple(roots), client=COMMAND)
         return asyncio.run(run_tool(self.wired.dispatcher, caller, tool, arguments, progress))
 
 

@@ -9,7 +9,7 @@ def visible(text: str) -> str:
 
 
 def visible_lines(body: str) -> list[str]:
-    """Return the lines of a hunk; carriage returns are left out where every line has one, and shown where some do."""
+    """Return the lines of a text; carriage returns are left out where every line has one, and shown where some do."""
     lines = body.removesuffix("\n").split("\n")
     ends_alike = all(line.endswith("\r") for line in lines)
     return [visible(line.removesuffix("\r") if ends_alike else line) for line in lines]

@@ -15,6 +15,7 @@ from holdfast.folders.edit import Edit
 from holdfast.folders.names import shown as shown_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+from holdfast.tools.undoing import counted, stayed_lines, undone_moves
 
 _MAX_LISTED = 500
 _MAX_SEQ = 2**63 - 1
@@ -241,11 +242,19 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
 
     An undo is a change itself and can be undone.
     """
-    change_id, plan = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
+    undone = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
+    plan, trail = undone.plan, f"change {undone.change_id}"
     path = shown_name(plan.folder or plan.first.src_path)
-    if plan.status is PlanStatus.FAILED and not plan.stepwise:
-        return Answer.of(f"Wrote what another program had saved at {path} beside it, as (kept)\nchange {change_id}")
-    return Answer.of(f"Undid {plan.kind} of {path}\nchange {change_id}")
+    found = undone_moves(undone) if plan.stepwise else None
+    if undone.change_id is None:
+        return Answer.of(f"The {plan.kind} of {path} was taken back before; nothing is left to undo.", data=found)
+    if found is not None:
+        how = " in part" if found.stayed else ""
+        lines = [f"Undid {plan.kind} of {path}{how}: {counted(found.came_back)}.", *stayed_lines(found), trail]
+        return Answer.of("\n".join(lines), data=found)
+    if plan.status is PlanStatus.FAILED:
+        return Answer.of(f"Wrote what another program had saved at {path} beside it, as (kept)\n{trail}")
+    return Answer.of(f"Undid {plan.kind} of {path}\n{trail}")
 
 
 CHANGING: tuple[Tool, ...] = (

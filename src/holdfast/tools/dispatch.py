@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import secrets
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
@@ -44,11 +44,13 @@ class Dispatcher:
         self._local_key = _local_key(settings.mcp.files.search)
         self._counting = ThreadPoolExecutor(_COUNTING_THREADS, thread_name_prefix="holdfast-count")
         self._threads = ThreadPoolExecutor(settings.server.max_parallel_calls, thread_name_prefix="holdfast-call")
+        self._under_way: set[Future[Answer]] = set()
 
-    def close(self) -> None:
-        """Take no further call; those under way end by themselves."""
+    def close(self, seconds: float = 0.5) -> None:
+        """Take no further call, and wait so long for those under way, which were cancelled, to come to their end."""
         self._threads.shutdown(wait=False, cancel_futures=True)
         self._counting.shutdown(wait=False, cancel_futures=True)
+        wait(tuple(self._under_way), seconds)
 
     def listed(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
@@ -101,8 +103,10 @@ class Dispatcher:
             async with asking(call, elicit):
                 return await entry.conduct(self._app, call, parsed, _Steps(self, call.caller))
         assert entry.run is not None
-        work = partial(entry.run, self._app, call, parsed)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, work)
+        future = self._threads.submit(entry.run, self._app, call, parsed)
+        self._under_way.add(future)
+        future.add_done_callback(self._under_way.discard)
+        return await asyncio.wrap_future(future)
 
     def _keyed(self, caller: Caller) -> Caller:
         """Return the caller with its key for models: the user of this machine has it in the settings."""

@@ -48,6 +48,7 @@ from holdfast.tools.organising_shapes import (
     UndoPlan,
 )
 from holdfast.tools.registry import Effect, Group, Steps, Tool, tool
+from holdfast.tools.undoing import stayed_lines, undone_moves
 
 _LISTED = 50
 _FIRST_PROBLEMS = 20
@@ -88,7 +89,7 @@ def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
             return _scanning(job)
         job.raise_fault()
     shown = app.organiser.show(folders, arguments.plan_id)
-    found = page(app.organiser, shown, arguments.show, arguments.cursor, folders.settings.max_answer_tokens)
+    found = page(app.organiser, folders, shown, arguments.show, arguments.cursor)
     return Answer.of(at_a_glance(found), data=found)
 
 
@@ -121,11 +122,13 @@ def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
     folders = app.folders_of(call.caller)
     shown = app.organiser.show(folders, arguments.plan_id)
     positions = None if arguments.paths is None else _positions(shown, arguments.paths)
-    change_id, _ = app.changes.plans.undo(folders, call, shown.plan, positions)
-    after = app.organiser.show(folders, arguments.plan_id)
-    totals = totals_of(after.moves)
-    data = UndoneAnswer(plan_id=after.plan.id, status=after.plan.status.value, change_id=change_id, totals=totals)
-    return Answer.of(f"{totals.get('UNDONE', 0)} of {totals['moves']} files are back.\nchange {change_id}", data=data)
+    found = undone_moves(app.changes.plans.undo(folders, call, shown.plan, positions))
+    plan = app.organiser.show(folders, arguments.plan_id)
+    totals = totals_of(plan.moves)
+    data = UndoneAnswer(plan_id=plan.plan.id, status=plan.plan.status.value, totals=totals, **dict(found))
+    lines = [f"{totals.get('UNDONE', 0)} of {totals['moves']} files are back.", *stayed_lines(found)]
+    trail = "They were taken back before." if found.change_id is None else f"change {found.change_id}"
+    return Answer.of("\n".join([*lines, trail]), data=data)
 
 
 @tool("list_plans", group=Group.ORGANISE, effect=Effect.READ, title="List plans", output=PlanList)

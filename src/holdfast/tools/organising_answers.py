@@ -8,9 +8,10 @@ from holdfast.changes.model import Item, PlanStatus
 from holdfast.errors import InvalidArgument
 from holdfast.folders.budget import decode_cursor, encode_cursor, estimate_tokens
 from holdfast.folders.names import shown as shown_name
+from holdfast.folders.service import Folders
 from holdfast.organiser.explain import Explanation
 from holdfast.organiser.jobs import Job
-from holdfast.organiser.model import Doubt
+from holdfast.organiser.model import Doubt, Skip
 from holdfast.organiser.service import Organiser, Shown
 from holdfast.tools.organising_shapes import (
     ExplainedFile,
@@ -56,17 +57,17 @@ def summary(shown: Shown) -> PlanSummary:
     return PlanSummary.model_validate(_summary_fields(shown, [_uncertain(one, None) for one in _first(shown)]))
 
 
-def page(organiser: Organiser, shown: Shown, part: Part, cursor: str | None, budget: int) -> PlanPage:
+def page(organiser: Organiser, folders: Folders, shown: Shown, part: Part, cursor: str | None) -> PlanPage:
     """Return a plan with as much of one part as fits, and where to go on."""
     start = _position(cursor, part)
-    room = int(budget * _PAGE_SHARE)
+    room = int(folders.settings.max_answer_tokens * _PAGE_SHARE)
     found = PlanPage.model_validate(_summary_fields(shown, []))
     if part == "moves":
         found.moves, following = _moves_from(shown, start, room)
     elif part == "skipped":
         found.left_alone, following = _skipped_from(shown, start, room)
     else:
-        found.uncertain, following = _uncertain_from(organiser, shown, start, room)
+        found.uncertain, following = _uncertain_from(organiser, folders, shown, start, room)
     if following is not None:
         found.next_cursor = encode_cursor({part: following})
     return found
@@ -80,7 +81,7 @@ def planned(item: Item, folder: str) -> PlannedMove:
         confidence=item.confidence or 0.0,
         why=item.reasoning or "",
         status=item.status.value,
-        error=item.error_msg,
+        error=None if item.error_msg is None else text_of(item.error_msg),
     )
 
 
@@ -137,6 +138,7 @@ def at_a_glance(found: PlanSummary) -> str:
     lines.append(
         f"{counts['moves']} to move, {counts['uncertain']} to look at, {sum(found.skipped.values())} left alone."
     )
+    lines += [found.remark] if found.remark else []
     return "\n".join([*lines, found.next])
 
 
@@ -163,6 +165,8 @@ def _why(found: Explanation) -> str:
         return found.moves[0].past.reasoning or f"It was moved by a change of kind {found.moves[0].past.kind}."
     if found.doubt is not None:
         return f"The plan left it to be looked at: {found.doubt.reasoning}"
+    if found.skip is not None:
+        return f"The plan left {shown_name(text_of(found.skip.relative))} alone: {_reason(found.skip)}."
     return "Nothing of Holdfast has moved it."
 
 
@@ -179,6 +183,7 @@ def _summary_fields(shown: Shown, uncertain: Sequence[object]) -> dict[str, obje
         "folder": text_of(shown.folder),
         "plan_hash": shown.plan_hash,
         "created_at": plan.created_at,
+        "made_by": notes.maker or "agent",
         "executed_at": plan.executed_at,
         "totals": {**totals_of(shown.moves), "uncertain": notes.doubted},
         "folders": _folders(shown),
@@ -229,14 +234,12 @@ def _moves_from(shown: Shown, start: int, room: int) -> tuple[list[PlannedMove],
 
 
 def _uncertain_from(
-    organiser: Organiser, shown: Shown, start: int, room: int
+    organiser: Organiser, folders: Folders, shown: Shown, start: int, room: int
 ) -> tuple[list[UncertainFile], int | None]:
     rows: list[UncertainFile] = []
     doubts = shown.notes.doubts
-    texts = organiser.excerpts([doubt.file_hash for doubt in doubts[start : start + 500]])
-    for doubt in doubts[start : start + 500]:
-        said = texts.get(doubt.file_hash)
-        row = _uncertain(doubt, text_of(said.text[:_EXCERPT_CHARS]) if said is not None and said.text else None)
+    for doubt, text in organiser.said(folders, shown.folder, doubts[start : start + 500]):
+        row = _uncertain(doubt, text_of(text[:_EXCERPT_CHARS]) or None)
         room -= _cost(row.path, row.folder, row.why, row.excerpt or "")
         if room < 0 and rows:
             break
@@ -248,13 +251,16 @@ def _uncertain_from(
 def _skipped_from(shown: Shown, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
     rows: list[SkippedEntry] = []
     for skip in shown.notes.skips[start:]:
-        why = skip.reason.value + (f": {skip.detail}" if skip.detail else "")
-        row = SkippedEntry(path=text_of(skip.relative), why=why)
+        row = SkippedEntry(path=text_of(skip.relative), why=_reason(skip))
         room -= _cost(row.path, row.why)
         if room < 0 and rows:
             return rows, start + len(rows)
         rows.append(row)
     return rows, None
+
+
+def _reason(skip: Skip) -> str:
+    return skip.reason.value + (f": {text_of(skip.detail)}" if skip.detail else "")
 
 
 def _cost(*texts: str) -> int:

@@ -145,6 +145,7 @@ class PlanSummary(PlanAnswer):
     folder: str
     plan_hash: str
     created_at: str
+    made_by: str = Field(description="agent or command")
     executed_at: str | None = None
     totals: dict[str, int] = Field(description="moves by status, and uncertain")
     folders: list[FolderTotal]
@@ -184,10 +185,18 @@ class ExecutedAnswer(PlanAnswer):
     next: str
 
 
-class UndoneAnswer(PlanAnswer):
-    """What came of taking a plan back."""
+class UndoneMoves(BaseModel):
+    """How many moves were taken back and how many were not; no `change_id` where all were back before."""
 
-    change_id: str
+    change_id: str | None = None
+    came_back: int = 0
+    stayed: int = 0
+    problems: list[SkippedEntry] = Field([], description="the first that stayed, where they are now")
+
+
+class UndoneAnswer(UndoneMoves, PlanAnswer):
+    """What came of taking a plan back; `totals` are those of the whole plan."""
+
     totals: dict[str, int]
 
 

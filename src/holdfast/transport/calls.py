@@ -40,7 +40,7 @@ def call_by_socket(
     Raises NoServer when nothing was sent, HoldfastError when no answer came.
     """
     try:
-        line, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots)))
+        line, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots), is_command=True))
     except Refused as refusal:
         raise HoldfastError(str(refusal)) from None
     with line, line.makefile("rb") as answers:

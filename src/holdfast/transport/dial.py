@@ -35,10 +35,19 @@ class Refused(Exception):
 class Client:
     """Who connects: the directories it was started with, those its environment offers, and where it was started.
 
-    One that wants no `folders` has none, wherever it was started.
+    One that wants no `folders` has none, wherever it was started. A command of the person says that it is one.
     """
 
-    def __init__(self, kind: str, roots: list[str], spare_roots: list[str], cwd: str, *, folders: bool = True) -> None:
+    def __init__(
+        self,
+        kind: str,
+        roots: list[str],
+        spare_roots: list[str],
+        cwd: str,
+        *,
+        folders: bool = True,
+        is_command: bool = False,
+    ) -> None:
         self.hello: Line = {
             "version": __version__,
             "kind": kind,
@@ -48,6 +57,8 @@ class Client:
         }
         if not folders:
             self.hello["folders"] = False
+        if is_command:
+            self.hello["is_command"] = True
 
 
 def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Line]:

@@ -29,6 +29,7 @@ from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.connections import Connections
 from holdfast.transport.dial import MAX_HELLO_BYTES, proof_of
 from holdfast.transport.frames import FAREWELL, INVALID_REQUEST, Lines, Overlong, error_line
+from holdfast.transport.lifecycle import COMMAND
 from holdfast.transport.state import SOCKET, StateFolder
 from holdfast.transport.stream import serve_stream
 
@@ -109,9 +110,12 @@ class SocketDoor:
             await self._obey(peer)
             return
         with self.connections.stream():
-            await serve_stream(self.dispatcher, caller, peer.next_message, peer.send_message)
-            if self.connections.ending_for_good:
-                await peer.send_message(FAREWELL)
+            try:
+                await serve_stream(self.dispatcher, caller, peer.next_message, peer.send_message)
+            finally:
+                # Without waiting, because a connection that is cut off may not: its relay must not start a server again.
+                if self.connections.ending_for_good:
+                    peer.writer.writelines((FAREWELL, b"\n"))
 
     async def _challenge(self, peer: "_Peer") -> None:
         challenge = secrets.token_hex(32)
@@ -127,10 +131,11 @@ class SocketDoor:
         cwd = hello.get("cwd", "/")
         if not isinstance(cwd, str) or not cwd.startswith("/"):
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
+        client = COMMAND if hello.get("is_command") is True else ""
         if not roots and (kind == "person" or hello.get("folders") is False):
-            return Caller(LOCAL_USER, Kind(kind), cwd=cwd, client=kind)
+            return Caller(LOCAL_USER, Kind(kind), cwd=cwd, client=client)
         roots = roots or self.spare_roots or _texts(hello, "spare_roots")
-        caller = Caller(LOCAL_USER, Kind(kind), roots, cwd, client=kind)
+        caller = Caller(LOCAL_USER, Kind(kind), roots, cwd, client=client)
         opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
         return replace(caller, roots=tuple(opened))
 

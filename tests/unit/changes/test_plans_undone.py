@@ -41,8 +41,15 @@ def test_an_undo_never_overwrites_and_says_what_stayed(world: World) -> None:
     (world.root / "a").write_text("new")
     (world.root / "x/c").unlink()
     (world.root / "x/c").write_text("another")
-    undone = world.changes._journal.find(world.undo(plan.id))
+    told = world.changes.undo(world.folders, world.call(), plan.id)
+    undone = world.changes._journal.find(told.change_id or "")
     assert undone is not None
+    assert (told.back, {item.src_path: bool(item.error_msg) for item in told.stayed}) == (
+        1,
+        {f"{world.root}/x/a": True, f"{world.root}/x/c": True},
+    )
+    with pytest.raises(Conflict, match=r"x/[ac]: .* And 1 more\."):
+        world.undo(plan.id)
     assert harvest(world.root) == {"a": b"new", "x/a": b"1", "b": b"2", "x/c": b"another"}
     assert undone.status == "FAILED"
     assert sorted(moves(world.found(plan))) == ["DONE", "DONE", "UNDONE"]
@@ -58,8 +65,41 @@ def test_single_items_are_taken_back_one_by_one(world: World) -> None:
     assert (world.found(plan).status, moves(world.found(plan))) == ("EXECUTED", ["DONE", "UNDONE"])
     world.changes.plans.undo(world.folders, world.call(), plan, [0])
     assert world.found(plan).status == "UNDONE"
-    with pytest.raises(Conflict):
-        world.undo(plan.id)
+
+
+def test_what_is_all_back_already_is_answered_so_and_makes_no_change(world: World) -> None:
+    plant(world.root, {"a": "1", "b": "2"})
+    plan = world.carry_out({"a": "x/a", "b": "y/b"})
+    undone = world.changes.undo(world.folders, world.call(), plan.id)
+    assert (undone.back, undone.stayed) == (2, ())
+    for positions in (None, [0]):
+        again = world.changes.plans.undo(world.folders, world.call(), plan, positions)
+        assert (again.change_id, again.back, len(world.listed())) == (None, 0, 2)
+
+
+def test_a_directory_that_stays_does_not_make_a_second_undo_a_conflict(world: World) -> None:
+    plant(world.root, {"a": "1"})
+    plan = world.carry_out({"a": "x/a"})
+    (world.root / "x/mine").write_text("m")
+    world.undo(plan.id)
+    again = world.changes.plans.undo(world.folders, world.call(), plan)
+    assert (again.change_id, harvest(world.root)) == (None, {"a": b"1", "x/mine": b"m"})
+
+
+def test_an_undo_that_was_stopped_is_completed_by_the_next_and_then_all_is_back(world: World) -> None:
+    plant(world.root, {f"f{n}": str(n) for n in range(150)})
+    before = harvest(world.root)
+    plan = world.carry_out({f"f{n}": f"d/f{n}" for n in range(150)})
+    call = Call(
+        Caller(LOCAL_USER), timeout_seconds=60, progress=lambda done, _t, _m: call.cancel() if done > 5 else None
+    )
+    with pytest.raises(Cancelled):
+        world.changes.plans.undo(world.folders, call, plan)
+    assert harvest(world.root) != before
+    rest = world.changes.plans.undo(world.folders, world.call(), plan)
+    assert 0 < rest.back < 150
+    assert harvest(world.root) == before
+    assert world.changes.plans.undo(world.folders, world.call(), plan).change_id is None
 
 
 def test_directories_that_were_removed_since_are_made_again_by_an_undo(world: World) -> None:

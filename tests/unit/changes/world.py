@@ -3,7 +3,7 @@
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -54,11 +54,11 @@ class World:
         return self.changes.delete(self.folders, self.call(), name, recursive=recursive)
 
     def undo(self, change_id: str) -> str:
-        return self.changes.undo(self.folders, self.call(), change_id)[0]
+        return self.changes.undo(self.folders, self.call(), change_id).change_id or ""
 
-    def plan(self, moves: Mapping[str, str]) -> Plan:
-        """Make a plan of moves, names beneath the first root unless they are absolute."""
-        wishes = [Wish(source, target) for source, target in moves.items()]
+    def plan(self, moves: Mapping[str, str], *, unit: Collection[str] = ()) -> Plan:
+        """Make a plan of moves, names beneath the first root unless they are absolute; `unit` are those that belong together."""
+        wishes = [Wish(source, target, unit="unit" if source in unit else None) for source, target in moves.items()]
         return self.changes.plans.create(self.folders, self.call(), ".", wishes)
 
     def approve(self, plan: Plan) -> Plan:
@@ -67,9 +67,9 @@ class World:
     def execute(self, plan: Plan, call: Call | None = None) -> Plan:
         return self.changes.plans.execute(self.folders, call or self.call(), plan.id).plan
 
-    def carry_out(self, moves: Mapping[str, str]) -> Plan:
+    def carry_out(self, moves: Mapping[str, str], *, unit: Collection[str] = ()) -> Plan:
         """Plan, approve and execute."""
-        return self.execute(self.approve(self.plan(moves)))
+        return self.execute(self.approve(self.plan(moves, unit=unit)))
 
     def found(self, plan: Plan) -> Plan:
         return self.changes.plans.find(self.folders, plan.id)

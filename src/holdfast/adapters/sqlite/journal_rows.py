@@ -64,6 +64,7 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
         "intended_at": item.intended_at,
         "reverses": item.reverses,
         "dest_identity": item.dest_identity,
+        "unit": stored_path(item.unit),
     }
 
 
@@ -71,7 +72,7 @@ def read_item(row: Any) -> Item:
     """Return a row of `plan_items`, whose columns `find_items` gives in the order of an item's fields."""
     fields = list(row)
     fields[0], fields[3], fields[12] = _OPS[fields[0]], _NODES[fields[3]], _STATUSES[fields[12]]
-    for path in (1, 2, 21):
+    for path in (1, 2, 21, 25):
         if isinstance(fields[path], bytes):
             fields[path] = read_path(fields[path])
     return Item(*fields)

@@ -152,6 +152,9 @@ STEPS = (
         positions TEXT NOT NULL
     ) WITHOUT ROWID;
     """,
+    """
+    ALTER TABLE plan_items ADD COLUMN unit TEXT;
+    """,
 )
 
 

@@ -85,4 +85,5 @@ def _notes(kept: dict[str, Any]) -> Notes:
         decisions=kept["decisions"],
         deep=kept["deep"],
         remark=kept["remark"],
+        maker=kept.get("maker", ""),
     )

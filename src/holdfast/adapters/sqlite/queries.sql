@@ -18,10 +18,10 @@ DELETE FROM plan_items WHERE plan_id = :plan_id;
 -- name: insert_item
 INSERT INTO plan_items (plan_id, position, op, src_path, dest_path, node, before_hash, after_hash, size_bytes,
                         mode, uid, gid, mtime_ns, identity, status, error_msg, reasoning, confidence, ctime_ns,
-                        composite_hash, xattrs, temp_name, aside, intended_at, reverses, dest_identity)
+                        composite_hash, xattrs, temp_name, aside, intended_at, reverses, dest_identity, unit)
 VALUES (:plan_id, :position, :op, :src_path, :dest_path, :node, :before_hash, :after_hash, :size_bytes,
         :mode, :uid, :gid, :mtime_ns, :identity, :status, :error_msg, :reasoning, :confidence, :ctime_ns,
-        :composite_hash, :xattrs, :temp_name, :aside, :intended_at, :reverses, :dest_identity);
+        :composite_hash, :xattrs, :temp_name, :aside, :intended_at, :reverses, :dest_identity, :unit);
 
 -- name: insert_image
 INSERT INTO images (hash, size_bytes, data_id, file, kept_at, used_seq)
@@ -179,7 +179,7 @@ SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode,
            SELECT n.intended_at FROM plan_intents n
            WHERE n.plan_id = :plan_id AND position IN (
                SELECT value FROM plan_intents b, json_each(b.positions) WHERE b.plan_id = :plan_id))),
-       reverses, dest_identity
+       reverses, dest_identity, unit
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans

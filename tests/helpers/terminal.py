@@ -1,0 +1,56 @@
+"""A command at a terminal: what it shows there, and what it asks its person."""
+
+import os
+import pty
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.helpers.agent import command
+from tests.helpers.doors import until
+
+
+def answered(state: Path, said: bytes, *words: str) -> tuple[int, bytes]:
+    """Run a command, answer its question, and return its exit status and what it had shown until then."""
+    seen = b""
+    with _started(state, words) as (process, ours):
+
+        def is_asked() -> bool:
+            nonlocal seen
+            seen += os.read(ours, 65_536)
+            return b"[y/N]" in seen
+
+        until("the person is asked", is_asked)
+        os.write(ours, said)
+        return process.wait(30), seen
+
+
+def shown(state: Path, *words: str) -> bytes:
+    """Run a command to its end and return what it showed."""
+    seen = b""
+    with _started(state, words) as (_process, ours):
+        while piece := _read(ours):
+            seen += piece
+    return seen
+
+
+@contextmanager
+def _started(state: Path, words: tuple[str, ...]) -> Iterator[tuple["subprocess.Popen[bytes]", int]]:
+    ours, theirs = pty.openpty()
+    environment = {**os.environ, "HOLDFAST_STATE_DIR": str(state), "TERM": "xterm"}
+    process = subprocess.Popen(command(*words), env=environment, stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    try:
+        yield process, ours
+    finally:
+        process.kill()
+        process.wait()
+        os.close(ours)
+
+
+def _read(terminal: int) -> bytes:
+    try:
+        return os.read(terminal, 65_536)
+    except OSError:  # nobody has the other end open any more
+        return b""

@@ -1,0 +1,31 @@
+"""What commands print: JSON that no terminal acts on and that means what it meant, and texts line by line."""
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from holdfast.cli.saying import json_text, paragraphs
+from holdfast.folders.names import is_seen
+
+
+@given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))
+def test_json_holds_nothing_that_is_not_seen_and_means_the_same(data: dict[str, object]) -> None:
+    text = json_text(data)
+    assert all(map(is_seen, text))
+    assert json.loads(text) == data
+
+
+def test_json_shows_letters_as_they_are_and_half_characters_as_numbers() -> None:
+    assert json_text({"é": "日本 🎉"}) == '{"é": "日本 🎉"}'
+    assert json_text("a\udc80\U000e0001") == r'"a\udc80\udb40\udc01"'
+    assert json_text(["a"], indent=2) == '[\n  "a"\n]'
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [("a\nb\n", "a\nb"), ("a\r\nb\r\n", "a\nb"), ("a\rb\n\x1b[2J", r"a\x0db" + "\n" + r"\x1b[2J"), ("\ta", "\ta")],
+)
+def test_a_text_keeps_its_lines_and_tabs_alone(text: str, shown: str) -> None:
+    assert paragraphs(text) == shown
