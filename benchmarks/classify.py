@@ -222,6 +222,7 @@ def main() -> None:
     row("words", words, files, 5, draws, what="5 examples a folder, beside the starter list", beside=starters)
     row("words", words, files, 0, 1, what="the starter list alone", beside=starters)
     row("words", words, files, 1, draws)
+    row("words", words, files, 1, draws, strangers=2)
     row("words", words, files, 5, draws, strangers=2)
     row("words", words, files, 20, draws, strangers=2)
     row("words", words, paired(files), 10, draws, what="10 examples a folder, two kinds in each")

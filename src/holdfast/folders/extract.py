@@ -10,6 +10,7 @@ from holdfast.folders.jail import OpenFile
 MAX_TEXT_BYTES = 20_000_000
 _MEMORY_BYTES = 2 << 30
 _SECONDS = 60.0
+_PROCESSOR_SECONDS = 40.0
 _PDF_MARK_WITHIN = 1024
 _OFFICE_SUFFIXES = (".docx", ".xlsx", ".pptx", ".docm", ".xlsm", ".pptm")
 _OFFICE_NAMES = (b"[Content_Types].xml", b"word/", b"xl/", b"ppt/")
@@ -34,7 +35,10 @@ def document_kind(first: bytes, name: str) -> str | None:
 
 
 def extract(call: Call, file: OpenFile, max_bytes: int) -> Document:
-    """Return a document's text. InvalidArgument when it is damaged, encrypted or no document; PayloadTooLarge; TimedOut."""
+    """Return a document's text. InvalidArgument when it is damaged, encrypted or no document; PayloadTooLarge.
+
+    TimedOut and ResourceBusy say nothing of the document: another try may succeed.
+    """
     if file.status.st_size > max_bytes:
         raise PayloadTooLarge(f"{file.shown} has {file.status.st_size} bytes; documents are read up to {max_bytes}.")
     question = Question(
@@ -44,6 +48,7 @@ def extract(call: Call, file: OpenFile, max_bytes: int) -> Document:
         _SECONDS,
         _MEMORY_BYTES,
         MAX_TEXT_BYTES,
+        _PROCESSOR_SECONDS,
     )
     reply = ask(call, question, file.fd)
     if "error" in reply.header:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from holdfast.folders import extract_texts
-from holdfast.folders.ask_child import Answer, Refused, serve
+from holdfast.folders.ask_child import Answer, Refused, is_passing, serve
 
 MAX_ENTRIES = 20_000
 MAX_UNPACKED_BYTES = 400_000_000
@@ -30,7 +30,9 @@ def _entries(file: BinaryIO) -> list[zipfile.ZipInfo]:
     try:
         with zipfile.ZipFile(file) as archive:
             return archive.infolist()
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError):
+    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
+        if is_passing(error):
+            raise
         raise Refused("it is a damaged archive") from None
 
 
@@ -60,7 +62,9 @@ def _parts(kind: str, file: BinaryIO) -> Iterator[str]:
         yield from _READERS[kind](file)
     except (Refused, MemoryError):
         raise
-    except Exception as error:  # noqa: BLE001  whatever a hostile file does to its reader is said as one error
+    except Exception as error:
+        if is_passing(error):
+            raise
         raise Refused(f"it is damaged or encrypted ({type(error).__name__})") from None
 
 

@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.errors import TimedOut
-from holdfast.folders.ask import Reply, seat
+from holdfast.errors import PayloadTooLarge, TimedOut
+from holdfast.folders.ask import Reply, is_crash, seat
 from holdfast.folders.confine import Outcome, python_child, run
 
 AT_ONCE = 16
 _MAX_HEADER_BYTES = 4_096
+_TIMERS = frozenset({signal.SIGPROF, signal.SIGALRM})
+_PATIENCE = 2.0
+"""How much longer than its share of the processor a document may take on a busy machine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,7 +31,7 @@ class Wanted:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """What one document may cost."""
+    """What one document may cost; the seconds are those of the processor."""
 
     max_text_bytes: int = 16_000
     seconds: float = 10.0
@@ -37,31 +40,41 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """The text of a document and the kind it turned out to be, or what is wrong with it."""
+    """The text of a document and the kind it turned out to be, or why there is none.
+
+    `is_passing` says that the document may be good all the same: its reader failed, and another try may succeed.
+    """
 
     text: str = ""
     kind: str = ""
     error: str = ""
+    is_passing: bool = False
 
 
 def take_texts(call: Call, wanted: Sequence[Wanted], bounds: Bounds) -> list[Taken]:
-    """Return what comes out of each file, in the same order. Raises Cancelled or TimedOut as the call does."""
+    """Return what comes out of each file, in the same order. Raises Cancelled or TimedOut as the call does.
+
+    Memory is shared with those read before by the same child, so whoever breaks it is blamed only when it came first.
+    """
     taken: list[Taken] = []
     while len(taken) < len(wanted):
         some = wanted[len(taken) : len(taken) + AT_ONCE]
         outcome = _asked(call, some, bounds)
-        replies = _replies(outcome.stdout)[: len(some)]
+        replies = _own(_replies(outcome.stdout)[: len(some)])
         taken += [_taken(reply) for reply in replies]
-        if len(replies) < len(some):
-            taken.append(Taken(error=_blame(outcome.status, bounds)))
+        if not replies and outcome.status > 0:
+            taken += [Taken(error="its reader could not start", is_passing=True)] * len(some)
+        elif not replies or (len(replies) < len(some) and -outcome.status in _TIMERS):
+            taken.append(_blamed(outcome.status, bounds))
     return taken
 
 
 def _asked(call: Call, some: Sequence[Wanted], bounds: Bounds) -> Outcome:
+    times = {"processor_seconds": bounds.seconds, "seconds": bounds.seconds * _PATIENCE}
     request = {
         "memory_bytes": bounds.memory_bytes,
         "max_text_bytes": bounds.max_text_bytes,
-        "files": [{"fd": each.fd, "reader": each.reader, "seconds": bounds.seconds} for each in some],
+        "files": [{"fd": each.fd, "reader": each.reader, **times} for each in some],
     }
     child = python_child(
         "-m",
@@ -70,12 +83,16 @@ def _asked(call: Call, some: Sequence[Wanted], bounds: Bounds) -> Outcome:
         pass_fds=[each.fd for each in some],
     )
     child = replace(child, max_output_bytes=len(some) * (bounds.max_text_bytes + _MAX_HEADER_BYTES))
-    with seat(call):
-        try:
-            return run(call.within((len(some) + 1) * bounds.seconds), child)
-        except TimedOut:
-            call.check()
-            return Outcome(-signal.SIGALRM, b"", b"")
+    try:
+        with seat(call):
+            return run(call.within((len(some) + 1) * bounds.seconds * _PATIENCE), child)
+    except TimedOut:
+        call.check()
+        return Outcome(-signal.SIGALRM, b"", b"")
+    except PayloadTooLarge:
+        return _asked(call, some[:1], bounds) if len(some) > 1 else Outcome(0, b"", b"")
+    except OSError as error:
+        return Outcome(error.errno or 1, b"", b"")
 
 
 def _replies(out: bytes) -> list[Reply]:
@@ -95,13 +112,23 @@ def _replies(out: bytes) -> list[Reply]:
     return replies
 
 
+def _own(replies: list[Reply]) -> list[Reply]:
+    """Return the answers that count: one that wants memory is asked again, in a child of its own, unless it came first."""
+    starved = (at for at, reply in enumerate(replies) if at and reply.header.get("is_starved"))
+    return replies[: next(starved, len(replies))]
+
+
 def _taken(reply: Reply) -> Taken:
     if "error" in reply.header:
-        return Taken(error=str(reply.header["error"]))
+        return Taken(error=str(reply.header["error"]), is_passing=bool(reply.header.get("is_passing")))
     return Taken(reply.payload.decode("utf-8", "replace"), str(reply.header.get("kind", "")))
 
 
-def _blame(status: int, bounds: Bounds) -> str:
-    if status == -signal.SIGALRM:
-        return f"reading it took longer than {bounds.seconds:g} s"
-    return f"it is damaged, or needs more than {bounds.memory_bytes >> 20} MiB of memory"
+def _blamed(status: int, bounds: Bounds) -> Taken:
+    if -status in _TIMERS:
+        told = f"reading it took longer than {bounds.seconds:g} s"
+    elif is_crash(status):
+        told = f"it is damaged, or needs more than {bounds.memory_bytes >> 20} MiB of memory"
+    else:
+        told = f"its reader was stopped (signal {-status})"
+    return Taken(error=told, is_passing=not is_crash(status))

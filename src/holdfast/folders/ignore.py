@@ -16,9 +16,9 @@ from typing import NamedTuple
 from holdfast.errors import InvalidQuery
 from holdfast.folders.glob import Glob
 
-MAX_FILE_BYTES = 1_000_000
-MAX_LINES = 5_000
-"""Lines of one file that count: each may be held against every name of a tree, and a hostile file can have many."""
+MAX_FILE_BYTES = 4_000_000
+MAX_PATTERNS = 5_000
+"""Patterns of one file that count: each may be held against every name of a tree, and a hostile file can have many."""
 
 _KEPT_BYTES = 32_768
 REPOSITORY = ".git"
@@ -54,12 +54,16 @@ def _pattern(edges: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
 
 
 class Rules:
-    """The rules that hold in one directory: its own and those from above."""
+    """The rules that hold in one directory: its own and those from above.
 
-    __slots__ = ("_above", "_base", "_between", "_files", "_hints")
+    `is_cut` says that a file had more of them than count, so that something may be let through that it leaves out.
+    """
+
+    __slots__ = ("_above", "_base", "_between", "_files", "_hints", "is_cut")
 
     def __init__(self, above: "Rules | None", base: str, files: dict[str, "RuleFile"]) -> None:
         self._above, self._base, self._files = above, base, files
+        self.is_cut: bool = (above is not None and above.is_cut) or any(file.is_cut for file in files.values())
         hints = above._hints if above else Hints()
         for file in files.values():
             hints = hints.joined(file.hints)
@@ -141,12 +145,13 @@ class RuleLine(NamedTuple):
 
 
 class RuleFile:
-    """One parsed file."""
+    """One parsed file; `is_cut` when it had more patterns or bytes than count."""
 
-    __slots__ = ("_lines", "hints")
+    __slots__ = ("_lines", "hints", "is_cut")
 
-    def __init__(self, lines: list[RuleLine]) -> None:
+    def __init__(self, lines: list[RuleLine], *, is_cut: bool = False) -> None:
         self._lines = lines[::-1]
+        self.is_cut = is_cut
         names, suffixes, prefixes, edges = set(), [], [], []
         for last in [line.last for line in lines]:
             first, end = _edges(last)
@@ -186,7 +191,7 @@ def _read(fd: int, path: tuple[str, ...]) -> RuleFile | None:
         fd = os.open(path[-1], _READ, dir_fd=fd)
         opened.append(fd)
         if stat.S_ISREG(os.fstat(fd).st_mode):
-            return _parse(os.read(fd, MAX_FILE_BYTES))
+            return _parse(os.read(fd, MAX_FILE_BYTES + 1))
     except OSError:
         pass
     finally:
@@ -203,6 +208,8 @@ def _parse(content: bytes) -> RuleFile | None:
 
 @lru_cache(maxsize=256)
 def _kept(content: bytes) -> RuleFile | None:
-    texts = content.decode("utf-8-sig", "replace").split("\n", MAX_LINES)[:MAX_LINES]
-    lines = [line for line in map(RuleLine.of, texts) if line is not None]
-    return RuleFile(lines) if lines else None
+    texts = content[:MAX_FILE_BYTES].decode("utf-8-sig", "replace").split("\n")
+    patterns = [text for text in texts if not text.startswith("#") and not text.isspace() and text]
+    lines = [line for line in map(RuleLine.of, patterns[:MAX_PATTERNS]) if line is not None]
+    is_cut = len(patterns) > MAX_PATTERNS or len(content) > MAX_FILE_BYTES
+    return RuleFile(lines, is_cut=is_cut) if lines or is_cut else None

@@ -17,10 +17,17 @@ REVIEW_ONLY = 0.5
 BY_NAME_ALONE = 0.55
 """The most for a folder without files whose name is no common one: a person should see the first of them."""
 
+TRIED = 0.95
+"""The most that few examples can promise when filing was tried on them, or played again on its own outcome."""
+
 _STRANGERS = 0.1
 """Share of files that belong to no folder, in a folder about which nothing is known."""
 
+ENOUGH = 2
+"""Known files of a folder that can judge each other."""
+
 _FEW = 3
+_LEAST_SCALE = 0.05
 _CROWD = 20
 _SAMPLE = 500
 _ROUNDS = 20
@@ -58,6 +65,7 @@ class Judge:
     named: frozenset[int] = field(default_factory=frozenset)
     precision: Sequence[float] = ()
     review_only: frozenset[int] = field(default_factory=frozenset)
+    replayed: bool = False
 
     @classmethod
     def learn(
@@ -66,12 +74,20 @@ class Judge:
         """Fit the curves: `inside` and `outside` are similarities of known files to their own and to foreign folders."""
         if not trials:
             return cls(examples=counts, precision=[0.0] * len(counts))
-        scale = max(0.05, median(trial.margin for trial in trials))
+        scale = max(_LEAST_SCALE, median(trial.margin for trial in trials))
         prior = Curve(_MARGIN_PRIOR.slope, _MARGIN_PRIOR.offset, scale)
         which = fitted(prior, [trial.margin for trial in trials], [trial.right for trial in trials])
         precision = [_precision(trials, folder) for folder in range(len(counts))]
         poor = frozenset(folder for folder in range(len(counts)) if _is_poor(trials, folder))
         return cls(which, _anywhere(inside, outside), counts, precision=precision, review_only=poor)
+
+    def played_again(self, margin: Sequence[float], review_only: frozenset[int]) -> "Judge":
+        """Return the judge for filing as it was, when it learned from filing played again.
+
+        `margin` is how clear the real outcome was, `review_only` the folders that attracted wrong files when really tried.
+        """
+        which = replace(self.which, scale=max(_LEAST_SCALE, median(margin)))
+        return replace(self, which=which, review_only=review_only, replayed=True)
 
     def adapted(self, nearness: Sequence[float]) -> "Judge":
         """Return the judge for a crowd of unfiled files: the share of strangers among them is read off their nearness."""
@@ -101,7 +117,8 @@ class Judge:
         known = self.examples[folder] if folder < len(self.examples) else 0
         if not known and folder not in self.named:
             return BY_NAME_ALONE
-        return 1 - 1 / (5 + 4 * known)
+        tried = self.replayed or known >= ENOUGH
+        return max(1 - 1 / (5 + 4 * known), TRIED if tried else 0.0)
 
 
 def _anywhere(inside: Sequence[float], outside: Sequence[float]) -> Curve:

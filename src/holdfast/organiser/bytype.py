@@ -7,8 +7,21 @@ from dataclasses import dataclass
 from holdfast.organiser.model import Category, Evidence, Excerpt, Found, Verdict
 from holdfast.organiser.starter import Hit, hits, known_as, name_words
 
-_DOUBT = 1.0
 _MAX = 0.95
+_DOUBT = 1.0
+_DOUBT_OF_ANY = 15.0
+"""For each known folder, two at least: a type says something only where very many files of it lie in one of few folders."""
+
+_OF_ANY_SUBJECT = frozenset(
+    (
+        ".txt", ".text", ".md", ".markdown", ".rst", ".org", ".tex", ".rtf", ".log", ".nfo", ".me",
+        ".pdf", ".ps", ".xps", ".djvu", ".doc", ".docx", ".docm", ".dot", ".dotx", ".odt", ".ott", ".pages", ".wpd",
+        ".xls", ".xlsx", ".xlsm", ".ods", ".numbers", ".csv", ".tsv", ".ppt", ".pptx", ".pps", ".odp", ".key",
+        ".htm", ".html", ".xhtml", ".mht", ".mhtml", ".eml", ".msg", ".json", ".jsonl", ".xml", ".yaml", ".yml",
+        ".toml", ".ini", ".cfg", ".conf", ".dat", ".bin", ".bak", ".old", ".tmp",
+    )
+)  # fmt: skip
+"""Types that hold any text or anything at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,6 +33,7 @@ class Types:
     words: dict[str, Counter[str]]
     seen: dict[str, list[str]]
     starters: dict[str, str]
+    folders: int
 
     @classmethod
     def learn(cls, taxonomy: Sequence[Category]) -> "Types":
@@ -38,7 +52,8 @@ class Types:
         for category in taxonomy:
             if (known := known_as(category.name)) is not None:
                 starters.setdefault(known.name, category.name)
-        return cls([category.name for category in taxonomy], suffixes, words, seen, starters)
+        folders = max(2, sum(1 for category in taxonomy if category.examples))
+        return cls([category.name for category in taxonomy], suffixes, words, seen, starters, folders)
 
     def verdict(self, file: Found, excerpt: Excerpt) -> Verdict | None:
         """Return where a file belongs by its type and name, None when neither says anything."""
@@ -49,7 +64,7 @@ class Types:
         self._by_starter(file, excerpt, chances, rules)
         if not chances:
             return None
-        category, chance = max(chances.items(), key=lambda pair: (pair[1], pair[0]))
+        category, chance = max(chances.items(), key=lambda pair: (pair[1], self.knows(pair[0]), pair[0]))
         rule = "; ".join(rules[category])
         near = tuple(self.seen.get(f"{category}\0{file.suffix}", [])[:3])
         return Verdict(category, min(_MAX, chance), reasoning=f"{category}: {rule}.", evidence=Evidence(near, (), rule))
@@ -68,9 +83,11 @@ class Types:
     def _by_type(self, file: Found, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
         lying = self.suffixes.get(file.suffix, Counter()) if file.suffix else Counter()
         total = lying.total()
+        is_of_any = file.suffix in _OF_ANY_SUBJECT
+        doubt, but = (_DOUBT_OF_ANY * self.folders, ", which says little") if is_of_any else (_DOUBT, "")
         for category, count in lying.items():
-            _add(chances, category, (count / total) * count / (count + _DOUBT))
-            rules.setdefault(category, []).append(f"{count} of {total} known {file.suffix} files lie there")
+            _add(chances, category, (count / total) * count / (count + doubt))
+            rules.setdefault(category, []).append(f"{count} of {total} known {file.suffix} files lie there{but}")
 
     def _by_words(self, file: Found, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
         for word in set(name_words(file.name.rpartition(".")[0])):

@@ -18,7 +18,7 @@ from holdfast.organiser.taxonomy import decider_key
 if TYPE_CHECKING:
     from holdfast.organiser.evaluate import Report
 
-VERSION = "2"
+VERSION = "3"
 STRETCH = 2_000
 """Files that are learned from and judged together; of more, each stretch is an even part."""
 

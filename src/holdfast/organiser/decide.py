@@ -8,7 +8,7 @@ from holdfast.folders.jail import Jail
 from holdfast.organiser.confidence import final_confidence
 from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, ModelCall, Verdict
 from holdfast.organiser.order import MIN_CHARS, Order
-from holdfast.organiser.peek import why_deep
+from holdfast.organiser.peek import reader_of, why_deep
 from holdfast.organiser.plan import Judged
 from holdfast.organiser.ports import Classifier, ClassifyFault, FileCache, Memory
 from holdfast.organiser.read import deepen
@@ -26,7 +26,8 @@ _DEEP_EXAMPLES = 12
 class Deciding:
     """One run over the files of a folder; `asked`, the hashes that the classifier judged, and `bytes_read` grow.
 
-    `told` hears of each request to a model elsewhere.
+    `told` hears of each request to a model elsewhere. `unread` are the files whose readers failed this time: neither
+    that nor a verdict on them is remembered, nor, when they are examples, any verdict that was not asked for elsewhere.
     """
 
     jail: Jail
@@ -38,9 +39,11 @@ class Deciding:
     max_document_bytes: int
     told: Callable[[ModelCall], None]
     asked: set[str] = field(default_factory=set)
+    unread: set[str] = field(default_factory=set)
     bytes_read: int = 0
     remark: str = ""
     _learned: list[Category] | None = field(default=None)
+    _is_learned_in_part: bool = field(default=False)
 
     def judged(
         self, files: Sequence[Surveyed], order: Order, lessons: Sequence[Example], *, anew: bool = False
@@ -92,13 +95,15 @@ class Deciding:
             for at, found in zip(more, deeper, strict=True):
                 excerpts[at] = found
             verdicts = self._classified(files, excerpts, order, taxonomy)
-        self.cache.remember(
-            [
-                Memory(one.found, one.file_hash, None, verdict)
-                for one, verdict in zip(files, verdicts, strict=True)
-                if one.file_hash
-            ]
-        )
+        verdicts = [_noted(verdict, excerpt) for verdict, excerpt in zip(verdicts, excerpts, strict=True)]
+        if self.classifier.sends_to or not self._is_learned_in_part:
+            self.cache.remember(
+                [
+                    Memory(one.found, one.file_hash, None, verdict)
+                    for one, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
+                    if one.file_hash and not excerpt.is_passing
+                ]
+            )
         return verdicts
 
     def _classified(
@@ -142,6 +147,7 @@ class Deciding:
                 self.call.check()
                 texts |= self._example_texts(files)
             self._learned = order.with_examples(texts, lessons)
+            self._is_learned_in_part = bool(self.unread)
         return self._learned
 
     def _example_texts(self, files: Sequence[Surveyed]) -> dict[str, Excerpt]:
@@ -170,12 +176,14 @@ class Deciding:
         return excerpts
 
     def _deepened(self, files: Sequence[tuple[Surveyed, Excerpt]]) -> list[Excerpt]:
-        """Read the text of files and remember it."""
+        """Read the text of files and remember what they are to be known by."""
         pairs = [(one.found, excerpt) for one, excerpt in files]
         deeper = deepen(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
         self.bytes_read += sum(excerpt.bytes_read for excerpt in deeper)
-        read = zip(files, deeper, strict=True)
-        self.cache.remember([Memory(one.found, one.file_hash, excerpt) for (one, _), excerpt in read])
+        read = [(one, excerpt) for (one, _), excerpt in zip(files, deeper, strict=True)]
+        self.unread.update(one.found.relative for one, excerpt in read if excerpt.is_passing)
+        known = [Memory(one.found, one.file_hash, excerpt) for one, excerpt in read if not excerpt.is_passing]
+        self.cache.remember(known)
         return deeper
 
 
@@ -184,6 +192,13 @@ def _lesson(one: Surveyed, told: Mapping[str, Example], places: Mapping[str, str
     if lesson is None or lesson.category not in {*places, KEEP}:
         return None
     return Verdict(lesson.category, 1.0, reasoning="You decided so before.", decider="person")
+
+
+def _noted(verdict: Verdict, excerpt: Excerpt) -> Verdict:
+    """Return a verdict that says why the file's text had no part in it, where it should have had one."""
+    if not excerpt.note or reader_of(excerpt.content_type) is None:
+        return verdict
+    return replace(verdict, reasoning=f"{verdict.reasoning} Its text was not read: {excerpt.note}.".lstrip())
 
 
 def _nameless(found: Found) -> Excerpt:

@@ -13,7 +13,7 @@ from holdfast.folders.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.decide import Deciding
 from holdfast.organiser.directory import Options
-from holdfast.organiser.model import KEEP, Example, Measures, Notes, Skip, Verdict
+from holdfast.organiser.model import KEEP, Example, Measures, Notes, Reason, Skip, Verdict
 from holdfast.organiser.model import Kind as Entry
 from holdfast.organiser.order import Order, is_loose, order_of, with_shelf
 from holdfast.organiser.plan import Draft, Judged, NamesIn, drafted
@@ -43,6 +43,7 @@ class Keeping:
 class Scanned:
     """A folder after a scan: everything that was found, what was left alone, and the directories in the folder itself.
 
+    The first of what was left alone is what could not be read: nobody asked for that.
     `apart` are the entries of the folder itself that nothing may go into: they are whole, or were left alone.
     """
 
@@ -68,18 +69,21 @@ class Drawing:
         options = Options(self.settings.include_hidden, self.settings.allow_symlinks)
         survey = Survey(jail, call, folder, options, self.keeping.files)
         files: list[Surveyed] = []
+        unreadable: list[Skip] = []
         skips: list[Skip] = []
         apart: set[str] = set()
         for stretch in survey:
             files += stretch.files
-            skips += stretch.skipped[: _MAX_SKIPS - len(skips)]
+            for skip in stretch.skipped:
+                some = unreadable if skip.reason is Reason.UNREADABLE else skips
+                some += [skip][: _MAX_SKIPS - len(some)]
             apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
             apart |= {one.found.relative for one in stretch.files if one.found.kind is Entry.DIRECTORY}
             apart = {name for name in apart if "/" not in name}
             call.progress(survey.seen, None, f"Scanned {survey.seen} entries")
         with jail.open_directory(folder) as fd, os.scandir(fd) as entries:
             directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return Scanned(folder, files, skips, apart, directories, survey)
+        return Scanned(folder, files, unreadable + skips, apart, directories, survey)
 
     def drawn(
         self,
@@ -127,7 +131,7 @@ class Drawing:
             measures=_measures(found, run, draft.moved),
             decisions=decisions,
             deep=deep,
-            remark=run.remark,
+            remark=" ".join(filter(None, (run.remark, _unread(len(run.unread))))),
         )
         return draft, notes
 
@@ -179,6 +183,13 @@ def _link_stays(jail: Jail, one: Judged) -> Judged:
         text = os.readlink(place.name, dir_fd=place.parent_fd)
     reason = "It is a link that leads on a detour, which would be lost elsewhere."
     return one if is_plain(one.found.path, text) else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
+
+
+def _unread(count: int) -> str:
+    if not count:
+        return ""
+    files = "1 file" if count == 1 else f"{count} files"
+    return f"{files} could not be read this time, for no fault of theirs; the next scan tries again."
 
 
 def _measures(found: Scanned, run: Deciding, moved: int) -> Measures:

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.organiser.model import Doubt, Past, Verdict
+from holdfast.organiser.model import Doubt, Notes, Past, Skip, Verdict
 
 _MAX_HOPS = 50
 _DONE = "DONE"
@@ -22,12 +22,16 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a file is, the moves that brought it there (newest first), the plan that waits to move it, and why."""
+    """Where a file is, the moves that brought it there (newest first), the plan that waits to move it, and why.
+
+    Of one that nobody moved: what the newest plan doubts of it, or that the plan left it alone.
+    """
 
     path: str
     moves: tuple[Hop, ...] = ()
     waiting: Past | None = None
     doubt: Doubt | None = None
+    skip: Skip | None = None
     verdict: Verdict | None = None
 
 
@@ -40,6 +44,14 @@ def trail_of(path: str, past_of: PastOf, *, is_there: bool) -> tuple[str, tuple[
         return path, tuple(_followed(path, past_of, back=True))
     onward = list(_followed(path, past_of, back=False))
     return (onward[-1].dest if onward else path), tuple(reversed(onward))
+
+
+def left_by(notes: Notes, path: str) -> tuple[Doubt | None, Skip | None]:
+    """Return what a plan says of a file that it did not move: its doubt, or that it, or a folder above it, was left alone."""
+    here = [one.removeprefix(f"{notes.folder.rstrip('/')}/") for one in ancestors(path)]
+    doubt = next((one for one in notes.doubts if one.relative == here[0]), None)
+    left = {skip.relative.rstrip("/"): skip for skip in notes.skips} if doubt is None else {}
+    return doubt, next((left[one] for one in here if one in left), None)
 
 
 def _followed(path: str, past_of: PastOf, *, back: bool) -> list[Hop]:

@@ -7,11 +7,12 @@ from dataclasses import dataclass, replace
 import numpy
 
 from holdfast.folders.names import shown
-from holdfast.organiser.abstain import Judge, Trial
+from holdfast.organiser.abstain import ENOUGH, Judge, Trial
 from holdfast.organiser.evaluate import held_out, trials_of
 from holdfast.organiser.model import Category, Evidence, Example, Verdict
 from holdfast.organiser.models import Models
 from holdfast.organiser.profiles import Labels, Profiles, Scores, nearest
+from holdfast.organiser.replay import replayed
 from holdfast.organiser.seeds import seeds
 from holdfast.organiser.space import DIMENSIONS, Space
 from holdfast.organiser.starter import known_as
@@ -75,9 +76,9 @@ class Learned:
         judged, judged_scores = held_out(profiles)
         trials = trials_of(all_labels[judged], judged_scores)
         counts = numpy.bincount(labels, minlength=len(taxonomy)).tolist()
-        judge = Judge.learn(trials, profiles.own, profiles.foreign, counts)
+        judge = _judge(profiles, scores, trials, counts)
         named = frozenset(at for at, category in enumerate(taxonomy) if known_as(category.name) is not None)
-        judge = replace(judge, named=named).adapted(scores.nearness.tolist())
+        judge = replace(judge, named=named)
         vocabulary = list(space.words.index)
         telling = _telling(example_rows, labels, rows, first, len(taxonomy), space)
         return cls(
@@ -124,6 +125,19 @@ class Learned:
             second = int(numpy.argsort(-self.scores.claims[file])[1])
             said += f"; {self.names[second]} is almost as near"
         return f"{said}."
+
+
+def _judge(profiles: Profiles, scores: Scores, trials: Sequence[Trial], counts: Sequence[int]) -> Judge:
+    """Return the judge that the known files make, and where next to none are known, the outcome played again."""
+    near = scores.nearness.tolist()
+    tried = Judge.learn(trials, profiles.own, profiles.foreign, counts)
+    replay = replayed(profiles, scores) if max(counts) < ENOUGH else None
+    if replay is None:
+        return tried.adapted(near)
+    judge = Judge.learn(replay.trials, replay.inside, replay.outside, counts)
+    judge = judge.played_again(scores.margin.tolist(), tried.review_only)
+    # How like their folders files are was measured on this very crowd: it may lower hopes, not raise them a second time.
+    return min(judge, judge.adapted(near), key=lambda one: one.anywhere.offset)
 
 
 def _mixed(known: Sequence[Counter[str]], unfiled: Sequence[Counter[str]]) -> list[Counter[str]]:

@@ -63,6 +63,16 @@ class Found(NamedTuple):
         stem, dot, last = self.name.rpartition(".")
         return f".{last.lower()}" if dot and stem.strip(".") else ""
 
+    @property
+    def look(self) -> str:
+        """Return a text that differs when the file was replaced, written or renamed since."""
+        return look_of(self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
+
+
+def look_of(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> str:
+    """Return what the status of a file says, as one text."""
+    return f"{device:x}.{inode:x}.{size:x}.{mtime_ns:x}.{ctime_ns:x}"
+
 
 class Reason(StrEnum):
     """Why an entry was left alone, in the words that a person is shown."""
@@ -98,7 +108,8 @@ class Skip(NamedTuple):
 class Excerpt:
     """What a file says. Tier 0 is its name and type alone, tier 1 its ends, tier 2 its text.
 
-    `note` says why there is less than there could be: a broken document, a bomb, bytes that are no text.
+    `note` says why there is less than there could be: a broken document, a bomb, bytes that are no text. One that
+    `is_passing` is not the file's doing, so it is not kept: the next scan reads the file again.
     """
 
     text: str
@@ -106,6 +117,7 @@ class Excerpt:
     bytes_read: int = 0
     content_type: str = "application/octet-stream"
     note: str = ""
+    is_passing: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -212,13 +224,17 @@ class Record:
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """A file that stays where it is because nobody is sure: the best guess, and why it was not enough."""
+    """A file that stays where it is because nobody is sure: the best guess, and why it was not enough.
+
+    `look` is the file's at the time of the scan.
+    """
 
     relative: str
     file_hash: str
     category: str
     confidence: float
     reasoning: str
+    look: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +253,7 @@ class Notes:
 
     `folder` is what the plan is for, known before there is a plan; all other paths are from there. Of very many doubts
     and skips the first are kept; `doubted` counts them all.
-    A `deep` plan sorts the files in subfolders as well.
+    A `deep` plan sorts the files in subfolders as well. `maker` is the client that asked for it.
     """
 
     decider: str
@@ -250,6 +266,7 @@ class Notes:
     decisions: Mapping[str, str | None] = field(default_factory=dict)
     deep: bool = False
     remark: str = ""
+    maker: str = ""
 
 
 @dataclass(frozen=True, slots=True)

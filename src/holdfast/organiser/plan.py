@@ -54,7 +54,7 @@ def doubt_of(one: Judged, reasoning: str) -> Doubt:
     """Return a file that stays for somebody to look at."""
     confidence = round(one.verdict.confidence, 3)
     guess = one.verdict.category if confidence else ""
-    return Doubt(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning))
+    return Doubt(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning), one.found.look)
 
 
 def wishes_of(one: Judged, target: str) -> list[Wish]:
@@ -68,6 +68,7 @@ def wishes_of(one: Judged, target: str) -> list[Wish]:
             _sendable(verdict.reasoning),
             round(verdict.confidence, 3),
             _seen(found, hash_),
+            one.found.path if one.found.members else None,
         )
         for found, hash_ in zip((one.found, *one.found.members), hashes, strict=True)
     ]

@@ -74,14 +74,23 @@ class Profiles:
         graph = Graph.of(numpy.concatenate((points, pool)), _LINKED * usual_likeness(own))
         return cls(points, labels, folders, unfiled, graph, own, foreign)
 
+    @property
+    def is_whole(self) -> bool:
+        """Return whether every unfiled file is in the graph."""
+        return len(self.graph.nodes) == len(self.points) + len(self.unfiled)
+
     def scores(self) -> Scores:
         """Return how each unfiled file stands to each folder."""
-        shares = self.graph.spread(numpy.arange(len(self.points)), self.labels, self.folders)
-        if len(self.graph.nodes) == len(self.points) + len(self.unfiled):
-            shares = shares[len(self.points) :]
-        else:
-            shares = self.graph.followed(self.unfiled, shares)
-        like = likeness(self.unfiled, self.points, self.labels, self.folders)
+        return self._scores(numpy.arange(len(self.points)), self.labels)
+
+    def scores_from(self, files: Labels, labels: Labels) -> Scores:
+        """Return how each unfiled file of a whole graph would stand to each folder if these files were all that is known."""
+        return self._scores(len(self.points) + files, labels)
+
+    def _scores(self, known: Labels, labels: Labels) -> Scores:
+        shares = self.graph.spread(known, labels, self.folders)
+        shares = shares[len(self.points) :] if self.is_whole else self.graph.followed(self.unfiled, shares)
+        like = likeness(self.unfiled, self.graph.nodes[known], labels, self.folders)
         return Scores(like, like + shares)
 
     def judged(self, held: Labels) -> Scores:

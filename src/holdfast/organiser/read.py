@@ -136,13 +136,12 @@ def _deepened(jail: Jail, call: Call, files: Sequence[tuple[Found, Excerpt]], ma
             else:
                 try:
                     fd = held.enter_context(_opened(jail, found))
+                    if reader == "TEXT":
+                        excerpts[at] = _text(fd, found, excerpt)
+                    else:
+                        wanted[at] = Wanted(fd, reader)
                 except (HoldfastError, OSError) as error:
-                    excerpts[at] = _with_note(excerpt, _told(error))
-                    continue
-                if reader == "TEXT":
-                    excerpts[at] = _text(fd, found, excerpt)
-                else:
-                    wanted[at] = Wanted(fd, reader)
+                    excerpts[at] = _with_note(excerpt, _told(error), is_passing=True)
         taken = take_texts(call, list(wanted.values()), Bounds(MAX_TEXT_BYTES))
     for at, each in zip(wanted, taken, strict=True):
         excerpts[at] = _taken(excerpts[at], each, files[at][0].size)
@@ -169,12 +168,12 @@ def _text(fd: int, found: Found, excerpt: Excerpt) -> Excerpt:
 
 def _taken(excerpt: Excerpt, taken: Taken, size: int) -> Excerpt:
     if taken.error:
-        return _with_note(excerpt, taken.error)
+        return _with_note(excerpt, taken.error, is_passing=taken.is_passing)
     return replace(excerpt, text=taken.text.replace("\0", "").strip(), tier=2, bytes_read=size)
 
 
-def _with_note(excerpt: Excerpt, note: str) -> Excerpt:
-    return replace(excerpt, tier=2, note=note)
+def _with_note(excerpt: Excerpt, note: str, *, is_passing: bool = False) -> Excerpt:
+    return replace(excerpt, tier=2, note=note, is_passing=is_passing)
 
 
 def _told(error: HoldfastError | OSError) -> str:

@@ -1,6 +1,6 @@
 """The use cases of the organiser: make a plan, look at it, correct it, explain a file. Carrying out is a change's."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
@@ -13,11 +13,12 @@ from holdfast.folders.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.correct import Redrawn, by_path, chosen_folder, meant_file, of_files, redrawn, relabelled
 from holdfast.organiser.draw import Decisions, Drawing, Keeping, Scanned, decided
-from holdfast.organiser.explain import Explanation, ancestors, trail_of
+from holdfast.organiser.explain import Explanation, ancestors, left_by, trail_of
 from holdfast.organiser.jobs import Job, Jobs
-from holdfast.organiser.model import KEEP, Doubt, Example, Excerpt, Notes, Past, Verdict
+from holdfast.organiser.model import KEEP, Doubt, Example, Excerpt, Notes, Past, Skip, Verdict
 from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.record import Recording, recorded
+from holdfast.organiser.still import said_now
 from holdfast.organiser.survey import Surveyed
 
 
@@ -95,9 +96,9 @@ class Organiser:
             raise
         return Shown(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
 
-    def excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
-        """Return what files said when they were read last."""
-        return self._keeping.files.excerpts([hash_ for hash_ in hashes if hash_])
+    def said(self, folders: Folders, folder: str, doubts: Sequence[Doubt]) -> Iterator[tuple[Doubt, str]]:
+        """Give doubts of a plan for a folder with the texts of their files; of one that changed since, only that it did."""
+        return said_now(folders.jail, folder, doubts, self._excerpts([doubt.file_hash for doubt in doubts]))
 
     def cancel(self, folders: Folders, plan_id: str) -> None:
         """Stop a plan in the making, or close one that was not begun. Conflict for any other."""
@@ -164,7 +165,7 @@ class Organiser:
         )
         self._apply(folders, call, shown.plan.id, redrawn(shown.moves, draft.wishes))
         self._keeping.examples.teach(shown.folder, lessons)
-        kept = replace(notes, measures=shown.notes.measures, skips=shown.notes.skips)
+        kept = replace(notes, measures=shown.notes.measures, skips=shown.notes.skips, maker=shown.notes.maker)
         self._keeping.notes.save(shown.plan.id, kept)
 
     def _apply(self, folders: Folders, call: Call, plan_id: str, change: Redrawn) -> None:
@@ -181,8 +182,9 @@ class Organiser:
         newest = waiting or (moves[0].past if moves else None)
         if newest is None and not is_there:
             raise NotFound(f"No such file or directory: {path}")
-        verdict = self._verdict(newest) if newest is not None else None
-        return Explanation(now, moves, waiting, self._doubt(folders, real) if newest is None else None, verdict)
+        if newest is not None:
+            return Explanation(now, moves, waiting, verdict=self._verdict(newest))
+        return Explanation(now, moves, waiting, *self._left(folders, real))
 
     def _make(self, folders: Folders, job: Job, *, deep: bool) -> None:
         with recorded(self._observer, job.plan_id, "create") as recording:
@@ -192,7 +194,7 @@ class Organiser:
     def _made(self, folders: Folders, job: Job, recording: Recording, *, deep: bool) -> None:
         found = self._drawing.scanned(folders.jail, job.call, job.folder)
         draft, notes = self._drawing.drawn(folders, job.call, found, {}, recording, deep=deep)
-        self._keeping.notes.save(job.plan_id, notes)
+        self._keeping.notes.save(job.plan_id, replace(notes, maker=job.call.caller.client))
         job.call.progress(len(found.files), len(found.files), "Writing the plan")
         try:
             self.plans.create(folders, job.call, job.folder, draft.wishes, plan_id=job.plan_id, may_be_empty=True)
@@ -203,7 +205,7 @@ class Organiser:
 
     def _lessons(self, decided: Mapping[str, tuple[Surveyed, str | None]]) -> list[Example]:
         """Return decisions about files as examples; what has no content teaches nothing."""
-        texts = self.excerpts([one.file_hash for one, _ in decided.values()])
+        texts = self._excerpts([one.file_hash for one, _ in decided.values()])
         return [
             Example(one.file_hash, one.found.name, chosen or KEEP, excerpt.text, excerpt.content_type)
             for one, chosen in decided.values()
@@ -220,14 +222,19 @@ class Organiser:
             return None
         return self._keeping.files.verdicts([past.file_hash], notes.decider).get(past.file_hash)
 
-    def _doubt(self, folders: Folders, path: str) -> Doubt | None:
+    def _left(self, folders: Folders, path: str) -> tuple[Doubt | None, Skip | None]:
         """Return what the newest plan for a folder above says of a file that it left."""
         for line in self.plans.list(folders, 20):
             if is_beneath(path, [line.folder]):
                 notes = self._keeping.notes.load(line.id)
-                doubts = notes.doubts if notes is not None else ()
-                return next((one for one in doubts if f"{line.folder}/{one.relative}" == path), None)
-        return None
+                doubt, skip = left_by(notes, path) if notes is not None else (None, None)
+                now = next(self.said(folders, line.folder, [doubt]))[0] if doubt is not None else None
+                return now, skip
+        return None, None
+
+    def _excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
+        """Return what files said when they were read last."""
+        return self._keeping.files.excerpts([hash_ for hash_ in hashes if hash_])
 
 
 def _interrupted(plan_id: str, folder: str) -> Conflict:

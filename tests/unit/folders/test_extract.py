@@ -1,6 +1,8 @@
 """Documents as text, in a child that a hostile file cannot leave."""
 
+import errno
 import io
+import signal
 import threading
 import time
 import zipfile
@@ -8,11 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, TimedOut
+from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
+from holdfast.folders import extract as extract_module
+from holdfast.folders.ask_child import is_passing
 from holdfast.folders.extract import document_kind, extract
 from holdfast.folders.read import Selection
 from tests.helpers import documents
 from tests.helpers.reader import Reader
+from tests.helpers.readers import no_reader, signalled_reader
 
 
 @pytest.fixture
@@ -133,3 +138,37 @@ def test_extraction_is_cancelled_with_the_call(reader: Reader) -> None:
     with pytest.raises(Cancelled):
         reader.text("a.xlsx")
     assert time.monotonic() - started < 3
+
+
+def test_a_reader_that_fails_is_busy_and_the_document_not_to_blame(reader: Reader) -> None:
+    reader.write("a.pdf", documents.pdf())
+    with no_reader(), pytest.raises(ResourceBusy, match="cannot be read now"):
+        reader.text("a.pdf")
+    reader.write("a.xlsx", documents.sheet(40_000))
+    with signalled_reader(signal.SIGKILL), pytest.raises(ResourceBusy, match="ended with status -9"):
+        reader.text("a.xlsx")
+    assert "Hello from a PDF page" in reader.text("a.pdf")
+
+
+def test_a_document_that_keeps_the_processor_busy_for_too_long_is_refused(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extract_module, "_PROCESSOR_SECONDS", 0.5)
+    reader.write("a.xlsx", documents.sheet(40_000))
+    with pytest.raises(InvalidArgument, match=r"cannot be read within 0\.5 s"):
+        reader.text("a.xlsx")
+
+
+@pytest.mark.parametrize(
+    ("error", "passes"),
+    [
+        (ModuleNotFoundError("pypdfium2"), True),
+        (OSError(errno.EIO, "Input/output error"), True),
+        (OSError(errno.EMFILE, "Too many open files"), True),
+        (OSError(errno.EINVAL, "Invalid argument"), False),
+        (OSError("cannot identify image file"), False),
+        (ValueError("bad"), False),
+    ],
+)
+def test_faults_that_pass_are_told_from_those_of_the_file(error: Exception, passes: bool) -> None:
+    assert is_passing(error) is passes

@@ -2,6 +2,8 @@
 
 import json
 import os
+import resource
+import signal
 from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
@@ -9,9 +11,12 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled
-from holdfast.folders.extract_many import AT_ONCE, Bounds, Taken, Wanted, _replies, take_texts
+from holdfast.folders import extract_many
+from holdfast.folders.ask import Reply
+from holdfast.folders.extract_many import AT_ONCE, Bounds, Taken, Wanted, _own, _replies, take_texts
 from tests.helpers import documents
 from tests.helpers.reader import Reader
+from tests.helpers.readers import no_reader, signalled_reader
 
 
 @pytest.fixture
@@ -56,6 +61,7 @@ def test_a_document_that_kills_its_reader_is_blamed_and_the_others_are_read(read
     first, heavy, last = taken(reader, files, Bounds(memory_bytes=200 << 20))
     assert "first" in first.text
     assert heavy.error
+    assert not heavy.is_passing
     assert "last" in last.text
 
 
@@ -67,6 +73,58 @@ def test_one_that_takes_too_long_is_given_up_and_the_others_are_read(reader: Rea
     )
     assert slow.error == "reading it took longer than 0.5 s"
     assert last.text.endswith("a\n")
+
+
+def test_one_that_keeps_the_processor_busy_is_itself_to_blame(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(extract_many, "_PATIENCE", 100.0)
+    (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], Bounds(50_000_000, seconds=0.5))
+    assert slow == Taken(error="reading it took longer than 0.5 s")
+
+
+def test_a_reader_that_cannot_start_blames_no_document(reader: Reader) -> None:
+    with no_reader():
+        found = taken(reader, [("PDF", documents.pdf())] * (AT_ONCE + 1))
+    assert found == [Taken(error="its reader could not start", is_passing=True)] * (AT_ONCE + 1)
+
+
+def test_want_of_descriptors_blames_no_document(reader: Reader) -> None:
+    limits = resource.getrlimit(resource.RLIMIT_NOFILE)
+    reader.write("a.pdf", documents.pdf())
+    with reader.jail.open_file("a.pdf") as file:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (file.fd + 1, limits[1]))
+        try:
+            (found,) = take_texts(reader.call, [Wanted(file.fd, "PDF")], Bounds())
+        finally:
+            resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+    assert found.is_passing
+
+
+@pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
+def test_a_reader_that_somebody_killed_blames_no_document(reader: Reader, number: signal.Signals) -> None:
+    with signalled_reader(number):
+        slow, last = taken(reader, [("ARCHIVE", documents.sheet(60_000)), ("PDF", documents.pdf("last"))])
+    assert slow == Taken(error=f"its reader was stopped (signal {number.value})", is_passing=True)
+    assert "last" in last.text
+
+
+def test_a_reader_that_stands_still_blames_no_document(reader: Reader) -> None:
+    with signalled_reader(signal.SIGSTOP):
+        (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], Bounds(50_000_000, seconds=0.5))
+    assert slow == Taken(error="reading it took longer than 0.5 s", is_passing=True)
+
+
+def test_documents_whose_reader_writes_more_than_it_may_are_blamed_and_end_nothing(
+    reader: Reader, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(extract_many, "_MAX_HEADER_BYTES", 10)
+    found = taken(reader, [("PDF", documents.pdf("words " * 20))] * 3, Bounds(max_text_bytes=30))
+    assert [(bool(each.error), each.is_passing) for each in found] == [(True, False)] * 3
+
+
+def test_whoever_wants_memory_after_others_is_asked_again_alone() -> None:
+    fine, starved = Reply({}, b"text"), Reply({"error": "it needs more", "is_starved": True}, b"")
+    assert _own([fine, fine, starved, fine]) == [fine, fine]
+    assert _own([starved, fine]) == [starved, fine]
 
 
 def test_the_names_in_an_archive_of_very_many_are_cut(reader: Reader) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.folders.ignore import MAX_FILE_BYTES, MAX_PATTERNS
 from holdfast.folders.ripgrep import program
 from holdfast.folders.walk import Judge, Kind, Walk, open_start
 from tests.helpers.finder import folders_over, new_call
@@ -122,3 +123,21 @@ def test_an_ignore_file_of_any_size_is_read_in_bounded_time(tmp_path: Path) -> N
     began = time.monotonic()
     assert walked(tmp_path) == [".gitignore", "plain"]
     assert time.monotonic() - began < 10
+
+
+def test_comments_and_empty_lines_do_not_count_as_patterns(tmp_path: Path) -> None:
+    root = plant(
+        tmp_path / "root", {".gitignore": "# a comment\n\n  \n\r\n" * 20_000 + "a.txt\n", "a.txt": "", "b": ""}
+    )
+    assert walked(root) == listed_by_ripgrep(root) == [".gitignore", "b"]
+
+
+@pytest.mark.parametrize("rules", ["".join(f"x{n}\n" for n in range(MAX_PATTERNS + 1)), "#" * MAX_FILE_BYTES + "\na"])
+def test_a_file_with_more_rules_than_are_followed_is_marked_with_all_beneath(tmp_path: Path, rules: str) -> None:
+    root = plant(tmp_path / "root", {"a": "", "sub": {".gitignore": rules, "b": "", "deep": {"c": ""}}})
+    folders = folders_over(root)
+    with open_start(folders.jail, ".", ignore=True) as start:
+        marked = {
+            run.folder.relative: run.folder.rules.is_cut for run in Walk(folders.jail, new_call(), start, ignore=True)
+        }
+    assert marked == {"": False, "sub/": True, "sub/deep/": True}

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from holdfast.organiser.abstain import BY_NAME_ALONE, REVIEW_ONLY, Judge, Trial
+from holdfast.organiser.abstain import BY_NAME_ALONE, REVIEW_ONLY, TRIED, Judge, Trial
 
 
 def trials(folder: int, right: int, wrong: int, margin: float = 0.5) -> list[Trial]:
@@ -37,6 +37,17 @@ def test_a_folder_that_attracts_wrong_files_is_for_review_only() -> None:
 def test_few_examples_promise_less() -> None:
     judge = Judge(examples=[1, 20], named=frozenset({0, 1}))
     assert judge.confidence(0, 9.0, 9.0) < judge.confidence(1, 9.0, 9.0) < 1
+
+
+def test_one_example_promises_more_where_filing_was_played_again_but_never_as_much_as_many_examples() -> None:
+    judge = Judge(examples=[1, 20], named=frozenset({0, 1}))
+    again = judge.played_again([0.4], frozenset())
+    assert judge.confidence(0, 9.0, 9.0) < again.confidence(0, 9.0, 9.0) == TRIED < again.confidence(1, 9.0, 9.0)
+
+
+def test_a_second_example_never_promises_less_than_the_first() -> None:
+    most = [Judge(examples=[known], replayed=known < 2).confidence(0, 9.0, 9.0) for known in (1, 2, 3, 5, 20)]
+    assert most == sorted(most)
 
 
 def test_a_folder_known_by_an_uncommon_name_alone_stays_below_the_gate() -> None:

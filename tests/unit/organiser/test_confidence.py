@@ -1,5 +1,6 @@
 """How sure a verdict is: the arithmetic that holds for every classifier, and the curves."""
 
+import numpy
 import pytest
 
 from holdfast.organiser.confidence import Curve, final_confidence, fitted
@@ -60,3 +61,11 @@ def test_many_outcomes_outweigh_the_prior() -> None:
 def test_a_curve_never_falls() -> None:
     curve = fitted(Curve(1.0, 0.0), [0.0] * 50 + [1.0] * 50, [True] * 50 + [False] * 50)
     assert curve.at(1.0) >= curve.at(0.0)
+
+
+@pytest.mark.parametrize("right", [3, 5, 7])
+def test_a_curve_does_not_run_away_where_many_were_wrong(right: int) -> None:
+    values = [0.05 * at for at in range(60)]
+    outcomes = [at * 7 % 10 < right for at in range(60)]
+    curve = fitted(Curve(2.5, 0.8, 0.4), values, outcomes)
+    assert numpy.mean([curve.at(value) for value in values]) == pytest.approx(right / 10, abs=0.1)

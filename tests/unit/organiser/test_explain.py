@@ -1,9 +1,9 @@
-"""The trail of a file through the journal, back from where it is and onward from where it was."""
+"""The trail of a file through the journal, back from where it is and onward from where it was; what a plan left."""
 
 from collections.abc import Sequence
 
-from holdfast.organiser.explain import PastOf, ancestors, trail_of
-from holdfast.organiser.model import Past
+from holdfast.organiser.explain import PastOf, ancestors, left_by, trail_of
+from holdfast.organiser.model import Doubt, Notes, Past, Reason, Skip
 
 
 def past(seq: int, src: str, dest: str, status: str = "DONE") -> Past:
@@ -43,3 +43,13 @@ def test_what_was_taken_back_or_never_happened_is_no_part_of_the_trail() -> None
 def test_a_circle_of_moves_comes_to_an_end() -> None:
     past_of = journal(past(1, "/r/a", "/r/b"), past(2, "/r/b", "/r/a"))
     assert trail_of("/r/a", past_of, is_there=False)[0] == "/r/a"
+
+
+def test_what_a_plan_left_is_told_by_the_file_or_by_the_folder_above_it() -> None:
+    doubt = Doubt("a/odd.txt", "hash", "Guess", 0.3, "Who knows.")
+    locked, packages = Skip("a/locked.txt", Reason.UNREADABLE, "denied"), Skip("a/node_modules/", Reason.DEPENDENCIES)
+    notes = Notes(decider="", folder="/r", doubts=(doubt,), skips=(locked, packages))
+    assert left_by(notes, "/r/a/odd.txt") == (doubt, None)
+    assert left_by(notes, "/r/a/locked.txt") == (None, locked)
+    assert left_by(notes, "/r/a/node_modules/x/y.js") == (None, packages)
+    assert left_by(notes, "/r/a/fine.txt") == (None, None)
