@@ -1,6 +1,8 @@
 """file_search through a client, on SQLite and on PostgreSQL, with the server's own workers."""
 
 from collections.abc import Iterator
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -98,6 +100,38 @@ def test_limits_order_and_refusals(place: Deployment, files: Files) -> None:
     found = hits(files, "kelp 7", limit=20)
     assert found[0]["file_path"] == "/07"
     assert [hit["score"] for hit in found] == sorted((hit["score"] for hit in found), reverse=True)
+
+
+@pytest.mark.req("SE-10.e")
+def test_a_query_that_is_too_long_is_refused_and_the_longest_is_answered(place: Deployment, files: Files) -> None:
+    files("file_write", path="/new", content="lorem ipsum dolor\n" * 50_000 + "a walrus at last\n").ok()
+    longest = " ".join(["walrus", *(f"q{number}" for number in range(900))])[:4000]
+    for _ in range(2):
+        assert "walrus" in hits(files, longest)[0]["chunk_content"]
+        wait_for_words(place, files)
+    refused = files("file_search", query="lorem " * 2_000_000)
+    assert (refused.code, refused.error["retryable"]) == ("INVALID_QUERY", False)
+    assert "at most 4000 characters long: it has 12000000" in refused.text
+    by_hand = place.house.run("files", "search", "-p", files.project, "lorem " * 700)
+    assert by_hand.returncode == 2
+    assert "it has 4200" in by_hand.stderr
+
+
+@pytest.mark.req("SE-10.f")
+def test_a_cancelled_search_lets_its_thread_go_at_once(tmp_path: Path) -> None:
+    files_settings = {"index": {"workers": 0}, "search": {"embedder": {"kind": "none"}}}
+    settings = {"server": {"max_parallel_calls": 1}, "mcp": {"files": files_settings}}
+    with deployed(tmp_path, settings, None) as running:
+        files = Files(running.agent, "p")
+        for part in range(6):
+            words = " ".join(sha256(f"{part} {number}".encode()).hexdigest()[:9] for number in range(150_000))
+            files("file_write", path="/long", content=words).ok()
+        search = running.agent.start("file_search", {"project": "p", "query": "walrus"})
+        other = running.agent.start("file_stat", {"project": "p", "path": "/long"})
+        with pytest.raises(TimeoutError):
+            other.result(0.5)
+        search.cancel()
+        other.result(5).ok()
 
 
 @pytest.mark.req("SE-11")

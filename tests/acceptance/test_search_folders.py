@@ -72,6 +72,16 @@ def test_passages_come_best_first_with_path_line_and_score(agent: Agent, root: P
     assert agent.call("search_folders", query="harbour", path="nowhere").code == "NOT_FOUND"
 
 
+@pytest.mark.req("SE-10.e")
+def test_a_query_that_is_too_long_is_refused_and_the_longest_is_answered(agent: Agent, root: Path) -> None:
+    plant(root, {"big.txt": "lorem ipsum dolor\n" * 200_000, "sub": {"b.md": "a walrus at last\n"}})
+    longest = " ".join(["walrus", *(f"q{number}" for number in range(900))])[:4000]
+    until("the longest is answered", lambda: names(agent, longest)[:1] == ["b.md"], 60)
+    refused = agent.call("search_folders", query="lorem " * 2_000_000)
+    assert refused.code == "INVALID_QUERY"
+    assert "at most 4000 characters long: it has 12000000" in refused.text
+
+
 @pytest.mark.req("SE-50.a")
 def test_meaning_is_found_where_no_word_is_shared(tmp_path: Path) -> None:
     settings = {"mcp": {"files": {"search": {"embedder": {"kind": "minilm"}}}}}
@@ -263,7 +273,7 @@ def test_nothing_is_indexed_before_the_first_search_and_nothing_is_sent_away(tmp
         assert not any(b"harbour" in held for name, held in harvest(place.house.state).items() if name.endswith(".log"))
 
 
-@pytest.mark.req("SE-50.j")
+@pytest.mark.req("SE-10.e", "SE-50.j")
 def test_a_person_searches_in_the_terminal(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.settings(json.dumps({"settings": {"mcp": {"files": {"search": {"embedder": {"kind": "none"}}}}}}))
@@ -273,12 +283,27 @@ def test_a_person_searches_in_the_terminal(tmp_path: Path) -> None:
         assert ran.returncode == 0, ran.stderr
         assert ran.stdout.startswith(f"{house.root}/sub/b.md:1  ")
         assert "The harbours at night" in ran.stdout
-        assert "\ufffd[31m" in ran.stdout, "what a terminal would obey is shown"
+        assert r"\x1b[31m" in ran.stdout, "what a terminal would obey is shown"
         found = json.loads(house.run("search", "harbour", str(house.root), "--json").stdout)
         assert [Path(hit["path"]).name for hit in found["hits"]] == ["b.md"]
         assert found["ready"] == 100
         assert house.run("search", "zeppelin", str(house.root)).returncode == 1
         assert house.run("search", " ", str(house.root)).returncode == 2
+        long = house.run("search", "harbour " * 501, str(house.root))
+        assert (long.returncode, "at most 4000 characters long: it has 4008" in long.stderr) == (2, True)
         assert house.run("search", "harbour", str(house.root / "nowhere")).returncode == 2
     finally:
         house.end()
+
+
+@pytest.mark.req("SE-50.l")
+def test_where_rules_are_too_many_to_follow_nothing_is_shown_and_that_is_said(agent: Agent, root: Path) -> None:
+    rules = "".join(f"made{number}.txt\n" for number in range(6_000))
+    plant(
+        root, {"a.txt": "harbour", "repo": {".gitignore": rules + "b.txt\n", "b.txt": "harbour", "c": {"d": "harbour"}}}
+    )
+    said = agent.call("search_folders", query="harbour").ok().text
+    assert f"{root}/repo has more ignore rules than are followed" in said
+    assert names(agent, "harbour") == ["a.txt"]
+    (root / "repo/.gitignore").write_text("# a comment\n" * 6_000 + "b.txt\n")
+    until("the rules are followed again", lambda: sorted(names(agent, "harbour")) == ["a.txt", "d"])

@@ -25,7 +25,9 @@ def telling(holding: int, chunks: int) -> float:
 def score(counts: Mapping[str, int], length: int, weight: Mapping[str, float], average: float) -> float:
     """Return the score of a piece by how often it holds each term."""
     room = K1 * (1 - B + B * length / average) if average > 0 else K1
-    return sum(weight[term] * count * (K1 + 1) / (count + room) for term, count in counts.items() if count)
+    # In the order of the weights: pieces with the same counts have the very same score.
+    held = ((worth, counts[term]) for term, worth in weight.items() if term in counts)
+    return sum(worth * count * (K1 + 1) / (count + room) for worth, count in held)
 
 
 def average_length(statistics: Statistics) -> float:

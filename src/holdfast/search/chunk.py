@@ -32,7 +32,7 @@ _SPACE = re.compile(rb"\s+")
 
 def chunks_of(data: bytes) -> list[Chunk]:
     """Return the pieces of a text in order; none for an empty one. Their words are not filled in."""
-    return [_chunk(data, start, end) for start, end in ranges(data)]
+    return [chunk_at(data, start, end) for start, end in ranges(data)]
 
 
 def ranges(data: bytes) -> Iterator[tuple[int, int]]:
@@ -42,6 +42,12 @@ def ranges(data: bytes) -> Iterator[tuple[int, int]]:
         end = _end(data, start)
         yield start, end
         start = end
+
+
+def chunk_at(data: bytes, start: int, end: int) -> Chunk:
+    """Return the piece of a text at a range; its words are not filled in."""
+    piece = data[start:end]
+    return Chunk(start, end, piece.decode(), content_hash(piece))
 
 
 def content_hash(data: bytes) -> str:
@@ -70,11 +76,6 @@ def plan(known: Sequence[KnownChunk], chunks: Sequence[Chunk]) -> Plan:
         else:
             added.append((place, chunk))
     return Plan(kept, added, sorted(number for left in waiting.values() for number in left))
-
-
-def _chunk(data: bytes, start: int, end: int) -> Chunk:
-    piece = data[start:end]
-    return Chunk(start, end, piece.decode(), content_hash(piece))
 
 
 def _end(data: bytes, start: int) -> int:

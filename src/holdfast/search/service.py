@@ -15,6 +15,8 @@ from holdfast.store.desk import utc_clock
 from holdfast.store.model import tenant_of
 from holdfast.store.paths import project_name, starting_with
 
+MAX_QUERY_CHARS = 4000
+
 _log = logging.getLogger(__name__)
 
 
@@ -60,8 +62,8 @@ class Search:
     ) -> list[Hit]:
         """Return passages that answer a query, best first; `check` is called now and then, and may raise.
 
-        `project` "*" means all of the caller's projects. InvalidQuery for a blank query, SearchBackendError when
-        search is off or cannot answer.
+        `project` "*" means all of the caller's projects. InvalidQuery for a query that is blank or too long,
+        SearchBackendError when search is off or cannot answer.
         """
         tenant = tenant_of(auth)
         scope = Scope(None if project == ALL_PROJECTS else project_name(project), starting_with(path_prefix))
@@ -96,7 +98,9 @@ class Search:
 
 
 def checked_query(query: str) -> str:
-    """Return the query; InvalidQuery when it is blank or no text."""
+    """Return the query; InvalidQuery when it is blank, too long or no text."""
+    if len(query) > MAX_QUERY_CHARS:
+        raise InvalidQuery(f"query must be at most {MAX_QUERY_CHARS} characters long: it has {len(query)}")
     try:
         query.encode()
     except UnicodeEncodeError as error:

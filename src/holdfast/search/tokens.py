@@ -7,6 +7,7 @@ characters. Both databases get these tokens, so that they find and rank the same
 import re
 import unicodedata
 from functools import lru_cache
+from itertools import islice
 
 import Stemmer
 
@@ -14,6 +15,7 @@ TOKENIZER = "holdfast-1"
 """Stored with the words; another name means that they must be made again."""
 
 MAX_TOKEN_CHARS = 64
+MAX_QUERY_TERMS = 256
 
 _MARKS = "\u0300-\u036f"
 _INDIC = "\u0900-\u0963\u0966-\u0dff\u0e31\u0e34-\u0e3a\u0e47-\u0e4e\u0f71-\u0f84\u102b-\u103e\u17b4-\u17d3"
@@ -48,10 +50,15 @@ def tokens_of(text: str) -> tuple[str, ...]:
 
 
 def query_tokens(query: str) -> list[str]:
-    """Return the tokens that a query is looked up by, repeats included; stop words only when there is nothing else."""
+    """Return the tokens that a query is looked up by, repeats included; stop words only when there is nothing else.
+
+    Of a query with very many different tokens the first ones count.
+    """
     words = _COMPOUND.findall(plain(query))
     telling = [word for word in words if word.lower() not in STOP_WORDS]
-    return [token for word in telling or words for token in _tokens(word)]
+    tokens = [token for word in telling or words for token in _tokens(word)]
+    used = frozenset(islice(dict.fromkeys(tokens), MAX_QUERY_TERMS))
+    return [token for token in tokens if token in used]
 
 
 def plain(text: str) -> str:

@@ -7,14 +7,15 @@ from contextlib import contextmanager
 from holdfast import __version__
 from holdfast.errors import ResourceBusy
 from holdfast.transport.dial import NoServer, Refused, ask
+from holdfast.transport.ending import LONGEST_SECONDS
 from holdfast.transport.launch import LOCK_HELD_STATUS
 from holdfast.transport.state import StateFolder
 
 BACKGROUND, FOREGROUND, IN_PROCESS = "background", "foreground", "in-process"
 COMMAND = "command"
 """A command that does one thing itself because no server is running; whoever comes meanwhile waits for it."""
-_TAKE_OVER_SECONDS = 15.0
-_PREDECESSOR_SECONDS = 8.0
+_TAKE_OVER_SECONDS = LONGEST_SECONDS + 5
+_PREDECESSOR_SECONDS = LONGEST_SECONDS + 1
 _AT_ONCE_SECONDS = 0.3
 
 
@@ -30,6 +31,7 @@ def hold_server_lock(folder: StateFolder, kind: str) -> Iterator[None]:
 
     A foreground server asks a background one to drain and takes its place; meanwhile it holds `start.lock`, so that
     relays that lose their server wait for this one. A background server waits for a predecessor that is ending.
+    A server's lock goes with its process and not before, so no thread of it works beside its successor.
     """
     if kind == FOREGROUND:
         _take_over(folder)
@@ -39,8 +41,9 @@ def hold_server_lock(folder: StateFolder, kind: str) -> Iterator[None]:
         yield
     finally:
         folder.forget()
-        folder.server_lock.release()
         folder.start_lock.release()
+        if kind == COMMAND:
+            folder.server_lock.release()
 
 
 def _take_over(folder: StateFolder) -> None:

@@ -23,6 +23,7 @@ from holdfast.errors import Internal
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.connections import Connections
+from holdfast.transport.ending import LONGEST_SECONDS, end_within
 from holdfast.transport.guard import MAX_HEAD_BYTES, Guard, Limits
 from holdfast.transport.hosts import HostRules
 from holdfast.transport.http import McpDoor, http_app
@@ -97,6 +98,8 @@ class Server:
     def _end(self, for_good: bool) -> None:
         """Stop accepting at once; the rest follows. `for_good` lets relays wait until they are needed again."""
         self._connections.ending_for_good = for_good
+        if not self._stop.is_set():
+            end_within(LONGEST_SECONDS)
         if self._socket_listener is not None and not self._stop.is_set():
             self._socket_listener.close()
             self._plan.folder.forget()

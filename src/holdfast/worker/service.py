@@ -131,16 +131,13 @@ class Workers:
     def drain(self, seconds: float, progress: Callable[[int], None] = lambda _left: None) -> bool:
         """Do jobs here until none is due or under way anywhere, or so long; returns whether none is left."""
         deadline = time.monotonic() + seconds
-        while time.monotonic() < deadline:
-            done = self._loop.words_pass() or (self._loop.meaning_pass() if self._embedder else 0)
-            depth = self._loop.queue.depth()
-            left = depth.get("pending", 0) + depth.get("processing", 0)
+        while left := self._left():
             progress(left)
-            if not left:
-                return True
-            if not done:
+            if time.monotonic() >= deadline:
+                return False
+            if not self._loop.words_pass() and not (self._embedder and self._loop.meaning_pass()):
                 time.sleep(_LEAST_WAIT_SECONDS)
-        return False
+        return True
 
     def retry_failed(self) -> int:
         """Make failed jobs due again; returns how many."""
@@ -190,11 +187,14 @@ class Workers:
             self._guarded(self._look)
 
     def _look(self) -> int:
-        depth = self._loop.queue.depth()
-        left = depth.get("pending", 0) + depth.get("processing", 0)
+        left = self._left()
         if left:
             self._stay()
         return left
+
+    def _left(self) -> int:
+        depth = self._loop.queue.depth()
+        return depth.get("pending", 0) + depth.get("processing", 0)
 
     def _stay(self) -> None:
         self._busy_until = time.monotonic() + 2 * _UPKEEP_SECONDS

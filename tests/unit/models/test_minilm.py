@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.adapters.models import minilm
 from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault, local_fault
-from holdfast.adapters.models.minilm import ModelFiles, OnnxEmbedder, bundled_files
+from holdfast.adapters.models.minilm import CHARS_PER_TOKEN, MAX_TOKENS, ModelFiles, OnnxEmbedder, bundled_files
 from holdfast.config.settings import EmbedderSettings, RerankSettings
 from holdfast.search.ports import EmbedFault
 
@@ -38,6 +38,11 @@ def test_texts_that_mean_the_same_are_near_and_others_are_not(embedder: OnnxEmbe
 def test_any_text_has_a_vector(embedder: OnnxEmbedder) -> None:
     texts = ["", " ", "\x00", "你好，世界", "😀" * 500, "word " * 5000, "a" * 100_000]
     assert all(cosine(vector, vector) == pytest.approx(1.0, abs=1e-4) for vector in embed(embedder, *texts))
+
+
+def test_what_lies_behind_all_that_the_model_can_read_is_not_looked_at(embedder: OnnxEmbedder) -> None:
+    blank, late, early = embed(embedder, "", " " * (MAX_TOKENS * CHARS_PER_TOKEN) + "bread", " " * 1000 + "bread")
+    assert late == blank != early
 
 
 def test_a_text_has_the_same_vector_alone_and_among_others(embedder: OnnxEmbedder) -> None:

@@ -19,4 +19,4 @@ def test_words_that_were_asked_for_are_marked_in_any_form() -> None:
 
 
 def test_a_passage_cannot_speak_to_the_terminal() -> None:
-    assert marked("a\x1b]0;title\x07\tb\u202e", frozenset()) == "a\ufffd]0;title\ufffd\tb\ufffd"
+    assert marked("a\x1b]0;title\x07\tb\u202e", frozenset()) == r"a\x1b]0;title\x07" + "\tb" + r"\x202e"

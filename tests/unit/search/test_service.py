@@ -4,8 +4,9 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.auth.context import LOCAL_USER, AuthContext
-from holdfast.errors import InvalidPath, InvalidQuery, PermissionDenied, SearchBackendError
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller
+from holdfast.call import Call
+from holdfast.errors import Cancelled, InvalidPath, InvalidQuery, PermissionDenied, SearchBackendError
 from holdfast.search.model import Candidate, PendingFile, SearchLimits
 from holdfast.search.ports import Index
 from holdfast.search.retrieve import PENDING_BYTES
@@ -34,6 +35,33 @@ def many(count: int, first: int = 0) -> list[Candidate]:
 def test_a_blank_query_is_refused(query: str) -> None:
     with pytest.raises(InvalidQuery):
         searching(FakeIndex()).search(ME, "p", query)
+
+
+@pytest.mark.req("SE-10.e")
+def test_a_query_that_is_too_long_is_refused_with_the_limit_and_its_length() -> None:
+    search = searching(FakeIndex(lexical=many(1)))
+    assert len(search.search(ME, "p", "flow" * 1000)) == 1
+    with pytest.raises(InvalidQuery, match="at most 4000 characters long: it has 4001"):
+        search.search(ME, "p", "flow" * 1000 + "!")
+
+
+@pytest.mark.req("SE-10.f")
+def test_a_cancelled_search_stops_in_the_middle_of_a_pending_text() -> None:
+    text = b"some words that go on and on\n" * 10_000
+    index = FakeIndex(waiting=[PendingFile("p", "/long", 1, text)])
+    call = Call(Caller(LOCAL_USER))
+    checked = 0
+
+    def check() -> None:
+        nonlocal checked
+        checked += 1
+        if checked == 5:
+            call.cancel()
+        call.check()
+
+    with pytest.raises(Cancelled):
+        searching(index).search(ME, "p", "words", check=check)
+    assert checked == 5
 
 
 @pytest.mark.req("SE-10.b")

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.tokens import MAX_TOKEN_CHARS, query_tokens, tokens_of
+from holdfast.search.tokens import MAX_QUERY_TERMS, MAX_TOKEN_CHARS, query_tokens, tokens_of
 
 
 @pytest.mark.parametrize(
@@ -42,6 +42,11 @@ def test_stop_words_of_a_query_are_cut_unless_nothing_is_left() -> None:
 
 def test_repeats_in_a_query_stay() -> None:
     assert query_tokens("flow, flowing flows") == ["flow", "flow", "flow"]
+
+
+def test_of_very_many_different_tokens_the_first_count_and_their_repeats_stay() -> None:
+    words = [f"w{number}" for number in range(MAX_QUERY_TERMS + 50)]
+    assert query_tokens(" ".join([*words, "w0"])) == [*words[:MAX_QUERY_TERMS], "w0"]
 
 
 @given(st.text())

@@ -19,6 +19,8 @@ from holdfast.search.ports import EmbedFault
 from holdfast.secret import Secret
 
 MAX_TOKENS = 256
+CHARS_PER_TOKEN = 64
+"""Longer than any piece of a word that a tokenizer knows: what lies behind so many for each token is not read."""
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
 _NEEDED = ("numpy", "onnxruntime", "tokenizers")
@@ -79,7 +81,7 @@ class OnnxEmbedder:
         vectors: list[Vector] = []
         for text in texts:
             check()
-            vectors.append(_embedded(session, tokenizer, text))
+            vectors.append(_embedded(session, tokenizer, text[: self._max_tokens * CHARS_PER_TOKEN]))
         return vectors
 
     def _ready(self) -> tuple[Any, Any]:

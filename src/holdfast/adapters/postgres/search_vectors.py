@@ -23,7 +23,7 @@ _BUILD_LOCK = 0x686F6C6467726170
 """The bytes of 'holdgrap': the advisory lock that only building a graph takes."""
 
 _SETTINGS = (
-    "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '100', true), "
+    "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true), "
     "set_config('hnsw.max_scan_tuples', '100000', true), set_config('enable_sort', 'off', true), "
     "set_config('plan_cache_mode', 'force_custom_plan', true)"
 )

@@ -5,6 +5,7 @@ bound allows, and all terms still count in the score of what they found. A scope
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -83,5 +84,4 @@ def _query(scope: Scope, used: Sequence[str]) -> str:
 
 
 def _counts(match: _Match, weight: dict[str, float]) -> dict[str, int]:
-    words = match.tokens.split(" ")
-    return {term: words.count(term) for term in weight}
+    return Counter(word for word in match.tokens.split(" ") if word in weight)

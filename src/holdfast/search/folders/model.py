@@ -18,13 +18,14 @@ _LAST = "\U0010ffff"
 
 
 class Kind(StrEnum):
-    """How a file's text is come by; nothing is kept of one that has none, and for want of room."""
+    """How a file's text is come by; nothing is kept of one that has none, for want of room, or when its reader failed."""
 
     TEXT = "text"
     DOCUMENT = "document"
     PAGE = "page"
     NONE = "none"
     NO_ROOM = "no room"
+    UNREAD = "unread"
 
     @property
     def is_extracted(self) -> bool:
@@ -49,13 +50,19 @@ class Known(NamedTuple):
 
 
 class Progress(NamedTuple):
-    """How many files a scanned root has, how many of them are read, and how many have all their vectors."""
+    """How many files a scanned root has, how many of them are read, and how many have all their vectors.
+
+    `unread` are those that count as read although their readers failed; `unruled` are the directories whose ignore rules
+    are too many to follow.
+    """
 
     is_scanned: bool
     total: int
     read: int
     embedded: int
     is_cut: bool
+    unread: int = 0
+    unruled: tuple[str, ...] = ()
 
     @property
     def words(self) -> int:
@@ -76,6 +83,15 @@ class Progress(NamedTuple):
             found.append(f"The index of {name} has all words; meaning is {self.meaning} % ready.")
         if self.is_cut:
             found.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
+        if self.unread:
+            files = "1 file" if self.unread == 1 else f"{self.unread} files"
+            found.append(f"{files} of {name} could not be read this time, for no fault of theirs: try again later.")
+        if self.unruled:
+            more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
+            found.append(
+                f"{shown(self.unruled[0])}{more} has more ignore rules than are followed, so nothing in it is searched; "
+                "grep_content follows them all."
+            )
         return found
 
     def _percent(self, done: int) -> int:

@@ -147,7 +147,7 @@ class FolderRoot:
         began = time.monotonic()
         self._is_stirred = False
         found = scan(self._jail, call, self._limits.max_files)
-        self._drop(self.state.seen(found.looks, is_cut=found.is_cut))
+        self._drop(self.state.seen(found.looks, is_cut=found.is_cut, unruled=found.unruled))
         self._watch_over(found.directories)
         self._scanned_at = time.monotonic()
         self._scan_seconds = self._scanned_at - began

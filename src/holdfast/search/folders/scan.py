@@ -12,10 +12,14 @@ WHOLE = "."
 
 @dataclass(slots=True)
 class Scan:
-    """Files by path beneath the root, with their look; the directories that were looked into; whether that is all."""
+    """Files by path beneath the root, with their look; the directories that were looked into; whether that is all.
+
+    `unruled` are directories with too many ignore rules to follow: nothing in them is to be shown.
+    """
 
     looks: dict[str, str] = field(default_factory=dict)
     directories: list[str] = field(default_factory=list)
+    unruled: list[str] = field(default_factory=list)
     is_cut: bool = False
 
 
@@ -30,6 +34,9 @@ def scan(jail: Jail, call: Call, max_files: int) -> Scan:
         found.directories.append(start.path)
         prefix = start.path.rstrip("/") + "/"
         for folder, entries in walk:
+            if folder.rules.is_cut:
+                _pass_over(walk, found, f"{prefix}{folder.relative}".rstrip("/"), entries[-1][1])
+                continue
             for name, kind in entries:
                 if kind is Kind.FILE and not name.startswith(".") and _is_text(name):
                     status = walk.look(folder, name)
@@ -45,6 +52,13 @@ def scan(jail: Jail, call: Call, max_files: int) -> Scan:
                 found.looks = dict(list(found.looks.items())[:max_files])
                 break
     return found
+
+
+def _pass_over(walk: Walk, found: Scan, path: str, last: Kind) -> None:
+    if path not in found.unruled[-1:]:
+        found.unruled.append(path)
+    if last is Kind.DIRECTORY:
+        walk.prune()
 
 
 def look_of(status: os.stat_result) -> str:

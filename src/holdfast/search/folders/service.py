@@ -38,8 +38,8 @@ class FolderSearch:
     def search(self, folders: Folders, call: Call, query: str, path: str = "", limit: int = 0) -> FolderAnswer:
         """Return passages that answer a query, best first, as their files hold them now.
 
-        `path` narrows it to a directory or a file. InvalidQuery for a blank query, what the jail raises for a path,
-        SearchBackendError when no index can answer.
+        `path` narrows it to a directory or a file. InvalidQuery for a query that is blank or too long, what the jail
+        raises for a path, SearchBackendError when no index can answer.
         """
         text, most = checked_query(query), hit_limit(limit, self._limits)
         places = self._looked_at(folders.jail, call, path)

@@ -9,6 +9,8 @@ from holdfast.store.paths import Span
 
 _LOOK_SECONDS = 0.05
 _MOST_PERCENT = 90
+_PAUSES = (10.0, 120.0, 1800.0)
+"""Seconds before each further try at a file whose reader failed; then it waits for a change, or for a restart."""
 
 
 class FolderState:
@@ -27,14 +29,17 @@ class FolderState:
             self._texts: dict[str, None] = {}
             self._documents: dict[str, None] = {}
             self._owing: dict[str, None] = {}
+            self._tried: dict[str, tuple[int, float]] = {}
             self._bytes = 0
             self._is_meant = False
+            self._unruled: tuple[str, ...] = ()
             self.is_loaded = self.is_scanned = self.is_cut = False
 
     def load(self, files: Mapping[str, Known], owing: Iterable[str]) -> None:
-        """Take over what an index holds; what had no room is tried again."""
+        """Take over what an index holds; what had no room or was not read is tried again."""
         with self._changed:
-            self._known = {path: known for path, known in files.items() if known.kind is not Kind.NO_ROOM}
+            again = (Kind.NO_ROOM, Kind.UNREAD)
+            self._known = {path: known for path, known in files.items() if known.kind not in again}
             self._bytes = sum(known.size for known in self._known.values())
             self._owing = dict.fromkeys(owing)
             self.is_loaded = True
@@ -77,14 +82,12 @@ class FolderState:
                 check()
                 self._changed.wait(_LOOK_SECONDS)
 
-    def seen(self, looks: Mapping[str, str], *, is_cut: bool) -> list[str]:
+    def seen(self, looks: Mapping[str, str], *, is_cut: bool, unruled: Iterable[str] = ()) -> list[str]:
         """Take notice of a scan: what changed waits to be read; returns what is gone."""
         with self._changed:
-            changed = [
-                path for path, look in looks.items() if (known := self._known.get(path)) is None or known.look != look
-            ]
+            changed = [path for path, look in looks.items() if self._is_to_read(path, look)]
             self._texts = {path: None for path in self._texts if path in looks} | dict.fromkeys(changed)
-            self.is_cut, self.is_scanned = is_cut, True
+            self.is_cut, self.is_scanned, self._unruled = is_cut, True, tuple(unruled)
             return [path for path in self._known if path not in looks]
 
     def reread(self, paths: Iterable[str]) -> None:
@@ -124,6 +127,7 @@ class FolderState:
             before = self._known.get(path)
             self._bytes += known.size - (before.size if before else 0)
             self._known[path] = known
+            self._count_tries(path, known, is_same=before is not None and before.look == known.look)
             if owes_meaning:
                 self._owing[path] = None
             self._settle(path)
@@ -135,6 +139,7 @@ class FolderState:
                 known = self._known.pop(path, None)
                 self._bytes -= known.size if known else 0
                 self._owing.pop(path, None)
+                self._tried.pop(path, None)
                 self._settle(path)
 
     def known(self, path: str) -> Known | None:
@@ -169,7 +174,8 @@ class FolderState:
             total = len(self._known.keys() | waiting)
             is_cut = self.is_cut or any(known.kind is Kind.NO_ROOM for known in self._known.values())
             embedded = total - len(self._owing.keys() | waiting)
-            progress = Progress(self.is_scanned, total, total - len(waiting), embedded, is_cut)
+            unread = len(self._tried.keys() - waiting)
+            progress = Progress(self.is_scanned, total, total - len(waiting), embedded, is_cut, unread, self._unruled)
             self._is_meant = self._is_meant or progress.meaning >= _MOST_PERCENT
             return progress
 
@@ -177,6 +183,20 @@ class FolderState:
         """Return whether most files have had their vectors: before, the few that have some would outdo all others."""
         self.progress()
         return self._is_meant
+
+    def _is_to_read(self, path: str, look: str) -> bool:
+        known = self._known.get(path)
+        if known is None or known.look != look:
+            return True
+        tries, next_at = self._tried.get(path, (0, 0.0))
+        return 0 < tries <= len(_PAUSES) and time.monotonic() >= next_at
+
+    def _count_tries(self, path: str, known: Known, *, is_same: bool) -> None:
+        before = self._tried.pop(path, (0, 0.0))[0]
+        if known.kind is Kind.UNREAD:
+            tries = before + 1 if is_same else 1
+            pause = _PAUSES[min(tries, len(_PAUSES)) - 1]
+            self._tried[path] = tries, time.monotonic() + pause
 
     def _settle(self, path: str) -> None:
         self._texts.pop(path, None)

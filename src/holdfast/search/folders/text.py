@@ -5,7 +5,7 @@ import time
 from typing import NamedTuple
 
 from holdfast.call import Call
-from holdfast.errors import InvalidArgument, PayloadTooLarge, TimedOut
+from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.decode import SAMPLE_BYTES, decode, sniff
 from holdfast.folders.extract import document_kind, extract
 from holdfast.folders.extract_many import Bounds, Wanted, take_texts
@@ -55,7 +55,10 @@ def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: Known | Non
 
 
 def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known: Known | None) -> Reading:
-    """Take the text out of a document, unless its bytes are those that are known. Raises what the jail does; Cancelled."""
+    """Take the text out of a document, unless its bytes are those that are known. Raises what the jail does; Cancelled.
+
+    One that is broken has no text; one whose reader failed, whatever the reason, comes back unread.
+    """
     with jail.open_file(path) as file:
         look = _look(file)
         kind = _kind(read_fully(file.fd, 0, SAMPLE_BYTES), path)
@@ -64,7 +67,10 @@ def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known
         digest = _digest(file)
         if known is not None and known.holds_as(Known(look, kind, digest)):
             return Reading(known._replace(look=look), None)
-        data = _extracted(call, file, kind, limits)[: limits.max_file_bytes].decode(errors="ignore").encode()
+        text = _extracted(call, file, kind, limits)
+        if text is None:
+            return Reading(Known(look_of(file.status), Kind.UNREAD))
+    data = text[: limits.max_file_bytes].decode(errors="ignore").encode()
     return Reading(Known(look, kind, digest, len(data)), data)
 
 
@@ -113,12 +119,14 @@ def _text(file: OpenFile, limits: FolderLimits) -> bytes | None:
     return data if encoding.is_plain_utf8 else decode(data, encoding, errors="replace").encode()
 
 
-def _extracted(call: Call, file: OpenFile, kind: Kind, limits: FolderLimits) -> bytes:
-    """Return a document's text, nothing for one that is broken."""
+def _extracted(call: Call, file: OpenFile, kind: Kind, limits: FolderLimits) -> bytes | None:
+    """Return a document's text, nothing for one that is broken; None when its reader failed."""
     if kind is Kind.PAGE:
         (taken,) = take_texts(call, [Wanted(file.fd, "HTML")], Bounds(limits.max_file_bytes, _PAGE_SECONDS))
-        return taken.text.encode()
+        return None if taken.is_passing else taken.text.encode()
     try:
         return extract(call, file, limits.max_document_bytes).text.encode()
-    except (InvalidArgument, PayloadTooLarge, TimedOut):
+    except (InvalidArgument, PayloadTooLarge):
         return b""
+    except (ResourceBusy, TimedOut):
+        return None

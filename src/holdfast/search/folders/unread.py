@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator, Sequence
+from itertools import takewhile
 
 from holdfast.errors import HoldfastError
 from holdfast.folders.jail import Jail
@@ -13,6 +14,9 @@ from holdfast.search.tokens import plain, query_tokens
 
 _SECONDS = 2.0
 _SHORT_CHARS = 3
+_PART_CHARS = 65_536
+_OVERLAP_CHARS = 256
+"""A word is shorter, so the one that a part begins or ends in is whole in its neighbour."""
 
 
 class UnreadFiles:
@@ -23,6 +27,7 @@ class UnreadFiles:
     ) -> None:
         self._jail, self._places, self._limits, self._check = jail, places, limits, check
         self._found: list[PendingFile] | None = None
+        self._until = 0.0
         self._needles = [_needle(token) for token in set(query_tokens(query))]
 
     def __call__(self, limit: int, max_bytes: int) -> list[PendingFile]:
@@ -33,7 +38,8 @@ class UnreadFiles:
 
     def _looked_through(self, limit: int, max_bytes: int) -> list[PendingFile]:
         found: list[PendingFile] = []
-        for file in self._matching(time.monotonic() + _SECONDS):
+        self._until = time.monotonic() + _SECONDS
+        for file in self._matching():
             max_bytes -= len(file.data)
             if max_bytes < 0 and found:
                 break
@@ -42,16 +48,24 @@ class UnreadFiles:
                 break
         return found
 
-    def _matching(self, until: float) -> Iterator[PendingFile]:
+    def _matching(self) -> Iterator[PendingFile]:
         for place in self._places:
             for path in place.root.state.waiting(place.span):
-                self._check()
-                if time.monotonic() > until:
+                if not self._has_time():
                     return
                 data = self._text(place.root.path.rstrip("/") + path)
-                folded = plain(data.decode()).casefold()
-                if any(needle in folded for needle in self._needles):
+                if self._holds_a_needle(data.decode()):
                     yield PendingFile(place.root.path, path, UNREAD, data)
+
+    def _holds_a_needle(self, text: str) -> bool:
+        """Return whether a needle is in a text, as far as time allows: part by part, because a text may be very long."""
+        starts = takewhile(lambda _: self._has_time(), range(0, len(text), _PART_CHARS))
+        parts = (plain(text[start : start + _PART_CHARS + _OVERLAP_CHARS]).casefold() for start in starts)
+        return any(needle in part for part in parts for needle in self._needles)
+
+    def _has_time(self) -> bool:
+        self._check()
+        return time.monotonic() <= self._until
 
     def _text(self, path: str) -> bytes:
         try:

@@ -1,0 +1,84 @@
+"""Documents whose readers fail for reasons of their own: not blamed, tried again a few times, and said."""
+
+import os
+import time
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from holdfast.search.folders import state as folder_state
+from holdfast.search.folders.model import Kind, Known
+from holdfast.search.folders.state import FolderState
+from tests.helpers import documents
+from tests.helpers.doors import until
+from tests.helpers.readers import no_reader
+from tests.helpers.searcher import Searcher
+from tests.helpers.trees import plant
+
+pytestmark = pytest.mark.timeout(120)
+
+PAUSES = len(folder_state._PAUSES)
+
+
+def planted(root: Path) -> None:
+    plant(root, {"page.html": "<html><p>harbour pages", "note.md": "harbour note"})
+    (root / "letter.pdf").write_bytes(documents.pdf("harbour letter"))
+    (root / "broken.pdf").write_bytes(documents.pdf()[:60])
+    old = time.time() - 100
+    for path in root.iterdir():
+        os.utime(path, (old, old))
+
+
+def test_a_reader_that_cannot_start_is_said_and_the_files_are_read_when_it_can(tmp_path: Path, root: Path) -> None:
+    planted(root)
+    with Searcher(tmp_path) as searcher:
+        with no_reader():
+            searcher.settle(root)
+            answer = searcher.find("harbour", root)
+            assert [Path(hit.path).name for hit in answer.hits] == ["note.md"]
+            said = f"3 files of {root} could not be read this time, for no fault of theirs: try again later."
+            assert answer.notices == [said]
+        until("all are read", lambda: len(searcher.names("harbour", root)) == 3, 60)
+        assert searcher.find("harbour", root).notices == []
+
+
+def test_what_was_not_read_is_tried_again_after_a_restart(tmp_path: Path, root: Path) -> None:
+    planted(root)
+    with Searcher(tmp_path) as searcher, no_reader():
+        searcher.settle(root)
+    with Searcher(tmp_path) as searcher:
+        searcher.settle(root)
+        assert sorted(searcher.names("harbour", root)) == ["letter.pdf", "note.md", "page.html"]
+        assert searcher.find("harbour", root).notices == []
+
+
+def test_a_file_is_tried_a_few_times_with_longer_and_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = [1000.0]
+    monkeypatch.setattr(folder_state, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    state = FolderState()
+    tries = 0
+    for _ in range(100):
+        state.seen({"/a.pdf": "look"}, is_cut=False)
+        if state.next_text() is not None:
+            tries += 1
+            state.remember("/a.pdf", Known("look", Kind.UNREAD), owes_meaning=False)
+        now[0] += 60
+    assert tries == 1 + PAUSES
+    assert state.progress().unread == 1
+    assert state.progress().words == 100
+
+
+def test_a_file_that_changed_is_tried_anew_and_one_that_was_read_is_not_counted() -> None:
+    state = FolderState()
+    for look in ("one", "two"):
+        state.seen({"/a.pdf": look}, is_cut=False)
+        assert state.next_text() == "/a.pdf"
+        state.remember("/a.pdf", Known(look, Kind.UNREAD), owes_meaning=False)
+        state.seen({"/a.pdf": look}, is_cut=False)
+        assert state.next_text() is None
+    state.remember("/a.pdf", Known("two", Kind.DOCUMENT, "digest", 5), owes_meaning=False)
+    assert state.progress().unread == 0
+    state.remember("/a.pdf", Known("two", Kind.UNREAD), owes_meaning=False)
+    state.forget(["/a.pdf"])
+    assert state.progress().unread == 0
