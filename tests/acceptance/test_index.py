@@ -4,6 +4,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 
 from holdfast.auth.context import LOCAL_TENANT
+from holdfast.store.ports import IndexQueue
 from tests.helpers.databases import postgres_database
 from tests.helpers.doors import House, Pipes, until
 from tests.helpers.stores import OPEN, Deployment, Files, deployed
@@ -57,7 +59,8 @@ def test_what_is_written_is_indexed_within_moments_and_the_lag_is_told(place: De
 def test_the_commands_say_in_words_what_waits_and_what_failed(place: Deployment, files: Files) -> None:
     files("file_write", path="/a.md", content="x").ok()
     until("everything is indexed", lambda: not open_jobs(place))
-    until("there is something to claim", lambda: _failed_one(place, files))
+    queue = place.backend.open_queue()
+    until("there is something to claim", lambda: _failed_one(queue, files))
     ran = place.house.run("index", "status")
     assert ran.returncode == 0, ran.stderr
     assert "words     found after" in ran.stdout
@@ -68,15 +71,20 @@ def test_the_commands_say_in_words_what_waits_and_what_failed(place: Deployment,
     assert files.project not in place.house.run("index", "status").stdout
 
 
-def _failed_one(place: Deployment, files: Files) -> bool:
-    """Write until a job is caught before the server's own lane has it, and give it up."""
-    queue = place.backend.open_queue()
-    files("file_write", path="/bad.md", content="x").ok()
-    for job in queue.claim(100, 60_000, datetime.now(UTC) + timedelta(seconds=1)):
-        if job.path == "/bad.md" and job.project == files.project:
-            return queue.fail(job, "a made-up fault", datetime.now(UTC))
-        queue.release(job, datetime.now(UTC))
-    return False
+def _failed_one(queue: IndexQueue, files: Files) -> bool:
+    """Write while jobs are being claimed, so that one is caught before the server's own lane has it, and give it up."""
+    with ThreadPoolExecutor(1) as pool:
+        writing = pool.submit(files, "file_write", path="/bad.md", content="x")
+        is_last, is_failed = False, False
+        while not is_last and not is_failed:
+            is_last = writing.done()
+            for job in queue.claim(100, 60_000, datetime.now(UTC) + timedelta(seconds=1)):
+                if job.path == "/bad.md" and job.project == files.project:
+                    is_failed = queue.fail(job, "a made-up fault", datetime.now(UTC))
+                else:
+                    queue.release(job, datetime.now(UTC))
+    writing.result().ok()
+    return is_failed
 
 
 @contextmanager

@@ -7,6 +7,8 @@ from typing import Self
 
 from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import watch_directories
+from holdfast.folders.roots import close_roots
+from holdfast.folders.service import Folders
 from holdfast.search.folders.model import FolderAnswer, FolderLimits
 from holdfast.search.folders.ports import Watcher
 from holdfast.search.folders.root import Workshop
@@ -39,6 +41,7 @@ class Searcher:
         self.folder = state / "folders"
         self.index = index or SqliteFolderIndex(str(self.folder))
         self.search = FolderSearch(Workshop(self.index, limits, watcher, embedder), SearchLimits())
+        self._folders: dict[tuple[Path, ...], Folders] = {}
 
     def __enter__(self) -> Self:
         return self
@@ -47,10 +50,14 @@ class Searcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.search.close()
+        for folders in self._folders.values():
+            close_roots(folders.jail.roots)
 
     def find(self, query: str, *roots: Path, path: str = "", limit: int = 5) -> FolderAnswer:
         """Search once."""
-        return self.search.search(folders_over(*roots), new_call(), query, path, limit)
+        if roots not in self._folders:
+            self._folders[roots] = folders_over(*roots)
+        return self.search.search(self._folders[roots], new_call(), query, path, limit)
 
     def texts(self, query: str, *roots: Path, path: str = "", limit: int = 5) -> list[str]:
         """Search once and return the passages."""
