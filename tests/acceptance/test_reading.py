@@ -7,6 +7,7 @@ import os
 import socket
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import mcp_types as types
@@ -15,6 +16,7 @@ from PIL import Image
 
 from tests.helpers import documents
 from tests.helpers.agent import Agent
+from tests.helpers.doors import children_of
 from tests.helpers.trees import plant
 
 FIVE = "one\ntwo\nthree\nfour\nfive\n"
@@ -369,8 +371,8 @@ def children(state_dir: Path) -> int:
     """Return how many query children of the server are running."""
     pid = json.loads((state_dir / "server.json").read_text())["pid"]
     found = 0
-    for task in Path(f"/proc/{pid}/task").iterdir():
-        for child in (task / "children").read_text().split():
+    for child in children_of(pid):
+        with suppress(FileNotFoundError, ProcessLookupError):
             found += b"query_child" in Path(f"/proc/{child}/cmdline").read_bytes()
     return found
 

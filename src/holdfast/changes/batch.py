@@ -45,18 +45,27 @@ class Opened(NamedTuple):
     """An item whose two ends are known."""
 
     item: Item
-    source: Place
-    target: Place
     source_parent: Parent
+    source_name: str
     target_parent: Parent
+    target_name: str
+
+    @property
+    def source(self) -> Place:
+        """Return the place it is moved from; nothing was looked at there."""
+        parent = self.source_parent
+        return Place(parent.root, parent.fd, self.source_name, self.item.src_path, None)
+
+    @property
+    def target(self) -> Place:
+        """Return the place it is moved to; nothing was looked at there."""
+        parent = self.target_parent
+        return Place(parent.root, parent.fd, self.target_name, self.item.dest_path or "", None)
 
     @property
     def keys(self) -> tuple[Hashable, Hashable]:
         """Return the keys of both places, as `Place.lock_key` gives them."""
-        return (
-            (*self.source_parent.identity, self.source.name),
-            (*self.target_parent.identity, self.target.name),
-        )
+        return ((self.source_parent.identity, self.source_name), (self.target_parent.identity, self.target_name))
 
 
 class Batch:
@@ -135,10 +144,12 @@ class Batch:
 
     def _is_copied(self, opened: Opened) -> bool:
         """Return whether an item cannot be moved by a rename. OSError when the disk does not say what a link says."""
-        source = opened.source
         if opened.source_parent.identity[0] != opened.target_parent.identity[0]:
             return True
-        status = look(source.parent_fd, source.name) if opened.item.node is Node.LINK else None
+        if opened.item.node is not Node.LINK:
+            return False
+        source = opened.source
+        status = look(source.parent_fd, source.name)
         if status is None or not stat.S_ISLNK(status.st_mode):
             return False
         text = os.readlink(source.name, dir_fd=source.parent_fd)
@@ -151,24 +162,22 @@ class Batch:
 
     def _open(self, item: Item) -> Opened | Step:
         try:
-            source_parent, name = self._parents.find(item.src_path)
+            source, source_name = self._parents.find(item.src_path)
         except (AccessDenied, NotDirectory, NotFound):
             return Step(item.position, ItemStatus.SKIPPED, GONE)
         except (HoldfastError, OSError) as error:
             return Step(item.position, ItemStatus.ERROR, _told(error))
-        source = Place(source_parent.root, source_parent.fd, name, f"{source_parent.path}/{name}", None)
-        if source.path != item.src_path:
+        if f"{source.path}/{source_name}" != item.src_path:
             return Step(item.position, ItemStatus.SKIPPED, ELSEWHERE)
         try:
-            target_parent, name = self._parents.find(item.dest_path or "")
+            target, target_name = self._parents.find(item.dest_path or "")
         except (AccessDenied, NotDirectory, NotFound):
             return Step(item.position, ItemStatus.ERROR, "The directory of its destination is not there.")
         except (HoldfastError, OSError) as error:
             return Step(item.position, ItemStatus.ERROR, _told(error))
-        target = Place(target_parent.root, target_parent.fd, name, f"{target_parent.path}/{name}", None)
-        if target.path != item.dest_path:
+        if f"{target.path}/{target_name}" != item.dest_path:
             return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
-        return Opened(item, source, target, source_parent, target_parent)
+        return Opened(item, source, source_name, target, target_name)
 
     def _leave_units(self, refused: Sequence[tuple[Item, Step]]) -> None:
         """Let what belongs to items that cannot be moved stay too."""
@@ -226,9 +235,9 @@ class Batch:
         if gone and gone & {opened.source_parent.identity, opened.target_parent.identity}:
             return Step(position, ItemStatus.ERROR, _MOVED)
         try:
-            if is_as_planned(opened.item, opened.source):
+            if is_as_planned(opened.item, opened.source_parent.fd, opened.source_name):
                 return None
-            is_gone = look(opened.source.parent_fd, opened.source.name) is None
+            is_gone = look(opened.source_parent.fd, opened.source_name) is None
             if is_gone and was_moved_to(opened.item, opened.target):
                 return Step(position, ItemStatus.DONE)
         except OSError as error:
@@ -236,13 +245,13 @@ class Batch:
         return Step(position, ItemStatus.SKIPPED, GONE if is_gone else CHANGED)
 
     def _carry_out(self, opened: Opened, done: list[Opened], call: Call) -> None:
-        item, source, target = opened.item, opened.source, opened.target
-        if item.aside is not None:
+        if opened.item.aside is not None:
             self._cross(opened, call)
             return
+        source, target = opened.source_parent.fd, opened.target_parent.fd
         try:
             self._check_inside(opened, call)
-            disk.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
+            disk.move_entry(source, opened.source_name, target, opened.target_name)
         except FileExistsError:
             self._end(opened, ItemStatus.ERROR, TAKEN)
         except FileNotFoundError:
@@ -313,7 +322,7 @@ class Batch:
             if unsynced and self._taken_back(opened):
                 self._end(opened, ItemStatus.ERROR, UNSYNCED)
             else:
-                self._end(opened, ItemStatus.DONE, None)
+                self.steps.append(Step(opened.item.position, ItemStatus.DONE))
 
     @staticmethod
     def _taken_back(opened: Opened) -> bool:

@@ -31,6 +31,7 @@ class Parents:
         self._jail = jail
         self._most = most
         self._held: dict[str, Parent] = {}
+        self._are_gone = False
         self._stack = ExitStack()
 
     def __enter__(self) -> Self:
@@ -61,13 +62,15 @@ class Parents:
         return Place(parent.root, parent.fd, name, f"{parent.path}/{name}", look(parent.fd, name))
 
     def refresh(self) -> None:
-        """Forget what was found when there is much of it, or when some of it is elsewhere by now."""
-        if len(self._held) > _KEPT or self.moved():
+        """Forget what was found when there is much of it, or when some of it was elsewhere at the last look."""
+        if len(self._held) > _KEPT or self._are_gone:
             self._release()
 
     def moved(self) -> set[Identity]:
         """Return the directories that are no longer where they were found."""
-        return {parent.identity for parent in self._held.values() if not self._is_still(parent)}
+        gone = {parent.identity for parent in self._held.values() if not self._is_still(parent)}
+        self._are_gone = bool(gone)
+        return gone
 
     def _open(self, path: str) -> Parent:
         place = self._stack.enter_context(self._jail.place(path, follow=False))
@@ -83,6 +86,7 @@ class Parents:
 
     def _release(self) -> None:
         self._held.clear()
+        self._are_gone = False
         self._stack.close()
 
 

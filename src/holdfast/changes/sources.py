@@ -34,20 +34,24 @@ def described(place: Place, seen: Seen | None = None) -> Item:
     A file that is as it was `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
     file, a link or a directory.
     """
-    status = look(place.parent_fd, place.name)
+    return _described(place.parent_fd, place.name, place.path, seen)
+
+
+def _described(dir_fd: int, name: str, path: str, seen: Seen | None = None) -> Item:
+    status = look(dir_fd, name)
     if status is None:
-        raise NotFound(f"No such file or directory: {place.path}")
-    node = _node(status, place.path)
+        raise NotFound(f"No such file or directory: {path}")
+    node = _node(status, path)
     composite = None
     if node is Node.FILE and seen is not None and _marks(status) == seen[:5]:
         composite = seen.composite_hash
     elif node is Node.FILE:
-        status, composite = _read(place)
+        status, composite = _read(dir_fd, name, path)
     elif node is Node.LINK:
-        composite = hash_bytes(os.fsencode(os.readlink(place.name, dir_fd=place.parent_fd)))
+        composite = hash_bytes(os.fsencode(os.readlink(name, dir_fd=dir_fd)))
     return Item(
         Op.MOVE,
-        place.path,
+        path,
         node=node,
         size_bytes=status.st_size,
         mode=stat.S_IMODE(status.st_mode),
@@ -60,8 +64,8 @@ def described(place: Place, seen: Seen | None = None) -> Item:
     )
 
 
-def is_as_planned(item: Item, place: Place) -> bool:
-    """Return whether the source that the plan means stands at a place, unchanged; a directory may hold other things.
+def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
+    """Return whether the source that the plan means has that name, unchanged; a directory may hold other things.
 
     An attempt of ours that was taken back has set the time of the last change of status, so it counts only before one;
     a file with several names has it set with each of them.
@@ -69,9 +73,9 @@ def is_as_planned(item: Item, place: Place) -> bool:
     """
     try:
         if item.node is Node.FILE:
-            status, composite = _read(place)
+            status, composite = _read(dir_fd, name, item.src_path)
             return _is_same(item, status) and composite == item.composite_hash
-        found = described(place)
+        found = _described(dir_fd, name, item.src_path)
     except HoldfastError:
         return False
     except OSError as error:
@@ -114,9 +118,9 @@ def _marks(status: os.stat_result) -> tuple[int, int, int, int, int]:
 
 
 def _is_same(item: Item, status: os.stat_result) -> bool:
-    if not is_same_entry(shown_identity(status), item.identity):
+    if status.st_size != item.size_bytes or status.st_mtime_ns != item.mtime_ns:
         return False
-    if (status.st_size, status.st_mtime_ns) != (item.size_bytes, item.mtime_ns):
+    if item.identity is None or item.identity.rpartition(":")[2] != str(status.st_ino):
         return False
     return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None or status.st_nlink > 1
 
@@ -131,12 +135,12 @@ def _node(status: os.stat_result, path: str) -> Node:
     raise PermissionDenied(f"{path} is neither a file, a link nor a directory, so it is not moved.")
 
 
-def _read(place: Place) -> tuple[os.stat_result, str]:
-    fd = os.open(place.name, _READ, dir_fd=place.parent_fd)
+def _read(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
+    fd = os.open(name, _READ, dir_fd=dir_fd)
     try:
         status = os.fstat(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise PermissionDenied(f"{place.path} is not a regular file any more.")
+            raise PermissionDenied(f"{path} is not a regular file any more.")
         return status, composite_hash(fd, status)
     finally:
         os.close(fd)

@@ -17,8 +17,7 @@ def hash_ends(status: os.stat_result, head: bytes, tail: bytes) -> str:
 
     A change in the middle that keeps size and time keeps the hash: it tells files apart, it does not prove content.
     """
-    digest = sha256(b"%d\0%d\0" % (status.st_size, status.st_mtime_ns))
-    digest.update(head)
+    digest = sha256(b"%d\0%d\0%b" % (status.st_size, status.st_mtime_ns, head))
     if status.st_size > SAMPLE_BYTES:
         digest.update(tail)
     return digest.hexdigest()

@@ -80,10 +80,9 @@ class Place:
     status: os.stat_result | None
 
     @property
-    def lock_key(self) -> tuple[int, int, str]:
+    def lock_key(self) -> tuple[Identity, str]:
         """Return a key equal for every spelling of the same place."""
-        parent = os.fstat(self.parent_fd)
-        return (parent.st_dev, parent.st_ino, self.name)
+        return (identity_of(os.fstat(self.parent_fd)), self.name)
 
 
 class Jail:

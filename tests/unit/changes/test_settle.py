@@ -8,7 +8,6 @@ import pytest
 from holdfast.changes import sources
 from holdfast.changes.model import Item, Kind, Node, Op, Plan
 from holdfast.changes.planning import Wish
-from holdfast.folders.jail import Place
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World
 
@@ -83,10 +82,10 @@ def test_a_file_that_the_disk_would_not_show_is_an_error_that_the_next_execution
     plans.approve(world.folders, plan.id, plans.hash_of(plan), "tester")
     real, faults = sources._read, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
 
-    def failing(place: Place) -> tuple[os.stat_result, str]:
+    def failing(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
         for fault in faults:
             raise fault
-        return real(place)
+        return real(dir_fd, name, path)
 
     monkeypatch.setattr(sources, "_read", failing)
     first = plans.execute(world.folders, world.call(), plan.id).plan

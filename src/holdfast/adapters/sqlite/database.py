@@ -2,14 +2,16 @@
 
 import sqlite3
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.adapters.sqlite.migrations import migrate
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
 from holdfast.errors import QuotaExceeded, ResourceBusy
+
+Read = TypeVar("Read")
 
 _BUSY_MS = 10_000
 _LONG_LOG_PAGES = 4_000
@@ -64,6 +66,13 @@ class Database:
         """Return all rows of a named query."""
         with self._lock:
             return self._connection.execute(self._statements[name], parameters or {}).fetchall()
+
+    def fetch_as(
+        self, read: Callable[[sqlite3.Row], Read], name: str, parameters: Mapping[str, Any] | None = None
+    ) -> list[Read]:
+        """Return all rows of a named query as something else, of which only that is ever held."""
+        with self._lock:
+            return [read(row) for row in self._connection.execute(self._statements[name], parameters or {})]
 
     def fold(self) -> None:
         """Move the log's pages into the file, without making the writer wait unless the log has grown long."""

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.adapters.sqlite.database import Database
@@ -80,8 +81,16 @@ class SqliteJournal:
         rows = self._db.fetch("find_plan", {"id": plan_id})
         if not rows:
             return None
-        items = tuple(read_item(row) for row in self._db.fetch("find_items", {"plan_id": plan_id}))
-        return read_plan(rows[0], items)
+        items = self._db.fetch_as(read_item, "find_items", {"plan_id": plan_id})
+        for begun in self._db.fetch("begun_batch", {"plan_id": plan_id}):
+            under_way = set(json.loads(begun["positions"]))
+            items = [
+                replace(item, intended_at=item.intended_at or begun["intended_at"])
+                if item.position in under_way
+                else item
+                for item in items
+            ]
+        return read_plan(rows[0], tuple(items))
 
     def unfinished(self) -> list[Plan]:
         """Return the plans without an outcome, oldest first."""

@@ -172,14 +172,9 @@ SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_a
 FROM plans WHERE id = :id;
 
 -- name: find_items
--- The intent of an item is in its own row, or in that of the batch which is under way.
 SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode, uid, gid, mtime_ns, identity,
        status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name, aside,
-       coalesce(intended_at, (
-           SELECT n.intended_at FROM plan_intents n
-           WHERE n.plan_id = :plan_id AND position IN (
-               SELECT value FROM plan_intents b, json_each(b.positions) WHERE b.plan_id = :plan_id))),
-       reverses, dest_identity, unit
+       intended_at, reverses, dest_identity, unit
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans
