@@ -5,6 +5,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import psycopg
 import pytest
 
 from holdfast.adapters.postgres.search_rows import STATEMENTS as SEARCHED_ON_POSTGRES
@@ -251,6 +252,8 @@ def test_a_search_reads_nothing_of_the_backlog(
         assert "mcp_file_index_jobs_turn (stage=? AND is_backlog=?" in first
         return
     url = request.getfixturevalue("postgres_url")
+    with psycopg.connect(url, autocommit=True) as owner:
+        owner.execute("ANALYZE mcp_file_index_jobs")
     with (
         open_pool(url, "holdfast_app", 1, steady_plans=True) as pool,
         pool.connection() as reader,

@@ -50,8 +50,13 @@ class Searcher:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.search.close()
+        self.let_go()
+
+    def let_go(self) -> None:
+        """Close the roots, as a caller that goes; the next search opens them anew."""
         for folders in self._folders.values():
             close_roots(folders.jail.roots)
+        self._folders.clear()
 
     def find(self, query: str, *roots: Path, path: str = "", limit: int = 5) -> FolderAnswer:
         """Search once."""

@@ -100,6 +100,7 @@ def test_a_root_made_anew_in_its_place_is_another(tmp_path: Path, root: Path) ->
         assert len(searcher.names("harbour", root)) == 2
         shutil.rmtree(root)
         plant(root, {"c.md": "harbour three"})
+        searcher.let_go()
         assert searcher.texts("harbour", root) == ["harbour three"]
 
 
