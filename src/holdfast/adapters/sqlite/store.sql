@@ -176,7 +176,8 @@ WITH f AS (
     WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
 )
 SELECT v.version, v.size, v.written_at, v.kept_at AS replaced_at
-FROM f CROSS JOIN mcp_file_versions AS v WHERE v.apikey_hash = f.apikey_hash AND v.file_id = f.id AND v.kept_at >= :since
+FROM f CROSS JOIN mcp_file_versions AS v
+WHERE v.apikey_hash = f.apikey_hash AND v.file_id = f.id AND v.kept_at >= :since
 UNION ALL
 SELECT written_version, size, updated_at, deleted_at FROM mcp_files
 WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
@@ -191,7 +192,8 @@ WITH f AS (
     WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND deleted
 )
 SELECT v.content
-FROM f CROSS JOIN mcp_file_versions AS v WHERE v.apikey_hash = f.apikey_hash AND v.file_id = f.id AND v.version = :version AND v.kept_at >= :since
+FROM f CROSS JOIN mcp_file_versions AS v
+WHERE v.apikey_hash = f.apikey_hash AND v.file_id = f.id AND v.version = :version AND v.kept_at >= :since
 UNION ALL
 SELECT content FROM f WHERE written_version = :version;
 
