@@ -213,7 +213,7 @@ def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str
     first = opener(str(tmp_path))
     first.plans.create(moving("p"))
     first.plans.approve("p", "h", "me", LATER)
-    crossing = replace(moving("p").items[1], temp_name=".t", aside="/r/bad\udcff/q")
+    crossing = moving("p").items[1]._replace(temp_name=".t", aside="/r/bad\udcff/q")
     first.plans.advance("p", [], [moving("p").items[0], crossing], LATER)
     second = opener(str(tmp_path))
     (found,) = second.plans.interrupted()
@@ -246,7 +246,7 @@ def test_only_plans_whose_roots_lie_beneath_are_seen(journal: Journal, roots: li
 def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(journal: Journal) -> None:
     journal.plans.create(moving("p"))
     journal.plans.approve("p", "h", "me", AT)
-    intents = [replace(item, temp_name=".t", aside=f"/q/{item.position}") for item in moving("p").items]
+    intents = [item._replace(temp_name=".t", aside=f"/q/{item.position}") for item in moving("p").items]
     journal.plans.advance("p", [], intents, AT)
     steps = [Step(0, ItemStatus.DONE, identity="9:9"), Step(1, ItemStatus.ERROR, "no"), Step(2, ItemStatus.SKIPPED)]
     journal.plans.advance("p", steps, [], AT)

@@ -70,12 +70,15 @@ def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
     batch: list[Item] = []
     parents: set[str] = set()
     apart = {item.unit for item in items if item.unit is not None and _is_tree(item)}
+    was_alone = False
     for item in in_order(items):
-        if batch and not _is_one(item, batch[-1]):
+        is_alone = item.unit in apart or _is_tree(item)
+        if batch and (item.unit is None or item.unit != batch[-1].unit):
             is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
-            if is_full or item.op is not batch[-1].op or _is_alone(item, apart) or _is_alone(batch[-1], apart):
+            if is_full or is_alone or was_alone or item.op is not batch[-1].op:
                 yield batch
                 batch, parents = [], set()
+        was_alone = is_alone
         batch.append(item)
         parents.add(item.src_path.rpartition("/")[0])
         if item.dest_path:
@@ -84,16 +87,8 @@ def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
-def _is_one(item: Item, other: Item) -> bool:
-    return item.unit is not None and item.unit == other.unit
-
-
 def _is_tree(item: Item) -> bool:
     return item.node is Node.DIRECTORY and item.op is Op.MOVE
-
-
-def _is_alone(item: Item, apart: set[str]) -> bool:
-    return _is_tree(item) or item.unit in apart
 
 
 def parent_of(path: str) -> str:
@@ -107,8 +102,7 @@ def plan_hash(folder: str, items: Iterable[Item]) -> str:
     for item in in_order(items):
         which = f"{item.op}\0{item.identity}\0{item.size_bytes}\0{item.mtime_ns}\0{item.composite_hash}"
         line = _bytes(f"{item.position}\0{which}\0{item.src_path}\0{item.dest_path}\0{item.reasoning}")
-        digest.update(b"\0%d\0" % len(line))
-        digest.update(line)
+        digest.update(b"\0%d\0%b" % (len(line), line))
     return digest.hexdigest()
 
 

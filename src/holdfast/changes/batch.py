@@ -2,9 +2,8 @@
 
 import os
 import stat
-from collections.abc import Collection, Hashable, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import replace
 from itertools import groupby
 from typing import NamedTuple
 
@@ -62,11 +61,6 @@ class Opened(NamedTuple):
         parent = self.target_parent
         return Place(parent.root, parent.fd, self.target_name, self.item.dest_path or "", None)
 
-    @property
-    def keys(self) -> tuple[Hashable, Hashable]:
-        """Return the keys of both places, as `Place.lock_key` gives them."""
-        return ((self.source_parent.identity, self.source_name), (self.target_parent.identity, self.target_name))
-
 
 class Batch:
     """Moves of files and links, or of one directory. Open it with `prepare`, then `run` it once the intents are durable."""
@@ -101,7 +95,7 @@ class Batch:
                 self._opened.append(found)
             else:
                 shelf = self._quarantine.shelf_of(self._jail, found.source)
-                crossing = replace(item, temp_name=temp_name(), aside=f"{shelf}/{plan_id}.{item.position}")
+                crossing = item._replace(temp_name=temp_name(), aside=f"{shelf}/{plan_id}.{item.position}")
                 self._opened.append(found._replace(item=crossing))
         self.steps += [step for _, step in refused]
         self._leave_units(refused)
@@ -158,7 +152,9 @@ class Batch:
     def _held(self, call: Call) -> AbstractContextManager[None]:
         if any(opened.item.node is Node.DIRECTORY for opened in self._opened):
             return self._locks.hold_all(call)
-        return self._locks.hold(call, [key for opened in self._opened for key in opened.keys])
+        sources = [(opened.source_parent.identity, opened.source_name) for opened in self._opened]
+        targets = [(opened.target_parent.identity, opened.target_name) for opened in self._opened]
+        return self._locks.hold(call, sources + targets)
 
     def _open(self, item: Item) -> Opened | Step:
         try:
@@ -167,7 +163,7 @@ class Batch:
             return Step(item.position, ItemStatus.SKIPPED, GONE)
         except (HoldfastError, OSError) as error:
             return Step(item.position, ItemStatus.ERROR, _told(error))
-        if f"{source.path}/{source_name}" != item.src_path:
+        if not source.is_real:
             return Step(item.position, ItemStatus.SKIPPED, ELSEWHERE)
         try:
             target, target_name = self._parents.find(item.dest_path or "")
@@ -175,7 +171,7 @@ class Batch:
             return Step(item.position, ItemStatus.ERROR, "The directory of its destination is not there.")
         except (HoldfastError, OSError) as error:
             return Step(item.position, ItemStatus.ERROR, _told(error))
-        if f"{target.path}/{target_name}" != item.dest_path:
+        if not target.is_real:
             return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
         return Opened(item, source, source_name, target, target_name)
 
@@ -310,16 +306,11 @@ class Batch:
 
     def _sync(self, done: Sequence[Opened]) -> None:
         """Make the moves durable, destinations first; where the disk refuses, its moves are taken back."""
-        parents = {opened.target_parent.identity: opened.target_parent for opened in done}
-        parents |= {
-            opened.source_parent.identity: opened.source_parent
-            for opened in done
-            if opened.source_parent.identity not in parents
-        }
-        failed = {identity for identity, parent in parents.items() if not is_synced(parent.fd)}
+        parents = dict.fromkeys([opened.target_parent for opened in done])
+        parents |= dict.fromkeys([opened.source_parent for opened in done])
+        failed = {parent for parent in parents if not is_synced(parent.fd)}
         for opened in done:
-            unsynced = failed and failed & {opened.source_parent.identity, opened.target_parent.identity}
-            if unsynced and self._taken_back(opened):
+            if failed & {opened.source_parent, opened.target_parent} and self._taken_back(opened):
                 self._end(opened, ItemStatus.ERROR, UNSYNCED)
             else:
                 self.steps.append(Step(opened.item.position, ItemStatus.DONE))

@@ -167,6 +167,15 @@ def own_folder(state_dir: str, name: str) -> str:
 
 def sync_directory(dir_fd: int) -> None:
     """Make a directory's entries durable; the descriptor may be one that only names it."""
+    try:
+        sync_file(dir_fd)
+    except OSError as error:
+        if error.errno != errno.EBADF:
+            raise
+        _sync_named(dir_fd)
+
+
+def _sync_named(dir_fd: int) -> None:
     fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
     try:
         sync_file(fd)

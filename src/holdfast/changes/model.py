@@ -75,8 +75,7 @@ class Image:
     file: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(NamedTuple):
     """One step of a plan. `before_hash` is what must be there, `after_hash` what is left; None means nothing.
 
     `identity`, size, times and `composite_hash` say which source was meant. `temp_name` is the helper name of a copy

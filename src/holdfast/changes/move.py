@@ -72,7 +72,7 @@ class Moves:
 
     def _crossing_plan(self, jail: Jail, plan: Plan, source: Place) -> Plan:
         aside = f"{self._quarantine.shelf_of(jail, source)}/{plan.id}.0"
-        return replace(plan, items=(replace(plan.first, aside=aside, temp_name=temp_name()),))
+        return replace(plan, items=(plan.first._replace(aside=aside, temp_name=temp_name()),))
 
     def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Crossing:
         first = plan.first

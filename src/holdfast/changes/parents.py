@@ -1,26 +1,30 @@
 """The directories that several items share, each found through the jail once and held open together."""
 
-from contextlib import ExitStack
+import os
 from dataclasses import dataclass
-from os import fstat
 from types import TracebackType
 from typing import Self
 
 from holdfast.changes.disk import look
 from holdfast.errors import HoldfastError, InvalidPath
-from holdfast.folders.jail import MAX_NAME_BYTES, Jail, Place
+from holdfast.folders.jail import MAX_NAME_BYTES, Jail, JailedPath, Place
 from holdfast.folders.roots import Identity, Root, identity_of
 
 _KEPT = 100
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Parent:
-    """An open directory with its real path."""
+    """An open directory with its real path, which may be looked up again as `jailed`.
+
+    `is_real` says whether it was asked for by that path, and not through a link or another spelling.
+    """
 
     root: Root
     fd: int
     path: str
+    is_real: bool
+    jailed: JailedPath
     identity: Identity
 
 
@@ -32,7 +36,6 @@ class Parents:
         self._most = most
         self._held: dict[str, Parent] = {}
         self._are_gone = False
-        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -53,7 +56,7 @@ class Parents:
         if found is None:
             if self._most is not None and len(self._held) >= self._most:
                 self._release()
-            found = self._held[folder] = self._open(path)
+            found = self._held[folder] = self._open(path, folder)
         return found, name
 
     def place(self, path: str) -> Place:
@@ -72,22 +75,31 @@ class Parents:
         self._are_gone = bool(gone)
         return gone
 
-    def _open(self, path: str) -> Parent:
-        place = self._stack.enter_context(self._jail.place(path, follow=False))
-        folder = place.path[: -len(place.name) - 1]
-        return Parent(place.root, place.parent_fd, folder, identity_of(fstat(place.parent_fd)))
+    def _open(self, path: str, asked: str) -> Parent:
+        with self._jail.place(path, follow=False) as place:
+            folder = place.path[: -len(place.name) - 1]
+            jailed, identity = self._jail.parse(folder or "/"), identity_of(os.fstat(place.parent_fd))
+            return Parent(place.root, _kept(place.parent_fd), folder, folder == asked, jailed, identity)
 
     def _is_still(self, parent: Parent) -> bool:
         try:
-            with self._jail.open_directory(parent.path or "/") as now:
-                return identity_of(fstat(now)) == parent.identity
+            return self._jail.directory_at(parent.jailed) == parent.identity
         except (HoldfastError, OSError):
             return False
 
     def _release(self) -> None:
+        for parent in self._held.values():
+            os.close(parent.fd)
         self._held.clear()
         self._are_gone = False
-        self._stack.close()
+
+
+def _kept(dir_fd: int) -> int:
+    """Return a descriptor of the same directory that can be synced, or one that names it where it may not be read."""
+    try:
+        return os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+    except OSError:
+        return os.dup(dir_fd)
 
 
 def _is_plain(name: str) -> bool:

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from holdfast.call import Call
 from holdfast.changes.arrange import collision_key, free_name, parent_of
@@ -60,8 +60,7 @@ def described_moves(jail: Jail, wishes: Sequence[Wish], call: Call, first: int =
                 raise NotFound(f"No such file or directory: {wish.src}")
             found = described(place, wish.seen)
             sources.append(
-                replace(
-                    found,
+                found._replace(
                     dest_path=wish.dest,
                     reasoning=wish.reasoning,
                     confidence=wish.confidence,
@@ -81,7 +80,7 @@ def arrange(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:
         call.check()
         wanted.append((move, *targets.resolve(move.dest_path or "")))
     placed = [
-        replace(move, dest_path=targets.free(folder, name, move.src_path))
+        move._replace(dest_path=targets.free(folder, name, move.src_path))
         for move, folder, name in wanted
         if f"{folder.rstrip('/')}/{name}" != move.src_path
     ]

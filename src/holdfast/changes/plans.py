@@ -221,7 +221,7 @@ class Plans:
 def _started(plan: Plan) -> Plan:
     """Return a plan as `start` leaves it: what failed waits again."""
     items = tuple(
-        replace(item, status=ItemStatus.PENDING) if item.status is ItemStatus.ERROR else item for item in plan.items
+        item._replace(status=ItemStatus.PENDING) if item.status is ItemStatus.ERROR else item for item in plan.items
     )
     return replace(plan, status=PlanStatus.APPROVED, items=items)
 
@@ -229,7 +229,7 @@ def _started(plan: Plan) -> Plan:
 def _redirected(item: Item, dests: Mapping[int, str | None], reasons: Mapping[int, tuple[str, float]]) -> Item:
     reasoning, confidence = reasons.get(item.position, (item.reasoning, item.confidence))
     dest = dests.get(item.position) or item.dest_path
-    return replace(item, dest_path=dest, reasoning=reasoning, confidence=confidence)
+    return item._replace(dest_path=dest, reasoning=reasoning, confidence=confidence)
 
 
 def _after(plan: Plan) -> int:

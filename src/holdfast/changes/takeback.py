@@ -41,7 +41,7 @@ def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[in
         return None
     if not items:
         raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
-    numbered = tuple(replace(item, position=position) for position, item in enumerate(items))
+    numbered = tuple(item._replace(position=position) for position, item in enumerate(items))
     made = new_plan(Intent(Kind.UNDO, plan.id), plan.root_dir, numbered, None, other_root=plan.other_root)
     return replace(made, stepwise=True, folder=plan.folder)
 
@@ -77,7 +77,7 @@ def _together(back: list[Item]) -> list[Item]:
 def _left(item: Item, other: Item) -> Item:
     if item.status is ItemStatus.SKIPPED:
         return item
-    return replace(item, status=ItemStatus.SKIPPED, error_msg=stays_with(other.src_path, other.error_msg))
+    return item._replace(status=ItemStatus.SKIPPED, error_msg=stays_with(other.src_path, other.error_msg))
 
 
 def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call: Call) -> Item:
@@ -88,13 +88,13 @@ def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call
         place = parents.place(here)
         found = described(place)
     except (AccessDenied, NotDirectory, NotFound):
-        return replace(gone, error_msg="It is not there any more.")
+        return gone._replace(error_msg="It is not there any more.")
     except (HoldfastError, OSError) as error:
         why = error.strerror if isinstance(error, OSError) else error.message
-        return replace(gone, error_msg=f"It could not be looked at: {why}")
+        return gone._replace(error_msg=f"It could not be looked at: {why}")
     if not was_moved_to(item, place) and not _was_brought_back(journal, plan, here, place):
-        return replace(gone, error_msg="It is not what was moved there, or it was changed since; it was left alone.")
-    return replace(found, dest_path=back, reverses=item.position, unit=item.unit)
+        return gone._replace(error_msg="It is not what was moved there, or it was changed since; it was left alone.")
+    return found._replace(dest_path=back, reverses=item.position, unit=item.unit)
 
 
 def _was_brought_back(journal: Journal, plan: Plan, path: str, place: Place) -> bool:

@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from hashlib import sha256
 
 from holdfast.call import Call
@@ -113,7 +113,7 @@ def known_hash(item: Item) -> str | None:
 def moved_to(items: Sequence[Item], path: str) -> list[Item]:
     """Return the items of a tree as they are called when its top stands at another path."""
     top = items[0].src_path
-    return [replace(item, src_path=path + item.src_path[len(top) :]) for item in items]
+    return [item._replace(src_path=path + item.src_path[len(top) :]) for item in items]
 
 
 def build(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:

@@ -135,6 +135,14 @@ class Jail:
         finally:
             os.close(fd)
 
+    def directory_at(self, jailed: JailedPath) -> Identity:
+        """Return which directory a path leads to now."""
+        fd = self._open(jailed, _DIRECTORY | _O_PATH)
+        try:
+            return identity_of(os.fstat(fd))
+        finally:
+            os.close(fd)
+
     @contextmanager
     def place(self, path: str, *, follow: bool) -> Iterator[Place]:
         """Find where a path's last component lives; its parent must exist.

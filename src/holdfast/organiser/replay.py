@@ -1,8 +1,8 @@
 """Pure: how sure to be where next to nothing is known: filing is played again on its own outcome.
 
 A folder's only file cannot be judged without itself, and first files that were found by a folder's name were chosen for
-being clear. So the outcome is taken for the truth, another file of each folder for its only known one, and all are filed
-from these: where folders lie apart the outcome is the same again, where they do not it changes.
+being clear. So the outcome is taken for the truth, other files of each folder for its known ones, and all are filed from
+these: where folders lie apart the outcome is the same again, where they do not it changes.
 """
 
 from dataclasses import dataclass
@@ -48,10 +48,10 @@ def replayed(profiles: Profiles, scores: Scores) -> Replay | None:
 
 
 def _turn(profiles: Profiles, scores: Scores, folders: Labels, chance: numpy.random.Generator) -> Replay:
-    """Return one turn: files are filed from one file of each folder, and likened to as many as the folder really had."""
+    """Return one turn: files are filed from others of each folder, as many as it really had."""
     drawn = [_drawn(profiles, scores, int(folder), chance) for folder in folders]
     known, labels = numpy.concatenate(drawn), numpy.repeat(folders, [len(files) for files in drawn])
-    again = profiles.scores_from(numpy.array([files[0] for files in drawn]), folders)
+    again = profiles.scores_from(known, labels)
     rest = numpy.setdiff1d(numpy.arange(len(profiles.unfiled)), known)
     trials = trials_of(scores.best[rest], Scores(again.likeness[rest], again.claims[rest]))
     same = rest[again.best[rest] == scores.best[rest]]

@@ -5,7 +5,6 @@ import os
 import resource
 import subprocess
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -154,7 +153,7 @@ def test_recovery_follows_no_link_that_took_the_place_of_a_path(world: World, pa
     outside = plant(world.root.parent / "outside", {"a.txt": "new", ".holdfast-t.tmp": "helper"})
     plant(world.root, {"d": {"a.txt": "old"}})
     item, images = replacing(world, b"old", b"new")
-    unfinished(world, replace(item, src_path=str(world.root / "d/a.txt")), images=images)
+    unfinished(world, item._replace(src_path=str(world.root / "d/a.txt")), images=images)
     if part == "the file":
         (world.root / "d/a.txt").unlink()
         (world.root / "d/a.txt").symlink_to(outside / "a.txt")

@@ -3,7 +3,6 @@
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from holdfast.adapters.sqlite.database import Database
@@ -85,7 +84,7 @@ class SqliteJournal:
         for begun in self._db.fetch("begun_batch", {"plan_id": plan_id}):
             under_way = set(json.loads(begun["positions"]))
             items = [
-                replace(item, intended_at=item.intended_at or begun["intended_at"])
+                item._replace(intended_at=item.intended_at or begun["intended_at"])
                 if item.position in under_way
                 else item
                 for item in items

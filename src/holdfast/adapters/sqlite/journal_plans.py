@@ -1,7 +1,7 @@
 """Stepwise plans in state.db: made, approved, carried out in batches, taken back item by item."""
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.adapters.sqlite.database import Database
 from holdfast.adapters.sqlite.journal_rows import item_row, plan_row, read_path, stored_path
@@ -124,8 +124,8 @@ class SqlitePlanBook:
             _expect_all(finished.rowcount, [step.position], plan_id, "end")
         for (status, message), positions in alike.items():
             row = {"plan_id": plan_id, "status": status.value, "error_msg": message}
-            finished = self._db.run("finish_steps", {**row, "positions": json.dumps(positions)})
-            _expect_all(finished.rowcount, positions, plan_id, "end")
+            changed = sum(self._db.run("finish_steps", {**row, **run}).rowcount for run in _runs(positions))
+            _expect_all(changed, positions, plan_id, "end")
         done = [step.position for step in steps if step.status is ItemStatus.DONE]
         if done:
             self._settle_reversed(plan_id, done)
@@ -147,9 +147,10 @@ class SqlitePlanBook:
         if not intents:
             return
         positions = [item.position for item in intents]
-        batch = {"plan_id": plan_id, "intended_at": at, "positions": json.dumps(positions)}
-        waiting = self._db.run("waiting_items", batch).fetchone()["items"]
+        asked = ({"plan_id": plan_id, **run} for run in _runs(positions))
+        waiting = sum(self._db.run("waiting_items", run).fetchone()["items"] for run in asked)
         _expect_all(waiting, positions, plan_id, "begin")
+        batch = {"plan_id": plan_id, "intended_at": at, "positions": json.dumps(positions)}
         self._db.run("intend_batch", batch)
         for item in intents:
             if item.aside is not None:
@@ -203,6 +204,16 @@ class SqlitePlanBook:
     def _refused(self, plan_id: str, what: str) -> Conflict:
         status = self._state(plan_id)["status"]
         return Conflict(f"Plan {plan_id} is {status or 'unknown'}, so it cannot be {what}.", status=status)
+
+
+def _runs(positions: Sequence[int]) -> Iterator[dict[str, int]]:
+    """Yield the first and the last of each run of positions without a gap: most batches are one."""
+    ordered = sorted(positions)
+    first = 0
+    for at in range(1, len(ordered) + 1):
+        if at == len(ordered) or ordered[at] != ordered[at - 1] + 1:
+            yield {"first": ordered[first], "last": ordered[at - 1]}
+            first = at
 
 
 def _expect_all(changed: int, positions: Sequence[int], plan_id: str, what: str) -> None:

@@ -75,7 +75,7 @@ def read_item(row: Any) -> Item:
     for path in (1, 2, 21, 25):
         if isinstance(fields[path], bytes):
             fields[path] = read_path(fields[path])
-    return Item(*fields)
+    return Item._make(fields)
 
 
 def stored_path(path: str | None) -> str | bytes | None:

@@ -88,7 +88,7 @@ WHERE plan_id = :plan_id AND status = 'PENDING';
 
 -- name: waiting_items
 SELECT count(*) AS items FROM plan_items
-WHERE plan_id = :plan_id AND status = 'PENDING' AND position IN (SELECT value FROM json_each(:positions));
+WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND :last;
 
 -- name: intend_batch
 INSERT INTO plan_intents (plan_id, intended_at, positions) VALUES (:plan_id, :intended_at, :positions);
@@ -116,7 +116,7 @@ WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
 -- name: finish_steps
 UPDATE plan_items SET status = :status, error_msg = :error_msg, dest_identity = NULL,
                       aside = CASE :status WHEN 'DONE' THEN aside END
-WHERE plan_id = :plan_id AND status = 'PENDING' AND position IN (SELECT value FROM json_each(:positions));
+WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND :last;
 
 -- name: set_item_statuses
 UPDATE plan_items SET status = :status
