@@ -57,6 +57,9 @@ def test_serve_takes_over_from_a_background_server_and_a_second_serve_names_the_
             second = house.run("serve", "--port", "0")
             assert second.returncode == 76
             assert str(server.process.pid) in second.stderr
+        assert "result" in relay.ask(6, "tools/list")
+        assert json.loads(house.run("status", "--json").stdout)["kind"] == "background"
+    assert house.run("stop").returncode == 0
 
 
 @pytest.mark.req("SV-03.b")

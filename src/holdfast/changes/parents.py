@@ -1,6 +1,7 @@
 """The directories that several items share, each found through the jail once and held open together."""
 
 import os
+from contextlib import ExitStack
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
@@ -36,6 +37,7 @@ class Parents:
         self._most = most
         self._held: dict[str, Parent] = {}
         self._are_gone = False
+        self._stack = ExitStack()
 
     def __enter__(self) -> Self:
         return self
@@ -79,7 +81,9 @@ class Parents:
         with self._jail.place(path, follow=False) as place:
             folder = place.path[: -len(place.name) - 1]
             jailed, identity = self._jail.parse(folder or "/"), identity_of(os.fstat(place.parent_fd))
-            return Parent(place.root, _kept(place.parent_fd), folder, folder == asked, jailed, identity)
+            fd = _kept(place.parent_fd)
+            self._stack.callback(os.close, fd)
+        return Parent(place.root, fd, folder, folder == asked, jailed, identity)
 
     def _is_still(self, parent: Parent) -> bool:
         try:
@@ -88,10 +92,9 @@ class Parents:
             return False
 
     def _release(self) -> None:
-        for parent in self._held.values():
-            os.close(parent.fd)
         self._held.clear()
         self._are_gone = False
+        self._stack.close()
 
 
 def _kept(dir_fd: int) -> int:
