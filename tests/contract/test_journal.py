@@ -11,6 +11,7 @@ import pytest
 from holdfast.adapters.sqlite.journal import open_journal
 from holdfast.changes.model import Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
 from holdfast.changes.ports import Journal
+from holdfast.errors import Conflict
 
 OPENERS: list[Callable[[str], Journal]] = [open_journal]
 OLD, NEW = "a" * 64, "b" * 64
@@ -241,6 +242,19 @@ def test_only_plans_whose_roots_lie_beneath_are_seen(journal: Journal, roots: li
     journal.plans.create(moving("across", other="/q"))
     assert [line.id for line in journal.plans.lines(roots, 10, None)] == seen
     assert all(line.moves == {ItemStatus.PENDING: 3} for line in journal.plans.lines(roots, 10, None))
+
+
+def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal: Journal) -> None:
+    journal.plans.create(moving("p"))
+    journal.plans.approve("p", "h", "me", AT)
+    journal.plans.advance("p", [], [moving("p").items[2], moving("p").items[0]], AT)
+    journal.plans.advance("p", [Step(2, ItemStatus.DONE), Step(0, ItemStatus.DONE)], [moving("p").items[1]], AT)
+    found = journal.find("p")
+    assert found is not None
+    assert [item.status for item in found.items] == [ItemStatus.DONE, ItemStatus.PENDING, ItemStatus.DONE]
+    with pytest.raises(Conflict):
+        journal.plans.advance("p", [Step(0, ItemStatus.SKIPPED), Step(1, ItemStatus.SKIPPED)], [], AT)
+    assert journal.find("p") == found
 
 
 def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(journal: Journal) -> None:
