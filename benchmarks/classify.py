@@ -38,6 +38,8 @@ from holdfast.secret import Secret
 
 GATE = 0.6
 HEAD, TAIL = 2_048, 1_024
+CROWD = 58
+"""Files of one kind beside two of each other."""
 
 
 @dataclass(frozen=True)
@@ -47,6 +49,10 @@ class File:
     label: str
     found: Found
     excerpt: Excerpt
+
+
+Drawn = tuple[list[Category], list[File]]
+"""A taxonomy, and the files to be filed."""
 
 
 @dataclass
@@ -113,7 +119,7 @@ def paired(files: Sequence[File]) -> list[File]:
     return [replace(file, label=pair[file.label]) for file in files]
 
 
-def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> tuple[list[Category], list[File]]:
+def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> Drawn:
     """Return the taxonomy of one draw, and the files to be filed; some labels are left out of the taxonomy."""
     chance = numpy.random.default_rng(seed)
     labels = sorted({file.label for file in files})
@@ -128,6 +134,19 @@ def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> tup
         chosen |= {file.found.path for file in picked}
         taxonomy.append(Category(label, label, tuple(example(file) for file in picked)))
     return taxonomy, [file for file in files if file.found.path not in chosen]
+
+
+def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> Drawn:
+    """Return a taxonomy, and files of which most are of one kind, which may have no folder."""
+    chance = numpy.random.default_rng(0)
+    taxonomy, unfiled = [], []
+    for label in sorted({file.label for file in files}):
+        mine = [file for file in files if file.label == label]
+        order = [mine[at] for at in chance.permutation(len(mine))]
+        if label != kind or has_folder:
+            taxonomy.append(Category(label, label, tuple(example(file) for file in order[:each])))
+        unfiled += order[each : each + (CROWD if label == kind else 2)]
+    return taxonomy, unfiled
 
 
 def judge(cascade: Cascade, taxonomy: Sequence[Category], files: Sequence[File]) -> Outcome:
@@ -167,16 +186,26 @@ def row(
     beside: Sequence[Category] = (),
 ) -> None:
     drawn = [draw(files, each, seed, strangers) for seed in range(draws)]
+    what = what or ("names only" if not each else f"{each} examples a folder" if each > 1 else "1 example a folder")
+    what += f", {strangers} kinds without a folder" if strangers else ""
     outcomes = [judge(cascade, merged([*taxonomy, *beside]), unfiled) for taxonomy, unfiled in drawn]
+    print_row(what, name, outcomes, with_strangers=bool(strangers))
+
+
+def crowd_row(name: str, cascade: Cascade, files: Sequence[File], each: int, *, has_folder: bool) -> None:
+    drawn = [crowd(files, each, kind, has_folder=has_folder) for kind in sorted({file.label for file in files})]
+    what = f"{each} examples a folder, {CROWD} files of one kind{'' if has_folder else ' without a folder'}, 2 of each other"
+    print_row(what, name, [judge(cascade, *one) for one in drawn], with_strangers=not has_folder)
+
+
+def print_row(what: str, name: str, outcomes: Sequence[Outcome], *, with_strangers: bool) -> None:
     accuracy = [outcome.accuracy for outcome in outcomes]
     means = [
         statistics.mean(getattr(one, part) for one in outcomes)
         for part in ("error", "precision", "coverage", "strangers")
     ]
     spread = statistics.pstdev(accuracy)
-    strange = f"{means[3]:.3f}" if strangers else ""
-    what = what or ("names only" if not each else f"{each} examples a folder" if each > 1 else "1 example a folder")
-    what += f", {strangers} kinds without a folder" if strangers else ""
+    strange = f"{means[3]:.3f}" if with_strangers else ""
     print(f"| {what} | {name} | {statistics.mean(accuracy):.3f} ± {spread:.3f} | {means[0]:.3f} | {means[1]:.3f} | {means[2]:.3f} | {strange} |", flush=True)  # fmt: skip  # noqa: E501
 
 
@@ -226,6 +255,9 @@ def main() -> None:
     row("words", words, files, 5, draws, strangers=2)
     row("words", words, files, 20, draws, strangers=2)
     row("words", words, paired(files), 10, draws, what="10 examples a folder, two kinds in each")
+    for each in (5, 20):
+        crowd_row("words", words, files, each, has_folder=True)
+        crowd_row("words", words, files, each, has_folder=False)
     kept.save()
     print("\n| classifier, 5 examples a folder | files | CPU | files per CPU-second |")
     print("|---|---|---|---|")

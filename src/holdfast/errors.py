@@ -163,6 +163,7 @@ class RateLimited(HoldfastError):
 
     code = "RATE_LIMITED"
     retryable = True
+    exit_status = 75
 
 
 class ResourceBusy(HoldfastError):
@@ -178,6 +179,7 @@ class SearchBackendError(HoldfastError):
 
     code = "SEARCH_BACKEND_ERROR"
     retryable = True
+    exit_status = 75
 
 
 class TimedOut(HoldfastError):

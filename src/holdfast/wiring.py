@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from holdfast.adapters.counters import MemoryCounters
 from holdfast.adapters.langfuse import CLOUD, Access, LangfuseObserver, access_fault
-from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault
+from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault, for_queries
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
 from holdfast.adapters.models.static import is_installed as has_static_vectors
@@ -227,8 +227,9 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
                 "a worker apart from its servers gets tenants' keys by Redis: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
-        embedder = None
-    workers = _workers(settings.mcp.files, opened, embedder, lanes)
+        workers = _workers(settings.mcp.files, opened, None, lanes, is_alone=False)
+    else:
+        workers = _workers(settings.mcp.files, opened, embedder, lanes)
     try:
         yield workers
     finally:
@@ -246,7 +247,7 @@ def _search(files: FilesSettings, opened: OpenStore, embedder: Embedder | None) 
     return Search(
         opened.index,
         search_limits_of(files.search),
-        embedder,
+        for_queries(embedder),
         _built_in(files.search.embedder) if embedder else None,
         reranker,
         local_key=Secret(own_key) if own_key else None,
@@ -269,7 +270,9 @@ def _built_in(chosen: EmbedderSettings) -> Embedder | None:
     return build_embedder(EmbedderSettings()) if chosen.kind == "openai" or chosen.path else None
 
 
-def _workers(files: FilesSettings, opened: OpenStore, embedder: Embedder | None, lanes: int) -> Workers:
+def _workers(
+    files: FilesSettings, opened: OpenStore, embedder: Embedder | None, lanes: int, *, is_alone: bool = True
+) -> Workers:
     lags = Lags()
     timed = TimedEmbedder(embedder, lags) if embedder else None
     needs_key = timed is not None and timed.needs_key
@@ -281,7 +284,7 @@ def _workers(files: FilesSettings, opened: OpenStore, embedder: Embedder | None,
     loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, pace, lags)
     outdated = Outdated(opened.index, timed, loop.stop.is_set) if timed else None
     purge = Purge(opened.store, opened.upkeep, vectors=outdated)
-    return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled)
+    return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
 
 
 def _has_shared_keys(settings: Settings) -> bool:

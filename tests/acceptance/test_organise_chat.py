@@ -71,6 +71,26 @@ def test_an_endpoint_without_schemas_is_asked_in_a_simpler_way(server: ChatServe
 
 
 @pytest.mark.req("OR-21.b")
+def test_requests_at_the_same_time_find_the_simpler_way_together(server: ChatServer) -> None:
+    server.fault = lambda _, request: (400, {}, b"{}") if "response_format" in request else None
+    server.seconds = 0.2
+    assert len(classifier(server, batch=5, concurrency=5).decide(FILES, TAXONOMY, never, unheard)) == 25
+
+
+@pytest.mark.req("OR-21.b")
+def test_a_model_that_takes_no_temperature_is_asked_without(server: ChatServer) -> None:
+    server.fault = lambda _, request: (400, {}, b"{}") if "temperature" in request else None
+    assert len(classifier(server).decide(FILES[:5], TAXONOMY, never, unheard)) == 5
+
+
+@pytest.mark.req("OR-21.b")
+def test_a_name_that_is_no_unicode_can_be_sent(server: ChatServer) -> None:
+    files = [(Found("/r/caf\udce9.txt", "caf\udce9.txt"), Excerpt("a text"))]
+    assert len(classifier(server).decide(files, TAXONOMY, never, unheard)) == 1
+    assert json.loads(server.requests[0]["messages"][1]["content"])["files"][0]["name"] == "caf?.txt"
+
+
+@pytest.mark.req("OR-21.b")
 def test_json_within_other_words_counts(server: ChatServer) -> None:
     def wordy(_: int, request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
         inside = json.loads(filed(request, "Letters"))["choices"][0]["message"]["content"]

@@ -53,3 +53,10 @@ def test_one_file_of_a_unit_is_taken_back_with_the_others(tidier: Tidier) -> Non
     found = set(harvest(tidier.root))
     assert found >= PHOTO
     assert not VOLUMES & found
+
+
+@pytest.mark.req("OR-04.b")
+def test_the_folder_of_a_saved_page_is_no_place_for_other_files(root: Path, state_dir: Path) -> None:
+    plant(root, {"page.html": "<p>hello</p>", "page_files": {"style.css": "p {}"}, "movie.mp4": "m"})
+    with tidying(root, state_dir) as one:
+        assert "page_files" not in one.plan()["shelves"]

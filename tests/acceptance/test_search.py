@@ -142,6 +142,8 @@ def test_a_prefix_is_raw_text_and_its_signs_are_letters(place: Deployment, files
         assert {hit["file_path"] for hit in hits(files, "anchor", path_prefix="/do")} == {"/docs/a", "/done", "/do_ne"}
         assert {hit["file_path"] for hit in hits(files, "anchor", path_prefix="/do_")} == {"/do_ne"}
         assert hits(files, "anchor", path_prefix="/do%") == []
+        slashless = files("file_search", query="anchor", path_prefix="do").ok()
+        assert (slashless.data["chunks"], slashless.text.endswith("unlike the prefix 'do'.")) == ([], True)
         wait_for_words(place, files)
 
 

@@ -121,7 +121,7 @@ def test_documents_and_pages_are_extracted(agent: Agent, root: Path) -> None:
     assert (page["line"], page["text"].strip()) == (None, "Harbour & quay page")
 
 
-@pytest.mark.req("SE-50.c")
+@pytest.mark.req("SE-50.c", "SE-50.m")
 def test_ignored_hidden_huge_and_linked_files_are_left_out(agent: Agent, root: Path, tmp_path: Path) -> None:
     outside = plant(tmp_path / "outside", {"x.md": f"harbour {SECRET}"})
     plant(
@@ -139,6 +139,9 @@ def test_ignored_hidden_huge_and_linked_files_are_left_out(agent: Agent, root: P
     (root / "way").symlink_to(outside)
     assert names(agent, "harbour", limit=20) == ["seen.md"]
     assert "left out" in agent.call("search_folders", query="harbour", path="build").ok().text
+    told = f"[Not searched in {root}: 1 file over the size that the settings allow.]"
+    assert agent.call("search_folders", query="zeppelin").ok().texts == ["No matches found.", told]
+    assert agent.call("search_folders", query="harbour", path="huge.md").ok().texts == ["No matches found.", told]
     assert agent.call("search_folders", query="harbour", path="link.md").code == "ACCESS_DENIED"
 
 

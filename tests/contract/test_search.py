@@ -207,6 +207,20 @@ def test_the_old_models_vectors_answer_until_the_new_one_has_come_to_them(bench:
     assert len(bench.model.embedded) == asked, "the old model is not asked any more"
 
 
+@pytest.mark.req("SE-14.a")
+def test_a_model_whose_vectors_change_their_length_finds_by_those_as_long_as_the_querys(bench: Bench) -> None:
+    bench.write("/harbour", "sailor and ship")
+    bench.drain()
+    assert bench.paths("ocean wave") == ["/harbour"]
+    longer = Topics(SEA, FIRE, "stone", "paper ink letter")
+    bench.write("/pier", "ship and sailor")
+    drain(bench.queue, Indexer(bench.index, longer))
+    assert bench.paths("ocean wave") == ["/harbour"], "what has another length is left out"
+    assert bench.paths("ocean wave", prefix="/") == bench.paths("ocean wave", prefix="/har") == ["/harbour"]
+    search = Search(bench.index, SearchLimits(), longer)
+    assert [hit.path for hit in search.search(bench.me, "p", "ocean wave")] == ["/pier"]
+
+
 @pytest.mark.req("SE-12.b")
 def test_many_chunks_of_one_tenant_change_and_all_is_found(bench: Bench) -> None:
     text = "\n".join(f"Line {number} of the ledger names ship{number}x and its sailor." for number in range(9000))

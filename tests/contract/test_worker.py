@@ -24,7 +24,7 @@ from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 from tests.helpers.databases import Backend
 from tests.helpers.doors import until
-from tests.helpers.indexing import Topics
+from tests.helpers.indexing import Topics, emptied
 
 CANARY = "sk-canary-71c0ffee"
 
@@ -291,6 +291,29 @@ def test_lanes_bring_a_write_into_the_index_by_themselves_and_end_when_told(back
         workers.stop()
     assert not workers.has_work()
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("holdfast-words")]
+
+
+def test_jobs_that_wait_for_a_model_end_when_it_is_switched_off_and_come_back_with_it(
+    backend: Backend, store: Store, me: AuthContext
+) -> None:
+    model = Topics("cat", "boat")
+    loop = loop_of(backend, model)
+    emptied(loop.queue)
+    store.write(me, "p", "/a", "a cat")
+    loop.words_pass()
+    index, purge = backend.open_index(), Purge(store, backend.open_upkeep())
+    without = replace(loop, indexing=Watched(backend, None))
+    assert not Workers(without, index, purge, None, 1, is_alone=False).drain(0.2), (
+        "it is left to those who have a model"
+    )
+    words_alone = Workers(without, index, purge, None, 1)
+    assert words_alone.drain(30)
+    assert [row["status"] for row in job_rows(backend, me)] == ["done"]
+    assert words_alone.status().meaning.count == 0
+    again = Workers(loop, index, purge, model, 1)
+    assert again.catch_up() >= 1
+    assert again.drain(30)
+    assert index.unembedded(me.apikey_hash, "p", "/a", model.model) == []
 
 
 @pytest.mark.req("SE-32")

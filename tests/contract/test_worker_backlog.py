@@ -25,7 +25,7 @@ from holdfast.worker.keys import NoKeys
 from holdfast.worker.loop import Loop, Pace, kept_for_backlog
 from tests.contract.test_store_cost import rows_read
 from tests.helpers.databases import Backend, new_caller
-from tests.helpers.indexing import Topics
+from tests.helpers.indexing import Topics, emptied
 
 LEASE_MS = 60_000
 MANY = 40
@@ -33,14 +33,6 @@ MANY = 40
 
 def now() -> datetime:
     return datetime.now(UTC) + timedelta(seconds=1)
-
-
-def emptied(queue: IndexQueue) -> IndexQueue:
-    """Return the queue after everything that earlier tests left is done."""
-    for stage in Stage:
-        for job in queue.claim(100_000, LEASE_MS, datetime.now(UTC) + timedelta(days=1), stage):
-            queue.finish(job, now())
-    return queue
 
 
 def backlog_of(queue: IndexQueue, store: Store, me: AuthContext, stage: Stage, files: int = MANY) -> None:

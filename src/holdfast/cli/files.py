@@ -12,6 +12,7 @@ from holdfast.cli.calling import call_tool
 from holdfast.cli.saying import json_option, json_text, paragraphs
 from holdfast.errors import InvalidQuery
 from holdfast.folders.names import shown
+from holdfast.search.model import nothing_found
 
 _EXAMPLES = """\b
 Examples:
@@ -195,7 +196,7 @@ def search(asked: Asked, query: str, project: str, prefix: str, limit: int) -> N
         asked.say(f"{where} [{hit['file_seek_start_bytes']}, {hit['file_seek_end_bytes']})")
         asked.say(f"{paragraphs(hit['chunk_content']).rstrip()}\n")
     if not found["chunks"]:
-        asked.say("No matches found.")
+        asked.say(nothing_found(prefix))
         sys.exit(NOT_THERE_STATUS)
 
 

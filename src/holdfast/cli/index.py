@@ -1,5 +1,6 @@
 """`holdfast index`: how fresh the search index is, and what to do about jobs that wait or failed."""
 
+from collections import Counter
 from datetime import UTC, datetime
 from typing import Any
 
@@ -8,7 +9,7 @@ import click
 from holdfast.cli.saying import json_option, json_text
 from holdfast.config.environment import state_dir
 from holdfast.config.load import load
-from holdfast.errors import HoldfastError, TimedOut
+from holdfast.errors import HoldfastError, InvalidArgument, TimedOut
 from holdfast.folders.names import shown
 from holdfast.review.visible import visible
 from holdfast.transport.dial import NoServer, Refused, ask
@@ -19,7 +20,7 @@ Examples:
   holdfast index status              how long writes take to be found, and what waits
   holdfast index drain --timeout 60  wait until everything written is indexed
   holdfast index retry               try failed jobs again
-  holdfast index rebuild --meaning   make vectors anew, say after a change of the model"""
+  holdfast index rebuild --meaning   make the vectors that are missing, say after a change of the model"""
 
 _settings_option = click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 
@@ -59,10 +60,14 @@ def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
 
     with open_workers(load(settings_path).settings, _folder(), 1) as workers:
         is_done = workers.drain(timeout)
-        left = sum(one.jobs for one in workers.status().backlog if one.status in ("pending", "processing"))
+        jobs: Counter[str] = Counter()
+        for one in workers.status().backlog:
+            jobs[one.status] += one.jobs
+    left, failed, waiting = jobs["pending"] + jobs["processing"], jobs["failed"], jobs["waiting_credential"]
     if not is_done:
         raise TimedOut(f"After {timeout:g} s there are still {left} jobs.")
-    click.echo(json_text({"left": left}) if as_json else "Everything is indexed.")
+    found = {"left": left, "failed": failed, "waiting_credential": waiting}
+    click.echo(json_text(found) if as_json else _drained(failed, waiting))
 
 
 @index_group.command("retry", epilog="Example: holdfast index retry")
@@ -86,9 +91,21 @@ def rebuild(settings_path: str | None, *, meaning: bool, as_json: bool) -> None:
     from holdfast.store.model import Stage
     from holdfast.wiring import open_workers
 
-    with open_workers(load(settings_path).settings, _folder(), 0) as workers:
+    settings = load(settings_path).settings
+    if meaning and settings.mcp.files.search.embedder.kind == "none":
+        raise InvalidArgument("there is no model to make vectors with: settings.mcp.files.search.embedder.kind is none")
+    with open_workers(settings, _folder(), 0) as workers:
         count = workers.rebuild(Stage.MEANING if meaning else Stage.WORDS)
     click.echo(json_text({"jobs": count}) if as_json else f"files to be indexed: {count}")
+
+
+def _drained(failed: int, waiting: int) -> str:
+    if not failed and not waiting:
+        return "Everything is indexed."
+    return (
+        f"Nothing more can be done now. Jobs that failed: {failed}; that wait for their tenant's key: {waiting}. "
+        "`holdfast index status` tells more."
+    )
 
 
 def _folder() -> str:
@@ -128,9 +145,14 @@ def _described(found: dict[str, Any]) -> list[str]:
         lines.append("jobs      none: everything is indexed")
     for one in found["failed"]:
         where = f"{shown(one['project'])} {shown(one['path'])}" if one["path"] else f"a file of tenant {one['tenant']}"
-        lines.append(f"failed    {where}: {visible(one['error'])} (after {one['attempts']} attempts)")
+        attempts = "1 attempt" if one["attempts"] == 1 else f"{one['attempts']} attempts"
+        lines.append(f"failed    {where}: {visible(one['error'])} (after {attempts})")
     if found["failed"]:
         lines.append("          `holdfast index retry` tries them again.")
+    if any(one["status"] == "waiting_credential" for one in found["backlog"]):
+        lines.append(
+            "          What is waiting_credential goes on with the next call of its tenant, who brings the key."
+        )
     return lines
 
 

@@ -205,8 +205,9 @@ class _Found:
         self.talk, self.facts = talk, facts
 
     def call(self, tool: str, progress: Progress | None = None, /, **arguments: Any) -> dict[str, Any]:
-        """Call a tool about the plan."""
-        return self.talk.with_roots(self.facts["roots"], tool, progress, plan_id=self.facts["plan_id"], **arguments)
+        """Call a tool about the plan; of directories that are gone, those above them stand for them."""
+        roots = [_nearest(root) for root in self.facts["roots"]]
+        return self.talk.with_roots(roots, tool, progress, plan_id=self.facts["plan_id"], **arguments)
 
     def whole(self, *, every: bool = True) -> dict[str, Any]:
         """Return the plan with its moves, at least the first of them, and the files that need a look.
@@ -264,10 +265,14 @@ def _roots_for(talk: Talk, path: str) -> list[str]:
     """Return the directories of the plans that a file may have to do with, and the file's own."""
     plans = talk.as_person("all_plans")["plans"]
     above = {root for plan in plans for root in plan["roots"] if path.startswith(f"{root.rstrip('/')}/")}
-    near = os.path.dirname(path)
-    while not os.path.isdir(near):
-        near = os.path.dirname(near)
-    return sorted(above, key=len) or [near]
+    return sorted(map(_nearest, above), key=len) or [_nearest(os.path.dirname(path))]
+
+
+def _nearest(path: str) -> str:
+    """Return a directory, or where it is gone the nearest one above it that is there."""
+    while not os.path.isdir(path):
+        path = os.path.dirname(path)
+    return path
 
 
 def _from(folder: str, file: str) -> str:

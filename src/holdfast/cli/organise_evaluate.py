@@ -37,12 +37,13 @@ def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
     from holdfast.organiser.cascade import rehearsal
     from holdfast.organiser.directory import Options
     from holdfast.organiser.known import known_files
+    from holdfast.organiser.model import MIN_CHARS
     from holdfast.organiser.taxonomy import of_folders
 
     call = Call(Caller(LOCAL_USER), timeout_seconds=_SECONDS)
     with _jail(os.path.abspath(folder)) as jail:
         known = known_files(jail, call, ".", Options(), _MAX_BYTES, _PER_FOLDER)
-    taxonomy = of_folders([example for example in known if example.text], _PER_FOLDER)
+    taxonomy = of_folders([example for example in known if len(example.text) >= MIN_CHARS], _PER_FOLDER)
     if len(taxonomy) < 2:
         raise InvalidArgument(f"there must be two folders with readable files to choose between: {folder!r}")
     report = rehearsal(taxonomy, gate, call.check)

@@ -59,6 +59,8 @@ def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
         "FAILED": [("execute", "", "try again"), ("undo", "", "take it back")],
         "EXECUTED": [("undo", "", "take it back")],
     }.get(status if plan["totals"]["moves"] else "", [])
+    if status == "APPROVED" and plan["totals"].get("DONE"):
+        steps = [("execute", "", "go on with it"), ("undo", "", "take it back")]
     if every:
         steps = [step for step in steps if step[0] != "show"]
     commands = [(f"holdfast organise {verb} {name} {flag}".rstrip(), why) for verb, flag, why in steps]
@@ -74,11 +76,9 @@ def status_of(status: str) -> str:
 
 def list_line(plan: dict[str, Any]) -> str:
     """Return a plan as one line of a list."""
-    moves = sum(plan.get("moves", {}).values())
-    where = shown(plan["folder"])
-    return (
-        f"{plan['plan_id'][:8]}  {status_of(plan['status']):<18}  {plan['created_at'][:16]}  {moves:>6} files  {where}"
-    )
+    files = counted(sum(plan.get("moves", {}).values()), "file")
+    name, at = plan["plan_id"][:8], plan["created_at"][:16]
+    return f"{name}  {status_of(plan['status']):<18}  {at}  {files:>13}  {shown(plan['folder'])}"
 
 
 def explained_lines(found: dict[str, Any]) -> Iterator[str]:
@@ -101,12 +101,13 @@ def explained_lines(found: dict[str, Any]) -> Iterator[str]:
 def executed_lines(done: dict[str, Any]) -> Iterator[str]:
     """Give what came of carrying a plan out, and the commands to go on with."""
     totals = done["totals"]
-    yield f"{status_of(done['status'])}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."
+    yield f"{status_of(done['status'])}: {totals.get('DONE', 0):,} of {totals['moves']:,} files are where they belong."
     for one in done["problems"]:
         yield f"  {shown(one['path'])}: {one['status']}, {visible(one.get('error') or '')}"
     if done["status"] == "FAILED":
         yield click.style(f"To try again what failed: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
-    yield click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+    if totals.get("DONE"):
+        yield click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
 
 
 def undone_lines(done: dict[str, Any]) -> Iterator[str]:
@@ -139,10 +140,13 @@ def _headline(plan: dict[str, Any]) -> str:
     where = counted(len(folders), "new folder" if new == len(folders) else "folder")
     made = f", {new} of them new" if 0 < new < len(folders) else ""
     files = counted(totals["moves"], "file")
-    if status in ("EXECUTED", "FAILED"):
-        return f"{totals.get('DONE', 0):,} of {files} moved to {where}{made}."
+    done, back = totals.get("DONE", 0), totals.get("UNDONE", 0)
     if status == "UNDONE":
-        return f"{totals.get('UNDONE', 0):,} of {files} came back from {where}."
+        return f"{back:,} of {files} came back from {where}."
+    if status in ("EXECUTED", "FAILED") or done or back:
+        came_back = f" {back:,} came back." if back else ""
+        stopped = " It was interrupted before the end." if status == "APPROVED" else ""
+        return f"{done:,} of {files} moved to {where}{made}.{came_back}{stopped}"
     return f"{files} {'will' if status == 'APPROVED' else 'would'} move to {where}{made}. Nothing has moved yet."
 
 
@@ -183,7 +187,7 @@ def _look_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[st
     listed = plan["uncertain"] if every else plan["uncertain"][:_MAX_LOOK]
     wide = min(max((len(shown(one["path"])) for one in listed), default=0), width // 2)
     for one in listed:
-        guess = f"{shown(one['folder'])}? {one['confidence']:.0%}" if one["folder"] else visible(one["why"])
+        guess = f"{shown(one['folder'])}? {int(100 * one['confidence'])}%" if one["folder"] else visible(one["why"])
         if every:
             why = f"  {visible(one['why'])}" if one["folder"] else ""
             yield f"  {shown(one['path']):<{wide}}  {click.style(guess + why, dim=True)}"

@@ -29,7 +29,7 @@ The servers leave it the work when their settings say so:
 def worker_command(lanes: int, settings_path: str | None) -> None:
     """Index stored files until Ctrl-C, beside servers that share the database; any number of workers may run.
 
-    One that is killed loses nothing: its jobs are taken up again half a minute later. With a model behind HTTP and tenants
+    One that is killed loses nothing: its jobs are taken up again within a minute. With a model behind HTTP and tenants
     that bring their own keys it needs the servers' REDIS_URL and security.encryption_keks.
     """
     from holdfast.wiring import open_workers

@@ -4,6 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
+from holdfast.config.endpoint import endpoint_fault
+
 
 class Section(BaseModel):
     """Base of every section: unknown keys are an error."""
@@ -164,6 +166,12 @@ class RerankSettings(Section):
     endpoint: str = Field("", description="URL of a Cohere-compatible reranker; empty means none.")
     timeout_ms: int = Field(6000, gt=0, description="Milliseconds to wait for the reranker.")
 
+    @model_validator(mode="after")
+    def _has_a_sound_endpoint(self) -> "RerankSettings":
+        if self.endpoint and (fault := endpoint_fault(self.endpoint)):
+            raise ValueError(fault)
+        return self
+
 
 class EmbedderSettings(Section):
     """The model that turns texts into vectors, so that they are found by their meaning."""
@@ -184,8 +192,8 @@ class EmbedderSettings(Section):
 
     @model_validator(mode="after")
     def _has_an_endpoint(self) -> "EmbedderSettings":
-        if self.kind == "openai" and not self.endpoint.startswith(("http://", "https://")):
-            raise ValueError("openai needs an endpoint that begins with http:// or https://")
+        if self.kind == "openai" and (fault := endpoint_fault(self.endpoint)):
+            raise ValueError(f"with openai {fault}")
         return self
 
 
@@ -194,6 +202,12 @@ class FallbackSettings(Section):
 
     semantic_weight: float = Field(0.5, ge=0, le=1, description="Weight of meaning, 0 to 1.")
     lexical_weight: float = Field(0.5, ge=0, le=1, description="Weight of words, 0 to 1.")
+
+    @model_validator(mode="after")
+    def _weighs_something(self) -> "FallbackSettings":
+        if not self.semantic_weight + self.lexical_weight:
+            raise ValueError("semantic_weight or lexical_weight must be above 0: all hits would be alike")
+        return self
 
 
 class SearchSettings(Section):

@@ -273,6 +273,7 @@ class Walk:
     """Iterate over it for the runs of entries; `prune()` right after one that ends in a directory keeps out of it.
 
     With `seconds` it ends early when they are over: `ran_out` says so, and `last` is the entry after which it ended.
+    `closed` are the directories that may not be opened, by their path from the start.
     """
 
     def __init__(self, jail: Jail, call: Call, start: Start, *, ignore: bool, seconds: float | None = None) -> None:
@@ -284,6 +285,7 @@ class Walk:
         self.seen = 0
         self.ran_out = False
         self.last = ""
+        self.closed: list[str] = []
 
     def prune(self) -> None:
         """Do not go into the directory that was given last."""
@@ -330,6 +332,8 @@ class Walk:
         opened = None if fd is None else open_directory(self._jail, fd, name)
         if opened is not None:
             self._enter(opened, f"{folder.relative}{name}/", name, folder.rules)
+        elif fd is not None and _is_closed(fd, name):
+            self.closed.append(folder.relative + name)
 
     def _enter(self, fd: int, relative: str, name: str, rules: Rules) -> None:
         if self._ignore:
@@ -359,6 +363,16 @@ class Walk:
                 _close(folder)
                 folder.fd = fd
         return fd
+
+
+def _is_closed(fd: int, name: str) -> bool:
+    try:
+        os.close(os.open(name, _DIRECTORY, dir_fd=fd))
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
 
 
 def _close(folder: Folder) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.folders.names import shown
 from holdfast.organiser.bytype import Types
-from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, ModelCall, Verdict
+from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Evidence, Excerpt, Found, ModelCall, Verdict
 from holdfast.organiser.ports import Embedder
 from holdfast.organiser.starter import known_as
 from holdfast.organiser.taxonomy import decider_key
@@ -18,11 +18,10 @@ from holdfast.organiser.taxonomy import decider_key
 if TYPE_CHECKING:
     from holdfast.organiser.evaluate import Report
 
-VERSION = "3"
+VERSION = "4"
 STRETCH = 2_000
 """Files that are learned from and judged together; of more, each stretch is an even part."""
 
-_MIN_CHARS = 40
 _SAME_TEXT = 0.99
 _RULES_REACH = 0.9
 _LEFT_OVER = 0.5
@@ -70,7 +69,7 @@ class Cascade:
             return [Verdict(KEEP, 1.0, reasoning="There is no folder to go to.", decider=key) for _ in files]
         types, copies = Types.learn(taxonomy), _texts(taxonomy)
         verdicts: list[Verdict | None] = [_copy(excerpt, copies) for _, excerpt in files]
-        spoken = [at for at, (_, excerpt) in enumerate(files) if len(excerpt.text) >= _MIN_CHARS]
+        spoken = [at for at, (_, excerpt) in enumerate(files) if len(excerpt.text) >= MIN_CHARS]
         stretches = -(-len(spoken) // STRETCH)
         for first in range(stretches):
             stretch = spoken[first::stretches]
@@ -86,6 +85,8 @@ class Cascade:
         self, files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
     ) -> list[Verdict]:
         from holdfast.organiser.abstain import REVIEW_ONLY
+        from holdfast.organiser.alike import recognised
+        from holdfast.organiser.crowd import learned_evenly
         from holdfast.organiser.learned import Learned
         from holdfast.organiser.models import Models
         from holdfast.organiser.second import reconsidered
@@ -99,9 +100,10 @@ class Cascade:
         texts = [excerpt.text for _, excerpt in files]
         models = Models(self.sentences, self.static)
         verdicts = [_NOTHING] * len(files)
-        if known := [category for category in taxonomy if any(example.text for example in category.examples)]:
-            learned = Learned.learn(known, documents, texts, models, check)
-            verdicts = reconsidered(learned, learned.verdicts(), texts, models, self.ask_below, check)
+        if known := [category for category in taxonomy if _speaks(category)]:
+            learned = learned_evenly(known, documents, texts, models, check)
+            first = recognised(learned, learned.verdicts(), texts, check)
+            verdicts = reconsidered(learned, first, texts, models, self.ask_below, check)
         left = [at for at, verdict in enumerate(verdicts) if verdict.confidence < _LEFT_OVER]
         if (named := [category for category in taxonomy if _is_named(category)]) and left:
             rest = Learned.learn(named, [documents[at] for at in left], [texts[at] for at in left], models, check)
@@ -127,6 +129,10 @@ def rehearsal(taxonomy: Sequence[Category], gate: float, check: Callable[[], Non
     return report(names, learned.trials, learned.judge, gate)
 
 
+def _speaks(category: Category) -> bool:
+    return any(len(example.text) >= MIN_CHARS for example in category.examples)
+
+
 def _is_named(category: Category) -> bool:
     """Return whether a category has a name alone, and one that says something of texts."""
     known = known_as(category.name)
@@ -138,7 +144,7 @@ def _texts(taxonomy: Sequence[Category]) -> dict[str, tuple[str, str]]:
         example.text: (category.name, example.name)
         for category in taxonomy
         for example in category.examples
-        if len(example.text) >= _MIN_CHARS
+        if len(example.text) >= MIN_CHARS
     }
 
 
@@ -161,7 +167,8 @@ def _joined(verdict: Verdict, types: Types, file: Found, excerpt: Excerpt) -> Ve
     if category == verdict.category:
         evidence = replace(verdict.evidence, rule=hit.rule)
         return replace(verdict, confidence=max(verdict.confidence, _either(verdict, hit.confidence)), evidence=evidence)
-    if verdict.confidence >= hit.confidence or types.knows(category):
+    has_a_place = verdict.confidence >= _LEFT_OVER and types.knows(verdict.category)
+    if has_a_place or verdict.confidence >= hit.confidence or types.knows(category):
         return verdict
     reasoning = f"{category}: {hit.rule}."
     return Verdict(category, hit.confidence, reasoning=reasoning, evidence=Evidence((), hit.terms, hit.rule))

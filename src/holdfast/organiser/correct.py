@@ -23,7 +23,9 @@ def chosen_folder(folder: str, known: Iterable[str]) -> str:
     if folder.strip("/") in shelves and not folder.startswith("/"):
         return folder.strip("/")
     parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".")]
-    if folder.startswith("/") or not 0 < len(parts) <= _MAX_DEPTH:
+    if len(parts) > _MAX_DEPTH:
+        raise InvalidArgument(f"a folder must lie at most {_MAX_DEPTH} levels below the planned one: {folder!r}")
+    if folder.startswith("/") or not parts:
         raise InvalidArgument(
             f"a folder is named by its path from the planned one, such as 'Invoices/2024': {folder!r}"
         )

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from holdfast.call import Call
 from holdfast.folders.jail import Jail
 from holdfast.organiser.confidence import final_confidence
-from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, ModelCall, Verdict
-from holdfast.organiser.order import MIN_CHARS, Order
+from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Example, Excerpt, Found, ModelCall, Verdict
+from holdfast.organiser.order import Order
 from holdfast.organiser.peek import reader_of, why_deep
 from holdfast.organiser.plan import Judged
 from holdfast.organiser.ports import Classifier, ClassifyFault, FileCache, Memory

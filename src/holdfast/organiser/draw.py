@@ -2,11 +2,11 @@
 
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.call import Call
 from holdfast.changes.arrange import collision_key
-from holdfast.changes.links import is_plain
+from holdfast.changes.links import is_plain, leads
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import HoldfastError
 from holdfast.folders.jail import Jail
@@ -78,11 +78,12 @@ class Drawing:
                 some = unreadable if skip.reason is Reason.UNREADABLE else skips
                 some += [skip][: _MAX_SKIPS - len(some)]
             apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
-            apart |= {one.found.relative for one in stretch.files if one.found.kind is Entry.DIRECTORY}
+            entries = (entry for one in stretch.files for entry in (one.found, *one.found.members))
+            apart |= {entry.relative for entry in entries if entry.kind is Entry.DIRECTORY}
             apart = {name for name in apart if "/" not in name}
             call.progress(survey.seen, None, f"Scanned {survey.seen} entries")
-        with jail.open_directory(folder) as fd, os.scandir(fd) as entries:
-            directories = [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
+        with jail.open_directory(folder) as fd, os.scandir(fd) as listing:
+            directories = [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
         return Scanned(folder, files, unreadable + skips, apart, directories, survey)
 
     def drawn(
@@ -131,7 +132,7 @@ class Drawing:
             measures=_measures(found, run, draft.moved),
             decisions=decisions,
             deep=deep,
-            remark=" ".join(filter(None, (run.remark, _unread(len(run.unread))))),
+            remark=" ".join(filter(None, (run.remark, _unread(len(run.unread)), _orphaned(jail, found, draft)))),
         )
         return draft, notes
 
@@ -157,7 +158,7 @@ def _order(found: Scanned, most: int, deep: bool, lessons: Sequence[Example], de
     chosen = [lesson.category for lesson in lessons if lesson.category != KEEP]
     for folder in dict.fromkeys([*chosen, *(folder for folder in decisions.values() if folder)]):
         order = with_shelf(order, folder)
-    return order
+    return replace(order, existing=order.existing | set(found.directories))
 
 
 def _names_in(jail: Jail, folder: str) -> NamesIn:
@@ -179,8 +180,7 @@ def _link_stays(jail: Jail, one: Judged) -> Judged:
     """Return the verdict on a link: one that leads on a detour could not be written again as it is, so it stays."""
     if one.found.kind is not Entry.LINK:
         return one
-    with jail.place(one.found.path, follow=False) as place:
-        text = os.readlink(place.name, dir_fd=place.parent_fd)
+    text = _said_by(jail, one.found.path)
     reason = "It is a link that leads on a detour, which would be lost elsewhere."
     return one if is_plain(one.found.path, text) else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
 
@@ -190,6 +190,25 @@ def _unread(count: int) -> str:
         return ""
     files = "1 file" if count == 1 else f"{count} files"
     return f"{files} could not be read this time, for no fault of theirs; the next scan tries again."
+
+
+def _orphaned(jail: Jail, found: Scanned, draft: Draft) -> str:
+    """Return that links which stay would lead nowhere, because what they lead to moves; nothing where there are none."""
+    moving = {wish.src for wish in draft.wishes}
+    links = [f"{found.folder}/{skip.relative}" for skip in found.skips if skip.reason is Reason.LINK]
+    links += [one.found.path for one in found.files if one.found.kind is Entry.LINK and one.found.path not in moving]
+    count = sum(1 for link in links if leads(link, _said_by(jail, link)) in moving)
+    if not count:
+        return ""
+    return f"{'1 link that stays' if count == 1 else f'{count} links that stay'} would lead nowhere: the file behind moves."
+
+
+def _said_by(jail: Jail, link: str) -> str:
+    try:
+        with jail.place(link, follow=False) as place:
+            return os.readlink(place.name, dir_fd=place.parent_fd)
+    except (HoldfastError, OSError):
+        return ""
 
 
 def _measures(found: Scanned, run: Deciding, moved: int) -> Measures:

@@ -7,6 +7,8 @@ from holdfast.organiser.model import Doubt, Notes, Past, Skip, Verdict
 
 _MAX_HOPS = 50
 _DONE = "DONE"
+_ITSELF = "."
+"""The scanned folder, where it was left alone itself."""
 
 PastOf = Callable[[Sequence[str]], list[Past]]
 
@@ -51,7 +53,7 @@ def left_by(notes: Notes, path: str) -> tuple[Doubt | None, Skip | None]:
     here = [one.removeprefix(f"{notes.folder.rstrip('/')}/") for one in ancestors(path)]
     doubt = next((one for one in notes.doubts if one.relative == here[0]), None)
     left = {skip.relative.rstrip("/"): skip for skip in notes.skips} if doubt is None else {}
-    return doubt, next((left[one] for one in here if one in left), None)
+    return doubt, next((left[one] for one in (*here, _ITSELF) if one in left), None)
 
 
 def _followed(path: str, past_of: PastOf, *, back: bool) -> list[Hop]:

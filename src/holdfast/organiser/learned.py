@@ -9,7 +9,7 @@ import numpy
 from holdfast.folders.names import shown
 from holdfast.organiser.abstain import ENOUGH, Judge, Trial
 from holdfast.organiser.evaluate import held_out, trials_of
-from holdfast.organiser.model import Category, Evidence, Example, Verdict
+from holdfast.organiser.model import MIN_CHARS, Category, Evidence, Example, Verdict
 from holdfast.organiser.models import Models
 from holdfast.organiser.profiles import Labels, Profiles, Scores, nearest
 from holdfast.organiser.replay import replayed
@@ -20,6 +20,8 @@ from holdfast.organiser.tfidf import Floats, Rows, is_word, terms_of
 
 _TERMS = 5
 _UNSURE = 0.5
+_UNLIKE = -1.0
+"""The likeness to a folder without a file to compare with."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,14 +51,24 @@ class Learned:
         texts: Sequence[str],
         models: Models,
         check: Callable[[], None],
+        chosen: Sequence[int] | None = None,
     ) -> "Learned":
-        """Learn from the taxonomy's examples, and from the terms and texts of the files at hand."""
-        examples = [example for category in taxonomy for example in category.examples if example.text]
-        own = [at for at, category in enumerate(taxonomy) for example in category.examples if example.text]
-        labels = numpy.array(own, dtype=numpy.int64)
+        """Learn from the taxonomy's examples, and from the terms and texts of the files at hand.
+
+        `chosen` are the files that tell which words matter, all where it is None.
+        """
+        speaking = [
+            (at, example)
+            for at, category in enumerate(taxonomy)
+            for example in category.examples
+            if len(example.text) >= MIN_CHARS
+        ]
+        examples = [example for _, example in speaking]
+        labels = numpy.array([at for at, _ in speaking], dtype=numpy.int64)
         known = [terms_of(example.text, example.name, example.content_type) for example in examples]
         check()
-        space = Space.learn(_mixed(known, documents), max(DIMENSIONS, 4 * len(taxonomy)))
+        telling_files = documents if chosen is None else [documents[at] for at in chosen]
+        space = Space.learn(_mixed(known, telling_files), max(DIMENSIONS, 4 * len(taxonomy)))
         check()
         rows = space.rows(documents)
         example_rows = space.rows(known)
@@ -86,6 +98,15 @@ class Learned:
             scores, judged, judged_scores, trials, judge, vocabulary, telling,
         )  # fmt: skip
 
+    def known(self) -> list[tuple[int, Example]]:
+        """Return the files that were learned from, with the numbers of their folders."""
+        return list(zip(self.labels.tolist(), self.examples, strict=True))
+
+    def claimed(self) -> Labels:
+        """Return how many files at hand each folder has the strongest claim to."""
+        counts: Labels = numpy.bincount(self.scores.best, minlength=len(self.names))
+        return counts
+
     def verdicts(self) -> list[Verdict]:
         """Return where each file at hand belongs, with the evidence."""
         best, margin, near = self.scores.best, self.scores.margin, self.scores.nearness
@@ -113,7 +134,8 @@ class Learned:
     def _reasoning(self, file: int, category: int, confidence: float, evidence: Evidence) -> str:
         name = self.names[category]
         if self.judge.belongs(float(self.scores.nearness[file])) < _UNSURE:
-            return f"It resembles the files of no folder; {name} is the nearest."
+            near = f"; {name} is the nearest" if self.scores.likeness[file, category] > _UNLIKE else ""
+            return f"It is not clearly like the files of any folder{near}."
         if category in self.judge.review_only:
             return f"{name} is nearest, but files were often sent there wrongly when the folder was tried: review only."
         said = f"Nearest to {name}"

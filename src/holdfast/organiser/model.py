@@ -8,6 +8,9 @@ from typing import NamedTuple
 KEEP = "Keep_Current_Location"
 """The category of a file that is right where it is."""
 
+MIN_CHARS = 40
+"""A text shorter than this says nothing of where it belongs."""
+
 
 class Kind(StrEnum):
     """What an entry is on the disk, links not followed."""
@@ -89,7 +92,7 @@ class Reason(StrEnum):
     OWN = "belongs to Holdfast"
     LINK = "symbolic link"
     SPECIAL = "not a regular file"
-    WHOLE = "the folder is a unit itself"
+    WHOLE = "folder kept whole"
     UNREADABLE = "cannot be read"
 
 

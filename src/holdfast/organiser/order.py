@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.changes.arrange import collision_key
-from holdfast.organiser.model import Category, Example, Excerpt, Found, Kind, Shelf, Unit
+from holdfast.organiser.model import MIN_CHARS, Category, Example, Excerpt, Found, Kind, Shelf, Unit
 from holdfast.organiser.starter import starter_categories
 from holdfast.organiser.survey import Surveyed
 from holdfast.organiser.taxonomy import MAX_EXAMPLES, folder_of, merged, taught
@@ -20,9 +20,6 @@ _LOOSE = frozenset(
         "divers", "nueva carpeta", "varios",
     )
 )  # fmt: skip
-MIN_CHARS = 40
-"""A text shorter than this says nothing of where it belongs."""
-
 _NUMBER = re.compile(r"[\s\d()_.-]+\Z")
 _STAYING = frozenset({Unit.REPOSITORY, Unit.PROJECT})
 

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy
+from numpy.typing import NDArray
 
 from holdfast.organiser.model import Category
 from holdfast.organiser.models import Models
@@ -31,20 +32,23 @@ def seeds(
 ) -> list[tuple[int, int]]:
     """Return pairs of a file and the empty category that it fits best, by number.
 
-    The model is asked only when a folder's name is unknown to the starter list, and only about a sample.
+    The model is asked only when a folder's name is unknown to the starter list, and only about a sample. What it says
+    is enough for such folders alone: every file means something, so the others are given no file without their words.
     """
     empty = {at for at, category in enumerate(taxonomy) if not category.examples}
     if not empty or not documents:
         return []
     fit = _by_words(space, space.rows(documents), documents, taxonomy)
-    pool = list(range(len(documents)))
-    if any(known_as(taxonomy[at].name) is None for at in empty):
+    unknown = [at for at in sorted(empty) if known_as(taxonomy[at].name) is None]
+    if unknown:
         size = min(SAMPLE, len(documents))
         sample = [at * len(documents) // size for at in range(size)]
         meant = _by_meaning(models, [texts[at] for at in sample], taxonomy, check)
         if meant is not None:
-            pool, fit = sample, _scaled(fit)[sample] + meant
-    return _chosen(fit, pool, empty, len(taxonomy))
+            may_be_first = fit[sample] > 0
+            may_be_first[:, unknown] = True
+            return _chosen(_scaled(fit)[sample] + meant, may_be_first, sample, empty)
+    return _chosen(fit, fit > 0, list(range(len(documents))), empty)
 
 
 def speaks_for(document: Mapping[str, int], category: Category) -> bool:
@@ -52,14 +56,19 @@ def speaks_for(document: Mapping[str, int], category: Category) -> bool:
     return len(document) >= _MANY_TERMS or not _words_of(category).isdisjoint(document)
 
 
-def _chosen(fit: Floats, pool: Sequence[int], empty: set[int], categories: int) -> list[tuple[int, int]]:
+def _chosen(
+    fit: Floats, may_be_first: NDArray[numpy.bool_], pool: Sequence[int], empty: set[int]
+) -> list[tuple[int, int]]:
+    categories = fit.shape[1]
     best = fit.argmax(axis=1)
     margin = fit.max(axis=1) - (numpy.partition(fit, -2, axis=1)[:, -2] if categories > 1 else 0.0)
     most = max(_LEAST, int(_SHARE * len(pool) / categories))
     chosen: list[tuple[int, int]] = []
     for category in sorted(empty):
         mine = [
-            row for row in numpy.argsort(-margin, kind="stable") if best[row] == category and fit[row, category] > 0
+            row
+            for row in numpy.argsort(-margin, kind="stable")
+            if best[row] == category and fit[row, category] > 0 and may_be_first[row, category]
         ]
         chosen += [(pool[row], category) for row in mine[:most]]
     return chosen

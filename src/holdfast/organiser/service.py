@@ -122,8 +122,8 @@ class Organiser:
             files = [entry for one in judged for entry in (one.found, *one.found.members)]
             moves = of_files(before.moves, [entry.path for entry in files])
             self._apply(folders, call, plan_id, redrawn(moves, draft.wishes))
-            self._keeping.notes.save(plan_id, relabelled(before.notes, chosen, draft.doubts, found.directories))
-            return self.show(folders, plan_id)
+            notes = relabelled(before.notes, chosen, draft.doubts, found.directories)
+            return self._noted(folders, plan_id, notes)
 
     def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> Shown:
         """Take a person's decisions: each is kept as an example, and judges the other files of the plan anew.
@@ -133,8 +133,8 @@ class Organiser:
         with self._locks.hold(call, [plan_id]):
             before, found, chosen = self._decided(folders, call, plan_id, decisions)
             with recorded(self._observer, plan_id, "correct") as recording:
-                self._correct(folders, call, before, found, chosen, recording)
-            return self.show(folders, plan_id)
+                notes = self._correct(folders, call, before, found, chosen, recording)
+            return self._noted(folders, plan_id, notes)
 
     def _decided(
         self, folders: Folders, call: Call, plan_id: str, decisions: Decisions
@@ -154,7 +154,7 @@ class Organiser:
 
     def _correct(
         self, folders: Folders, call: Call, shown: Shown, found: Scanned, chosen: Decisions, recording: Recording
-    ) -> None:
+    ) -> Notes:
         files = by_path(found.files)
         lessons = self._lessons({path: (files[path], folder) for path, folder in chosen.items()})
         every = {**shown.notes.decisions, **chosen}
@@ -165,8 +165,15 @@ class Organiser:
         )
         self._apply(folders, call, shown.plan.id, redrawn(shown.moves, draft.wishes))
         self._keeping.examples.teach(shown.folder, lessons)
-        kept = replace(notes, measures=shown.notes.measures, skips=shown.notes.skips, maker=shown.notes.maker)
-        self._keeping.notes.save(shown.plan.id, kept)
+        return replace(notes, measures=shown.notes.measures, skips=shown.notes.skips, maker=shown.notes.maker)
+
+    def _noted(self, folders: Folders, plan_id: str, notes: Notes) -> Shown:
+        """Keep what is known of a revised plan, with the share of files that stay as it is by now, and show it."""
+        items = self.plans.find(folders, plan_id).items
+        moved = sum(1 for item in items if item.composite_hash and item.unit in (None, item.src_path))
+        measures = replace(notes.measures, kept=max(0, notes.measures.files - moved))
+        self._keeping.notes.save(plan_id, replace(notes, measures=measures))
+        return self.show(folders, plan_id)
 
     def _apply(self, folders: Folders, call: Call, plan_id: str, change: Redrawn) -> None:
         self.plans.revise(folders, call, plan_id, change.dests, reasons=change.reasons, added=change.added)
@@ -177,8 +184,8 @@ class Organiser:
         is_there, real = _where(folders.jail, path)
         past_of = self._past_of(folders)
         now, moves = trail_of(real, past_of, is_there=is_there)
-        past = past_of(ancestors(real))
-        waiting = next((one for one in past if one.src == real and one.status == "PENDING"), None)
+        past = past_of(ancestors(now))
+        waiting = next((one for one in past if one.src == now and one.status == "PENDING"), None)
         newest = waiting or (moves[0].past if moves else None)
         if newest is None and not is_there:
             raise NotFound(f"No such file or directory: {path}")

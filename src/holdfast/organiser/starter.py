@@ -4,6 +4,7 @@ What is known of a starter category also helps a folder of the same name that ha
 """
 
 import re
+from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
@@ -12,6 +13,8 @@ from holdfast.organiser.model import Category, Excerpt, Found
 MIN_WORDS = 3
 """Different words of a category that a text must hold before they count."""
 
+_BY_NAME_ALONE = 0.8
+_BY_VAGUE_NAME = 0.5
 _NAME_WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
@@ -184,6 +187,12 @@ STARTERS = (
 
 _BY_NAME = {starter.name.casefold(): starter for starter in STARTERS}
 _BY_SUFFIX = {suffix: starter for starter in STARTERS for suffix in starter.suffixes}
+_CLAIMS = Counter(word for starter in STARTERS for word in starter.name_words)
+_VAGUE = frozenset(
+    ("account", "address", "application", "bill", "book", "bon", "brief", "claim", "daily", "guide", "insurance", "lab",
+     "mail", "notice", "paper", "policy", "press", "setup", "statement", "ticket", "toast", "trip", "wa")
+)  # fmt: skip
+"""Words of names that often mean something else: a car insurance, the log of an application, a brief history, Bill."""
 
 
 def starter_categories() -> list[Category]:
@@ -225,9 +234,14 @@ def _by_name(file: Found) -> list[Hit]:
     found = []
     for starter in STARTERS:
         if matched := words & starter.name_words:
-            word = min(matched)
-            found.append(Hit(starter.name, 0.8, f"its name says '{word}'", (word,)))
+            word = min(matched, key=lambda one: (_is_vague(one), one))
+            sure = _BY_VAGUE_NAME if _is_vague(word) else _BY_NAME_ALONE
+            found.append(Hit(starter.name, sure, f"its name says '{word}'", (word,)))
     return found
+
+
+def _is_vague(word: str) -> bool:
+    return word in _VAGUE or _CLAIMS[word] > 1
 
 
 def _by_text(excerpt: Excerpt) -> list[Hit]:

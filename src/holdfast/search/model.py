@@ -1,7 +1,7 @@
 """Pure: what search knows: chunks, scopes, candidates, passages and hits."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 from holdfast.store.paths import Span
@@ -132,3 +132,16 @@ class SearchLimits:
     rerank_timeout_ms: int = 6000
     semantic_weight: float = 0.5
     lexical_weight: float = 0.5
+
+    def widened(self, times: int) -> "SearchLimits":
+        """Return the same with so many times the candidates."""
+        return replace(
+            self, vector_candidates=times * self.vector_candidates, bm25_candidates=times * self.bm25_candidates
+        )
+
+
+def nothing_found(path_prefix: str) -> str:
+    """Return what is said when there are no hits; a prefix that no path can have is named."""
+    if not path_prefix or path_prefix.startswith("/"):
+        return "No matches found."
+    return f"No matches found: every stored path begins with '/', unlike the prefix {path_prefix!r:.80}."

@@ -69,13 +69,18 @@ def plain(text: str) -> str:
     return unicodedata.normalize("NFC", re.sub(f"[{_MARKS}]", "", apart))
 
 
+def unquoted(text: str) -> str:
+    """Return a text with its words as they are looked up when a quote stands in them."""
+    return _QUOTES.sub("", text)
+
+
 @lru_cache(maxsize=1 << 17)
 def _tokens(word: str) -> tuple[str, ...]:
     """Return the tokens of one word: itself, or the parts of an identifier and then the whole."""
     bare = _POSSESSIVE.sub("", word)
     if not bare.isascii() and _UNSPACED.search(bare):
         return tuple(_pairs(bare))
-    pieces = [piece for piece in _CONNECTORS.split(_QUOTES.sub("", bare)) if piece]
+    pieces = [piece for piece in _CONNECTORS.split(unquoted(bare)) if piece]
     parts = [part for piece in pieces for part in _parts(piece)]
     if len(parts) < 2:
         return tuple(_shaped(part) for part in parts)

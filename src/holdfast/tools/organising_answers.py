@@ -1,7 +1,7 @@
 """Plans as answers: totals, a page that fits the budget, and what to do next."""
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from holdfast.changes.arrange import parent_of
 from holdfast.changes.model import Item, PlanStatus
@@ -11,7 +11,7 @@ from holdfast.folders.names import shown as shown_name
 from holdfast.folders.service import Folders
 from holdfast.organiser.explain import Explanation
 from holdfast.organiser.jobs import Job
-from holdfast.organiser.model import Doubt, Skip
+from holdfast.organiser.model import Doubt, Notes, Skip
 from holdfast.organiser.service import Organiser, Shown
 from holdfast.tools.organising_shapes import (
     ExplainedFile,
@@ -32,6 +32,7 @@ MAX_FOLDERS = 200
 _EXCERPT_CHARS = 600
 _PAGE_SHARE = 0.6
 _LINE_TOKENS = 30
+_BECAME = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "taken back"}
 
 
 def text_of(path: str) -> str:
@@ -135,18 +136,25 @@ def at_a_glance(found: PlanSummary) -> str:
         for one in found.folders
     ]
     counts = found.totals
-    lines.append(
-        f"{counts['moves']} to move, {counts['uncertain']} to look at, {sum(found.skipped.values())} left alone."
-    )
+    lines.append(f"{_progress(counts)}, {counts['uncertain']} to look at, {sum(found.skipped.values())} left alone.")
     lines += [found.remark] if found.remark else []
     return "\n".join([*lines, found.next])
+
+
+def _progress(totals: Mapping[str, int]) -> str:
+    """Return what became of the moves, once something did."""
+    begun = [f"{totals[status]} {word}" for status, word in _BECAME.items() if totals.get(status)]
+    waiting = [f"{totals.get('PENDING', 0)} to move"] if totals.get("PENDING") or not begun else []
+    return ", ".join([*begun, *waiting])
 
 
 def next_step(shown: Shown) -> str:
     """Return what is to be done with a plan."""
     plan_id, moves = shown.plan.id, shown.moves
     if shown.plan.status is PlanStatus.CREATED and not moves:
-        return "Nothing is to be moved. revise_plan takes decisions on the uncertain files." * bool(shown.notes.doubted)
+        decide = " revise_plan takes decisions on the uncertain files." if shown.notes.doubted else ""
+        deeper = " include_subfolders sorts the files in folders too." if _lie_in_folders(shown.notes) else ""
+        return f"Nothing is to be moved.{decide}{deeper}"
     if shown.plan.status is PlanStatus.CREATED and shown.needs_approval:
         look = "Decide the uncertain ones with revise_plan; then a" if shown.notes.doubted else "A"
         return f"{look} person approves it: `holdfast organise approve {plan_id[:8]}`. Then call execute_plan."
@@ -158,6 +166,11 @@ def next_step(shown: Shown) -> str:
     }.get(shown.plan.status, "")
 
 
+def _lie_in_folders(notes: Notes) -> bool:
+    """Return whether a scan that had nothing to sort saw files in folders."""
+    return not notes.deep and not notes.doubted and any(shelf.known for shelf in notes.shelves)
+
+
 def _why(found: Explanation) -> str:
     if found.waiting is not None:
         return f"A plan waits to move it: {found.waiting.reasoning}"
@@ -166,7 +179,8 @@ def _why(found: Explanation) -> str:
     if found.doubt is not None:
         return f"The plan left it to be looked at: {found.doubt.reasoning}"
     if found.skip is not None:
-        return f"The plan left {shown_name(text_of(found.skip.relative))} alone: {_reason(found.skip)}."
+        what = shown_name(text_of(found.skip.relative))
+        return f"The plan left {'the folder' if what == '.' else what} alone: {_reason(found.skip)}."
     return "Nothing of Holdfast has moved it."
 
 

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
-from holdfast.search.model import ALL_PROJECTS
+from holdfast.search.model import ALL_PROJECTS, nothing_found
 from holdfast.store.content import ENCODING
 from holdfast.store.model import Entry, EntryType
 from holdfast.tools.answer import Answer
@@ -133,7 +133,8 @@ def file_search(app: App, call: Call, args: SearchOf) -> Answer:
         )
         for hit in hits
     ]
-    return Answer.of(*(map(_hit_text, chunks) if chunks else ["No matches found."]), data=SearchAnswer(chunks=chunks))
+    texts = map(_hit_text, chunks) if chunks else [nothing_found(args.path_prefix)]
+    return Answer.of(*texts, data=SearchAnswer(chunks=chunks))
 
 
 @tool("file_history", group=Group.STORE, effect=Effect.READ, title="Stored file's versions", output=HistoryAnswer)

@@ -25,6 +25,9 @@ class Lag:
     p95_ms: float
 
 
+NO_LAG = Lag(0, 0.0, 0.0)
+
+
 @dataclass(frozen=True, slots=True)
 class Speed:
     """Texts that the model has embedded over the last minutes, and how many a second while it was at it."""
@@ -58,7 +61,7 @@ class Lags:
         with self._lock:
             found = sorted(value for at, value in self._seen[stage] if self._is_recent(at))
         if not found:
-            return Lag(0, 0.0, 0.0)
+            return NO_LAG
         return Lag(len(found), _percentile(found, 0.50), _percentile(found, 0.95))
 
     def speed(self) -> Speed:

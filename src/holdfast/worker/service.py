@@ -14,7 +14,7 @@ from holdfast.auth.context import LOCAL_TENANT, AuthContext
 from holdfast.search.ports import Embedder, Index
 from holdfast.store.model import Backlog, FailedJob, Stage
 from holdfast.worker.bell import Bell
-from holdfast.worker.lag import Lag, Speed
+from holdfast.worker.lag import NO_LAG, Lag, Speed
 from holdfast.worker.loop import Loop
 from holdfast.worker.purge import Purge
 
@@ -57,11 +57,21 @@ class Status:
 class Workers:
     """One lane for words and so many for meaning, over one loop; 0 leaves all of it to another process.
 
-    There are no lanes for meaning without an embedder, and none but that of upkeep where nothing is indexed.
+    Without an embedder the jobs that wait for meaning are ended without it, since nobody else would: once there is a
+    model, `catch_up` finds their files. They are left alone where others have one (`is_alone` False). There is no lane
+    but that of upkeep where nothing is indexed.
     """
 
     def __init__(
-        self, loop: Loop, index: Index, purge: Purge, embedder: Embedder | None, lanes: int, *, is_on: bool = True
+        self,
+        loop: Loop,
+        index: Index,
+        purge: Purge,
+        embedder: Embedder | None,
+        lanes: int,
+        *,
+        is_on: bool = True,
+        is_alone: bool = True,
     ) -> None:
         self._loop = loop
         self._index = index
@@ -69,6 +79,7 @@ class Workers:
         self._embedder = embedder
         self._lanes = lanes
         self._is_on = is_on
+        self._meaning_lanes = lanes if embedder else int(is_alone)
         self._busy_until = 0.0
         self._bell = Bell()
         self._threads: list[threading.Thread] = []
@@ -83,8 +94,7 @@ class Workers:
         lanes: list[tuple[str, Callable[[], None]]] = [("upkeep", self._upkeep_lane)]
         if self._is_on:
             lanes += [("words", self._words_lane), ("watch", self._watch_lane)]
-        if self._is_on and self._embedder is not None:
-            lanes += [(f"meaning-{number}", self._meaning_lane) for number in range(self._lanes)]
+            lanes += [(f"meaning-{number}", self._meaning_lane) for number in range(self._meaning_lanes)]
         self._threads = [threading.Thread(target=run, name=f"holdfast-{name}", daemon=True) for name, run in lanes]
         for thread in self._threads:
             thread.start()
@@ -123,7 +133,7 @@ class Workers:
         """Return how fresh the index is."""
         lags = self._loop.lags
         model = self._embedder.model if self._embedder else None
-        words, meaning = lags.lag(Stage.WORDS), lags.lag(Stage.MEANING)
+        words, meaning = lags.lag(Stage.WORDS), lags.lag(Stage.MEANING) if self._embedder else NO_LAG
         queue = self._loop.queue
         failed = queue.failed(_FAILED_SHOWN)
         return Status(words, meaning, lags.speed(), queue.backlog(), failed, model, len(self._threads))
@@ -135,7 +145,7 @@ class Workers:
             progress(left)
             if time.monotonic() >= deadline:
                 return False
-            if not self._loop.words_pass() and not (self._embedder and self._loop.meaning_pass()):
+            if not self._loop.words_pass() and not (self._meaning_lanes and self._loop.meaning_pass()):
                 time.sleep(_LEAST_WAIT_SECONDS)
         return True
 

@@ -101,6 +101,7 @@ def test_a_busy_endpoint_is_asked_again_after_as_long_as_it_says(server: ModelSe
         (says({"data": [{"index": 0, "embedding": [0, 0]}]}), 1, True),
         (says({"data": [{"index": 0, "embedding": ["1", "2"]}]}), 1, True),
         (says({"data": [{"index": 0, "embedding": [1e400]}]}), 1, True),
+        (says({"data": [{"index": 0, "embedding": [10**400, 1]}]}), 1, True),
         (says(b'{"data": [{"index": 0, "embedding": [NaN]}]}'), 1, True),
         (says({"data": [{"index": 7, "embedding": [1, 2]}]}), 1, True),
         (says({"data": [{"index": True, "embedding": [1, 2]}]}), 1, True),
@@ -155,6 +156,24 @@ def test_an_endpoint_that_dawdles_is_left_in_time(server: ModelServer, behaviour
     assert time.monotonic() - begun < 2.0
 
 
+@pytest.mark.req("SE-14.a")
+@pytest.mark.parametrize("behaviour", [silence, says({}, 429, retry_after="5")], ids=["silent", "busy"])
+def test_whoever_searches_waits_for_an_endpoint_no_longer_than_one_answer_may_take(
+    server: ModelServer, behaviour: Behaviour
+) -> None:
+    server.behave(behaviour)
+    begun = time.monotonic()
+    with pytest.raises(EmbedFault):
+        embedder(server, 0.5).for_queries().embed(["a"], KEY, lambda: None)
+    assert time.monotonic() - begun < 1.5
+    assert len(server.requests) == 1
+
+
+def test_whoever_searches_is_served_after_a_moment_of_weakness(server: ModelServer) -> None:
+    server.behave(says({}, 503), embeds)
+    assert len(embedder(server).for_queries().embed(["a"], KEY, lambda: None)) == 1
+
+
 def test_an_answer_that_breaks_off_or_never_ends_is_a_fault(server: ModelServer) -> None:
     server.behave(broken_off)
     with pytest.raises(RerankFault):
@@ -205,6 +224,11 @@ def test_scores_come_back_in_the_order_of_the_texts(server: ModelServer) -> None
         {"results": [{"index": 0, "relevance_score": 1.0}, {"index": 0, "relevance_score": 0.5}]},
         {"results": [{"index": 0, "relevance_score": "1"}, {"index": 1, "relevance_score": 1}]},
         {"results": [{"index": -1, "relevance_score": 1}, {"index": 1, "relevance_score": 1}]},
+        {"results": [{"index": 0, "relevance_score": 10**400}, {"index": 1, "relevance_score": 1}]},
+        {"results": [{"index": 0, "relevance_score": math.nan}, {"index": 1, "relevance_score": 1}]},
+        {"results": [{"index": 0, "relevance_score": math.inf}, {"index": 1, "relevance_score": 1}]},
+        {"results": [{"index": 0, "relevance_score": True}, {"index": 1, "relevance_score": 1}]},
+        {"results": [{"index": 0}, {"index": 1, "relevance_score": 1}]},
         {"results": {}},
         {},
         [],

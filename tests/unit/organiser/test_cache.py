@@ -34,6 +34,13 @@ def test_numbers_of_64_bits_are_kept(messy: Messy) -> None:
     assert messy.cache.hashes([one]) == ["h1"]
 
 
+@pytest.mark.parametrize("mtime_ns", [15_032_385_535 * 10**9, 2**60 * 10**9, -(2**31) * 10**9])
+def test_a_time_far_away_is_kept(messy: Messy, mtime_ns: int) -> None:
+    one = found(mtime_ns=mtime_ns)
+    messy.cache.remember([Memory(one, "h1")])
+    assert messy.cache.hashes([one, one._replace(mtime_ns=mtime_ns + 1)]) == ["h1", None]
+
+
 def test_excerpts_and_verdicts_come_back_as_they_were(messy: Messy) -> None:
     excerpt = Excerpt("Größe \U0001f600", 2, 100, "application/pdf", "a note")
     messy.cache.remember([Memory(found(), "h1", excerpt, VERDICT), Memory(found(2), "h2")])

@@ -193,6 +193,21 @@ def test_a_persons_own_folders_come_before_those_that_are_only_proposed() -> Non
     assert numpy.mean([one.category == name for one, name in zip(verdicts, wanted, strict=True)]) > 0.95
 
 
+def test_a_folder_of_ones_own_that_fits_comes_before_a_proposed_one_that_the_name_speaks_for() -> None:
+    found, excerpt = unfiled("Recipes", 1)[0]
+    named = found._replace(path="/in/vaccination.txt", relative="vaccination.txt")
+    verdict = Cascade().decide([(named, excerpt)], [*taxonomy(5, ("Recipes", "Letters")), *starter_categories()])[0]
+    assert verdict.category == "Recipes"
+
+
+def test_a_file_of_a_few_letters_speaks_for_no_folder() -> None:
+    tiny = Category("Secret", "Secret", (Example("h", "a.txt", "Secret", "x"),))
+    strange = (Found("/in/party.txt", "party.txt"), Excerpt("a party invitation for all my friends on the beach " * 5))
+    verdict = Cascade().decide([*unfiled("Recipes", 3), strange], [*taxonomy(5, ("Recipes", "Letters")), tiny])[-1]
+    assert verdict.category != "Secret"
+    assert verdict.confidence < GATE
+
+
 def test_a_kind_without_a_folder_of_its_own_goes_to_a_proposed_one() -> None:
     own = taxonomy(6, ("Invoices", "Letters"))
     files = [*unfiled("Invoices", 12), *unfiled("Recipes", 12)]

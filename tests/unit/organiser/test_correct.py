@@ -33,6 +33,11 @@ def test_a_folder_that_leads_elsewhere_or_cannot_be_is_refused(given: str) -> No
         chosen_folder(given, [])
 
 
+def test_a_folder_that_lies_too_deep_is_told_so() -> None:
+    with pytest.raises(InvalidArgument, match="at most 8 levels"):
+        chosen_folder("a/" * 9, [])
+
+
 @pytest.mark.parametrize("given", ["a.jpg", "./a.jpg", "/r/a.jpg", "a.xmp", "/r/a.xmp"])
 def test_what_goes_with_a_file_means_that_file(given: str) -> None:
     assert meant_file(given, "/r", by_path([PHOTO])) == "a.jpg"

@@ -53,3 +53,8 @@ def test_what_a_plan_left_is_told_by_the_file_or_by_the_folder_above_it() -> Non
     assert left_by(notes, "/r/a/locked.txt") == (None, locked)
     assert left_by(notes, "/r/a/node_modules/x/y.js") == (None, packages)
     assert left_by(notes, "/r/a/fine.txt") == (None, None)
+
+
+def test_a_file_in_a_folder_that_was_left_whole_itself_is_told_so() -> None:
+    whole = Skip(".", Reason.WHOLE)
+    assert left_by(Notes(decider="", folder="/r", skips=(whole,)), "/r/a/b.txt") == (None, whole)

@@ -48,6 +48,35 @@ def test_a_person_sees_what_is_filed_by_a_name_alone() -> None:
     assert max(one.confidence for one in verdicts) <= BY_NAME_ALONE
 
 
+class Opinionated:
+    """A model to which every text means something."""
+
+    model = "opinionated"
+
+    def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[list[float]]:
+        return [[float(hash_ % 7), float(hash_ % 11), float(hash_ % 13)] for hash_ in map(_number, texts)]
+
+
+def _number(text: str) -> int:
+    return sum(text.encode())
+
+
+STRANGERS = (
+    "Our cat has a long striped tail and sleeps on the warm radiator all day; at night he hunts mice behind the mill. His "
+    "ancestors came with sailors across the ocean, where fishermen fed them herring and children built them little houses.",
+    "White develops the bishop early and puts pressure on the knight that defends the central pawn. Black answers with the "
+    "rook pawn, retreats are met by expansion on the queen side, and after castling both players fight for an open file.",
+    "I dreamt of a whale who could play the violin while walking on the roof of the town hall in winter. Snow fell upwards, "
+    "bells rang under water and a tall woman with green hair sold umbrellas made of paper to a sleeping tram conductor.",
+)
+
+
+def test_a_folder_with_a_name_of_its_own_brings_no_file_into_a_proposed_one_without_its_words() -> None:
+    files = [(Found(f"/in/{at}.txt", f"{at}.txt"), Excerpt(text)) for at, text in enumerate(STRANGERS)]
+    verdicts = Cascade(sentences=Opinionated()).decide(files, [Category("Zorblax", "Zorblax"), *starter_categories()])
+    assert max(one.confidence for one in verdicts) <= BY_NAME_ALONE
+
+
 def test_an_empty_folder_takes_nothing_from_folders_with_files() -> None:
     files = [file for kind in ("Invoices", "Letters") for file in unfiled(kind, 15)]
     folders = [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes"), Category("Project Bluebird", "B")]

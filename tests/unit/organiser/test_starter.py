@@ -47,6 +47,19 @@ def test_the_words_of_a_text_count_when_the_name_says_nothing() -> None:
     )
 
 
+@pytest.mark.parametrize(
+    "name", ["rezept.txt", "car insurance.pdf", "application.log.txt", "address list.txt", "Bill.txt"]
+)
+def test_a_word_that_may_mean_something_else_is_not_enough_alone(name: str) -> None:
+    assert all(hit.confidence < 0.6 for hit in hits(Found(f"/in/{name}", name), Excerpt("")))
+
+
+def test_a_word_of_two_meanings_counts_with_the_words_of_the_text() -> None:
+    text = "Zutaten: butter, sugar, flour. Ofen, 30 minutes."
+    found = hits(Found("/in/rezept.txt", "rezept.txt"), Excerpt(text))[0]
+    assert (found.name, found.confidence >= 0.6) == ("Recipes", True)
+
+
 def test_a_name_that_says_nothing_gives_nothing() -> None:
     assert best("scan0001.pdf") == ""
 

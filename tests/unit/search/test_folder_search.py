@@ -76,6 +76,11 @@ def test_several_roots_rank_as_one_and_a_file_of_two_counts_once(
     assert searcher.names("meadow", root, other) == searcher.names("meadow", other, root) == ["d.md"]
 
 
+def test_roots_within_roots_leave_as_many_hits_as_were_asked_for(searcher: Searcher, root: Path) -> None:
+    deep = plant(root / "a" / "b", {f"{number}.md": f"harbour {number}" for number in range(30)})
+    assert len(set(searcher.names("harbour", root, root / "a", deep, limit=20))) == 20
+
+
 def test_a_root_never_shows_what_another_holds(searcher: Searcher, root: Path, tmp_path: Path) -> None:
     other = plant(tmp_path / "other", {"secret.md": "harbour of secrets"})
     plant(root, {"a.md": "harbour"})

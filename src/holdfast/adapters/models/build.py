@@ -25,6 +25,11 @@ def build_embedder(settings: EmbedderSettings) -> Embedder | None:
     return OnnxEmbedder(_files(settings), settings.threads)
 
 
+def for_queries(embedder: Embedder | None) -> Embedder | None:
+    """Return the embedder as a search uses it, which somebody waits for."""
+    return embedder.for_queries() if isinstance(embedder, OpenAIEmbedder) else embedder
+
+
 def build_reranker(settings: RerankSettings) -> Reranker | None:
     """Return the reranker, None when no endpoint is set."""
     return CohereReranker(settings.endpoint, settings.model) if settings.endpoint else None

@@ -119,11 +119,11 @@ class ChatClassifier:
         """Ask for an answer of the fixed shape; an endpoint that does not know the way is asked in a simpler one."""
         formats = _formats(taxonomy)
         while True:
+            tried = self._format
             body: dict[str, Any] = {
                 "model": self._settings.model,
                 "messages": [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": question}],
-                "temperature": 0,
-                **formats[self._format],
+                **formats[tried],
             }
             try:
                 with self._told_of(count, told) as usage:
@@ -132,9 +132,9 @@ class ChatClassifier:
                     return _verdicts(_content(answer), count, taxonomy)
             except RemoteFault as fault:
                 refused = str(fault).endswith(("status 400", "status 404", "status 415", "status 422"))
-                if not refused or self._format == len(formats) - 1:
+                if not refused or tried == len(formats) - 1:
                     raise
-                self._format += 1
+                self._format = max(self._format, tried + 1)
 
     @contextmanager
     def _told_of(self, files: int, told: Callable[[ModelCall], None]) -> Iterator[dict[str, int]]:
@@ -153,14 +153,19 @@ class ChatClassifier:
 
 def _question(files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category]) -> str:
     shelves = [
-        {"category": one.name, "files_in_it": [example.name for example in one.examples[:_EXAMPLES]]}
+        {"category": one.name, "files_in_it": [_sendable(example.name) for example in one.examples[:_EXAMPLES]]}
         for one in taxonomy
     ]
     rows = [
-        {"id": number, "name": found.name, "type": excerpt.content_type, "text": excerpt.text[:_TEXT_CHARS]}
+        {"id": number, "name": _sendable(found.name), "type": excerpt.content_type, "text": excerpt.text[:_TEXT_CHARS]}
         for number, (found, excerpt) in enumerate(files)
     ]
     return json.dumps({"categories": shelves, "files": rows})
+
+
+def _sendable(name: str) -> str:
+    """Return a name that any endpoint reads as JSON: a byte that is no UTF-8 becomes a question mark."""
+    return name.encode("utf-8", "replace").decode()
 
 
 def _formats(taxonomy: Sequence[Category]) -> list[dict[str, Any]]:
@@ -183,7 +188,8 @@ def _formats(taxonomy: Sequence[Category]) -> list[dict[str, Any]]:
         "additionalProperties": False,
     }
     strict = {"type": "json_schema", "json_schema": {"name": "filing", "strict": True, "schema": schema}}
-    return [{"response_format": strict}, {"response_format": {"type": "json_object"}}, {}]
+    plain = {"type": "json_object"}
+    return [{"temperature": 0, "response_format": strict}, {"temperature": 0, "response_format": plain}, {}]
 
 
 def _usage(answer: Any) -> dict[str, int]:

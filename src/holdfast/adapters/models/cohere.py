@@ -1,14 +1,15 @@
 """Reranks by any endpoint that speaks as Cohere's /v2/rerank does, with the caller's own key."""
 
-import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 from holdfast.adapters.models.remote import Endpoint, RemoteFault
 from holdfast.search.ports import RerankFault
 from holdfast.secret import Secret
 
 _MAX_ANSWER_BYTES = 1_000_000
+_MOST = 1e300
+"""No score is larger; the comparison leaves out what is no number, infinite, or an integer beyond all floats."""
 
 
 class CohereReranker:
@@ -38,8 +39,9 @@ def _scores(answer: Any, count: int) -> list[float]:
     rows = answer.get("results") if isinstance(answer, dict) else None
     scores: dict[int, float] = {}
     for row in rows if isinstance(rows, list) else []:
-        place, score = (row.get("index"), row.get("relevance_score")) if isinstance(row, dict) else (None, None)
-        if type(place) is int and isinstance(score, int | float) and math.isfinite(score):
+        found = row if isinstance(row, dict) else {}
+        place, score = found.get("index"), cast("Any", found.get("relevance_score"))
+        if type(place) is int and type(score) in (int, float) and abs(score) < _MOST:
             scores[place] = float(score)
     if sorted(scores) != list(range(count)):
         raise RerankFault(f"the reranker gave {len(scores)} scores that can be used, expected {count}")

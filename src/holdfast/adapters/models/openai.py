@@ -1,8 +1,10 @@
 """Embeds by any endpoint that speaks as OpenAI's /v1/embeddings does, with the caller's own key."""
 
 import math
+import time
 from collections.abc import Callable, Sequence
-from typing import Any, cast
+from copy import copy
+from typing import Any, NamedTuple, cast
 
 from holdfast.adapters.models.remote import Endpoint, RemoteFault, pause
 from holdfast.search.model import Vector
@@ -12,7 +14,13 @@ from holdfast.secret import Secret
 _TEXTS_AT_ONCE = 64
 _CHARS_AT_ONCE = 100_000
 _ATTEMPTS = 3
-_LONGEST_PAUSE_SECONDS = 10.0
+
+
+class Patience(NamedTuple):
+    """How long all attempts may take together, and the longest pause between two of them."""
+
+    seconds: float = math.inf
+    pause_seconds: float = 10.0
 
 
 class OpenAIEmbedder:
@@ -23,6 +31,13 @@ class OpenAIEmbedder:
         self._name = model
         self._timeout_seconds = timeout_seconds
         self.needs_key = needs_key
+        self._patience = Patience()
+
+    def for_queries(self) -> "OpenAIEmbedder":
+        """Return it for one who waits: all attempts take the time of one at most, and a busy endpoint is left soon."""
+        found = copy(self)
+        found._patience = Patience(self._timeout_seconds, 1.0)
+        return found
 
     @property
     def model(self) -> str:
@@ -40,13 +55,16 @@ class OpenAIEmbedder:
 
     def _embedded(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:
         body = {"model": self._name, "input": list(texts), "encoding_format": "float"}
+        until = time.monotonic() + self._patience.seconds
         for attempt in range(1, _ATTEMPTS + 1):
             check()
+            seconds = min(self._timeout_seconds, until - time.monotonic())
             try:
-                return _vectors(self._endpoint.post(body, key, self._timeout_seconds, check), len(texts))
+                return _vectors(self._endpoint.post(body, key, seconds, check), len(texts))
             except RemoteFault as fault:
                 wait = fault.retry_after if fault.retry_after is not None else 0.5 * attempt
-                if not fault.retryable or attempt == _ATTEMPTS or wait > _LONGEST_PAUSE_SECONDS:
+                longest = min(self._patience.pause_seconds, until - time.monotonic())
+                if not fault.retryable or attempt == _ATTEMPTS or wait >= longest:
                     raise EmbedFault(f"the embeddings endpoint: {fault}", retryable=fault.retryable) from None
                 pause(wait, check)
         raise AssertionError("the last attempt returns or raises")
@@ -85,7 +103,10 @@ def _normalised(values: Any) -> Vector:
 
     if not isinstance(values, list) or not values or not all(type(value) in (int, float) for value in values):
         raise EmbedFault("the embeddings endpoint gave something that is no vector")
-    vector = numpy.asarray(values, dtype=numpy.float64)
+    try:
+        vector = numpy.asarray(values, dtype=numpy.float64)
+    except OverflowError:
+        raise EmbedFault("the embeddings endpoint gave a number that is too large") from None
     length = float(numpy.linalg.norm(vector))
     if not length > 0 or not math.isfinite(length):
         raise EmbedFault("the embeddings endpoint gave a vector without a direction")

@@ -16,6 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any
 from urllib.parse import urlsplit
 
+from holdfast.config.endpoint import endpoint_fault
 from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 
@@ -41,11 +42,8 @@ class Endpoint:
     url: str
 
     def __post_init__(self) -> None:
-        parts = urlsplit(self.url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.fragment:
-            raise InvalidArgument(
-                f"an endpoint is http://HOST/PATH or https://HOST/PATH, without a password: {self.url!r:.200}"
-            )
+        if fault := endpoint_fault(self.url):
+            raise InvalidArgument(fault)
 
     def post(
         self,

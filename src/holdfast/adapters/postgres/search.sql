@@ -232,9 +232,11 @@ SELECT count(*) AS vectors FROM (
 ) AS counted;
 
 -- name: nearest_exactly
+-- An endpoint may change the length of its vectors under one name: what has another length cannot be compared.
 SELECT chunk_id, 1 - cosine_distance(embedding, %(vector)s::vector) AS score
 FROM mcp_file_chunk_embeddings
 WHERE apikey_hash = %(apikey_hash)s AND model = %(model)s AND (%(project)s::text IS NULL OR project = %(project)s)
+  AND vector_dims(embedding) = vector_dims(%(vector)s::vector)
 ORDER BY cosine_distance(embedding, %(vector)s::vector), chunk_id LIMIT %(most)s;
 
 -- name: nearest_in_scope
@@ -243,6 +245,7 @@ FROM mcp_file_chunks AS c
 JOIN mcp_file_chunk_embeddings AS e ON e.apikey_hash = %(apikey_hash)s AND e.chunk_id = c.id AND e.model = %(model)s
 WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s
   AND c.file_path >= %(low)s AND c.file_path < %(high)s
+  AND vector_dims(e.embedding) = vector_dims(%(vector)s::vector)
 ORDER BY cosine_distance(e.embedding, %(vector)s::vector), e.chunk_id LIMIT %(most)s;
 
 -- name: nearest_around

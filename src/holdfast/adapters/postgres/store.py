@@ -150,7 +150,7 @@ def answering(project: str) -> Iterator[None]:
     except _OVERTAKEN:
         raise _busy(project) from None
     except PoolTimeout:
-        raise ResourceBusy("every database connection is in use; try again") from None
+        raise ResourceBusy("no database connection was free in time, or the database is down; try again") from None
     except psycopg.OperationalError as error:
         raise ResourceBusy(
             f"the database did not answer ({type(error).__name__}), so a change may or may not have happened;"

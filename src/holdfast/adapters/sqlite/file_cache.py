@@ -117,7 +117,7 @@ class SqliteFileCache:
         rows = self._fetch("seen_files", {"device": _signed(device), "inodes": json.dumps(inodes)})
         known = {row[0]: row for row in rows}
         return [
-            row[3] if (row := known.get(inode)) and row[1] == found.size and row[2] == found.mtime_ns else None
+            row[3] if (row := known.get(inode)) and row[1] == found.size and row[2] == _signed(found.mtime_ns) else None
             for inode, found in zip(inodes, files, strict=True)
         ]
 
@@ -145,8 +145,8 @@ class SqliteFileCache:
 
 
 def _signed(number: int) -> int:
-    """Return a number of the file system, which may use all 64 bits, as SQLite can hold it."""
-    return number - 2 * _SIGN if number >= _SIGN else number
+    """Return a number of the file system, which may use all 64 bits and for a time even more, as SQLite can hold it."""
+    return number if -_SIGN <= number < _SIGN else (number + _SIGN) % (2 * _SIGN) - _SIGN
 
 
 def _text(path: str) -> str:
@@ -159,7 +159,7 @@ def _file_row(memory: Memory, at: str) -> dict[str, Any]:
         "file_hash": memory.file_hash,
         "file_path": _text(found.path),
         "size_bytes": found.size,
-        "mtime": found.mtime_ns,
+        "mtime": _signed(found.mtime_ns),
         "metadata_json": None if excerpt is None else _facts(excerpt),
         "created_at": at,
         "excerpt": None if excerpt is None else zlib.compress(excerpt.text.encode("utf-8", "surrogatepass"), 1),

@@ -8,6 +8,9 @@ from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, PlanS
 _OPS = {op.value: op for op in Op}
 _NODES = {node.value: node for node in Node}
 _STATUSES = {status.value: status for status in ItemStatus}
+_MOST = 2**63
+_NS = "ns"
+"""Before a time that SQLite has no number for, such as one in the year 2446; it is kept as text."""
 
 
 def plan_row(plan: Plan) -> dict[str, Any]:
@@ -50,7 +53,7 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
         "mode": item.mode,
         "uid": item.uid,
         "gid": item.gid,
-        "mtime_ns": item.mtime_ns,
+        "mtime_ns": item.mtime_ns if abs(item.mtime_ns) < _MOST else f"{_NS}{item.mtime_ns}",
         "identity": item.identity,
         "status": item.status.value,
         "error_msg": item.error_msg,
@@ -75,6 +78,8 @@ def read_item(row: Any) -> Item:
     for path in (1, 2, 21, 25):
         if isinstance(fields[path], bytes):
             fields[path] = read_path(fields[path])
+    if isinstance(fields[10], str):
+        fields[10] = int(fields[10].removeprefix(_NS))
     return Item._make(fields)
 
 

@@ -1,6 +1,7 @@
 """Nearest vectors of a tenant, exactly: a matrix in memory for each tenant and model, kept up to date from its file.
 
 A chunk's vector never changes, so what is new is what has a higher number than the last one read, whoever wrote it.
+An endpoint may change the length of its vectors under one name; then only those as long as the query's are compared.
 Vectors of chunks that are gone stay until they are many; what they find is not live and so is no candidate.
 """
 
@@ -44,7 +45,7 @@ class View(NamedTuple):
 
     def ranked(self, query: Floats, project: str | None, among: Sequence[int] | None, most: int) -> list[Candidate]:
         """Return the nearest chunks, best first, of a project or all, and of some chunks or all."""
-        if not len(self.numbers) or self.values.shape[1] != len(query):
+        if not len(self.numbers):
             return []
         scores = self._scores(query)
         if project is not None:
@@ -63,9 +64,10 @@ class View(NamedTuple):
 
 
 class Matrix:
-    """The vectors of one tenant and model. Rows are only ever added, so a view stays true while more come."""
+    """The vectors of one tenant, model and length. Rows are only ever added, so a view stays true while more come."""
 
-    def __init__(self) -> None:
+    def __init__(self, width: int) -> None:
+        self._width = width
         self._lock = threading.Lock()
         self._forget()
 
@@ -97,28 +99,28 @@ class Matrix:
         self._numbers = np.empty(0, np.int64)
         self._projects = np.empty(0, np.int32)
         self._scales = np.empty(0, np.float32)
-        self._values = np.empty((0, 0), np.int8)
+        self._values = np.empty((0, self._width), np.int8)
 
     def _add(self, rows: Sequence[sqlite3.Row]) -> None:
-        width = self._values.shape[1] or len(rows[0]["embedding"]) - _SCALE_BYTES
-        kept = [row for row in rows if len(row["embedding"]) == width + _SCALE_BYTES]
-        self._make_room(len(kept), width)
+        stored = _SCALE_BYTES + self._width
+        kept = [row for row in rows if len(row["embedding"]) == stored]
+        self._make_room(len(kept))
         start, end = self._count, self._count + len(kept)
-        raw = np.frombuffer(b"".join(row["embedding"] for row in kept), np.uint8).reshape(len(kept), -1)
+        raw = np.frombuffer(b"".join(row["embedding"] for row in kept), np.uint8).reshape(len(kept), stored)
         self._scales[start:end] = np.ascontiguousarray(raw[:, :_SCALE_BYTES]).view(np.float32)[:, 0]
         self._values[start:end] = raw[:, _SCALE_BYTES:].view(np.int8)
         self._numbers[start:end] = [row["chunk_id"] for row in kept]
         self._projects[start:end] = [self._names.setdefault(row["project"], len(self._names)) for row in kept]
         self._count, self._after = end, rows[-1]["id"]
 
-    def _make_room(self, more: int, width: int) -> None:
+    def _make_room(self, more: int) -> None:
         needed = self._count + more
         if needed > len(self._numbers):
             room = max(needed, len(self._numbers) * 3 // 2)
             self._numbers = _grown(self._numbers, (room,))
             self._projects = _grown(self._projects, (room,))
             self._scales = _grown(self._scales, (room,))
-            self._values = _grown(self._values, (room, width))
+            self._values = _grown(self._values, (room, self._width))
 
 
 class Matrices:
@@ -126,16 +128,16 @@ class Matrices:
 
     def __init__(self, kept_bytes: int = KEPT_BYTES) -> None:
         self._kept_bytes = kept_bytes
-        self._matrices: OrderedDict[tuple[str, str], Matrix] = OrderedDict()
+        self._matrices: OrderedDict[tuple[str, str, int], Matrix] = OrderedDict()
         self._lock = threading.Lock()
 
     def nearest(
         self, connection: sqlite3.Connection, tenant: str, scope: Scope, model: str, vector: Vector, limit: int
     ) -> list[Candidate]:
         """Return the nearest chunks of live files; looks further while too few of them are live."""
-        matrix = self._matrix(tenant, model)
-        view = matrix.view(connection, tenant, model)
         query = np.asarray(vector, dtype=np.float32)
+        matrix = self._matrix(tenant, model, len(query))
+        view = matrix.view(connection, tenant, model)
         among = _few_in_scope(connection, tenant, scope)
         most = limit * 2
         while True:
@@ -148,10 +150,11 @@ class Matrices:
         self._trim()
         return live[:limit]
 
-    def _matrix(self, tenant: str, model: str) -> Matrix:
+    def _matrix(self, tenant: str, model: str, width: int) -> Matrix:
+        key = (tenant, model, width)
         with self._lock:
-            matrix = self._matrices.setdefault((tenant, model), Matrix())
-            self._matrices.move_to_end((tenant, model))
+            matrix = self._matrices.setdefault(key, Matrix(width))
+            self._matrices.move_to_end(key)
             return matrix
 
     def _trim(self) -> None:

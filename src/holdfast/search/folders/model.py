@@ -18,7 +18,7 @@ _LAST = "\U0010ffff"
 
 
 class Kind(StrEnum):
-    """How a file's text is come by; nothing is kept of one that has none, for want of room, or when its reader failed."""
+    """How a file's text is come by, or why nothing is kept of it: it has none, or something was in the way."""
 
     TEXT = "text"
     DOCUMENT = "document"
@@ -26,11 +26,18 @@ class Kind(StrEnum):
     NONE = "none"
     NO_ROOM = "no room"
     UNREAD = "unread"
+    UNOPENED = "unopened"
+    TOO_LARGE = "too large"
 
     @property
     def is_extracted(self) -> bool:
         """Return whether a confined child takes the text out."""
         return self in (Kind.DOCUMENT, Kind.PAGE)
+
+    @property
+    def is_passing(self) -> bool:
+        """Return whether a server that starts anew should try the file again."""
+        return self in (Kind.NO_ROOM, Kind.UNREAD, Kind.UNOPENED, Kind.TOO_LARGE)
 
 
 class Known(NamedTuple):
@@ -78,13 +85,16 @@ class Progress(NamedTuple):
         """Return what a caller should know of an answer from here."""
         found, name = [], shown(root)
         if self.words < WHOLE:
-            found.append(f"The index of {name} is {self.words} % ready; texts that it lacks were searched by words.")
+            found.append(
+                f"The index of {name} is {self.words} % ready. What it lacks was searched by words, for 2 seconds at most: "
+                "search again later for the rest."
+            )
         elif self.meaning < WHOLE:
             found.append(f"The index of {name} has all words; meaning is {self.meaning} % ready.")
         if self.is_cut:
             found.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
         if self.unread:
-            files = "1 file" if self.unread == 1 else f"{self.unread} files"
+            files = _counted(self.unread, "file", "files")
             found.append(f"{files} of {name} could not be read this time, for no fault of theirs: try again later.")
         if self.unruled:
             more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
@@ -98,6 +108,26 @@ class Progress(NamedTuple):
         if not self.is_scanned:
             return 0
         return WHOLE * done // self.total if self.total else WHOLE
+
+
+class LeftOut(NamedTuple):
+    """How many are there and not searched, although no rule leaves them out."""
+
+    files: int = 0
+    directories: int = 0
+    too_large: int = 0
+    textless: int = 0
+
+    def notices(self, root: str) -> list[str]:
+        """Return what a caller should know of it."""
+        told = [
+            (self.directories, "directory", "directories", "that could not be opened"),
+            (self.files, "file", "files", "that could not be opened"),
+            (self.too_large, "file", "files", "over the size that the settings allow"),
+            (self.textless, "document", "documents", "that gave no text (damaged, locked, or pictures alone)"),
+        ]
+        sorts = [f"{_counted(count, one, more)} {why}" for count, one, more, why in told if count]
+        return [f"Not searched in {shown(root)}: {'; '.join(sorts)}."] if sorts else []
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,6 +158,10 @@ class FolderAnswer:
     hits: Sequence[FolderHit]
     notices: Sequence[str]
     ready: int
+
+
+def _counted(count: int, one: str, more: str) -> str:
+    return f"{count} {one if count == 1 else more}"
 
 
 def key_of(tokenizer: str, root: str) -> str:

@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, PermissionDenied
 from holdfast.folders.jail import Jail
 from holdfast.folders.roots import Identity, Root, close_roots
 from holdfast.search.folders.model import PROJECT, FolderLimits, Kind, Known, key_of
@@ -91,9 +91,9 @@ class FolderRoot:
         with self._mending():
             try:
                 reading = read_document(call, self._jail, path[1:], self._limits, self.state.known(path))
-            except (HoldfastError, OSError):
+            except (HoldfastError, OSError) as error:
                 call.check()
-                self._drop([path])
+                self._miss(path, error)
             else:
                 self._put(path, reading)
         return True
@@ -147,7 +147,7 @@ class FolderRoot:
         began = time.monotonic()
         self._is_stirred = False
         found = scan(self._jail, call, self._limits.max_files)
-        self._drop(self.state.seen(found.looks, is_cut=found.is_cut, unruled=found.unruled))
+        self._drop(self.state.seen(found.looks, is_cut=found.is_cut, unruled=found.unruled, closed=found.closed))
         self._watch_over(found.directories)
         self._scanned_at = time.monotonic()
         self._scan_seconds = self._scanned_at - began
@@ -169,13 +169,22 @@ class FolderRoot:
     def _read(self, path: str) -> None:
         try:
             reading = read_quickly(self._jail, path[1:], self._limits, self.state.known(path))
-        except (HoldfastError, OSError):
-            self._drop([path])
+        except (HoldfastError, OSError) as error:
+            self._miss(path, error)
             return
         if reading.known.kind.is_extracted:
             self.state.to_extract(path)
         else:
             self._put(path, reading)
+
+    def _miss(self, path: str, error: Exception) -> None:
+        """Forget a file that is gone; one that is there and could not be opened is tried again at each scan."""
+        if not isinstance(error, PermissionDenied | OSError):
+            self._drop([path])
+            return
+        known = self.state.known(path)
+        is_known = known is not None and known.kind is Kind.UNOPENED
+        self._put(path, Reading(Known("", Kind.UNOPENED), None if is_known else b""))
 
     def _put(self, path: str, reading: Reading) -> None:
         known, data = reading

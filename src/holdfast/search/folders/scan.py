@@ -14,12 +14,14 @@ WHOLE = "."
 class Scan:
     """Files by path beneath the root, with their look; the directories that were looked into; whether that is all.
 
-    `unruled` are directories with too many ignore rules to follow: nothing in them is to be shown.
+    `unruled` are directories with too many ignore rules to follow: nothing in them is to be shown. `closed` are those
+    that may not be opened, by their path beneath the root.
     """
 
     looks: dict[str, str] = field(default_factory=dict)
     directories: list[str] = field(default_factory=list)
     unruled: list[str] = field(default_factory=list)
+    closed: list[str] = field(default_factory=list)
     is_cut: bool = False
 
 
@@ -51,6 +53,7 @@ def scan(jail: Jail, call: Call, max_files: int) -> Scan:
                 found.is_cut = True
                 found.looks = dict(list(found.looks.items())[:max_files])
                 break
+        found.closed = [f"/{relative}" for relative in walk.closed]
     return found
 
 

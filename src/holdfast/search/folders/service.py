@@ -2,6 +2,7 @@
 
 import logging
 import time
+from collections.abc import Iterable
 from functools import partial
 
 from holdfast.call import Call
@@ -51,8 +52,12 @@ class FolderSearch:
             self._reread(checked, call)
         progress = [(place, place.root.state.progress()) for place in places]
         notices = [notice for place, far in progress for notice in far.notices(place.root.path)]
-        if not notices and not any(place.root.state.holds(place.span) for place in places):
-            notices.append("Nothing there is in an index: hidden, ignored and linked files are left out.")
+        left_out = [one for place in places for one in place.root.state.left_out(place.span).notices(place.root.path)]
+        notices += left_out
+        if not left_out and not any(place.root.state.holds(place.span) for place in places):
+            notices.append(
+                "Nothing there can be searched: files that hold no text are left out, and hidden, ignored and linked ones."
+            )
         return FolderAnswer(checked.hits, notices, min(far.meaning for _, far in progress))
 
     def has_work(self) -> bool:
@@ -84,9 +89,10 @@ class FolderSearch:
         unread = UnreadFiles(jail, places, text, self._workshop.limits, call.check)
         lookup = FolderLookup(self._workshop.index, places, unread)
         embedder = self._workshop.embedder if all(place.root.state.is_meant() for place in places) else None
-        query = Query("", Scope(PROJECT, within("")), text, most * _SPARE, None, call.check)
+        overlap = overlap_of(place.root.path for place in places)
+        query = Query("", Scope(PROJECT, within("")), text, most * _SPARE * overlap, None, call.check)
         try:
-            found = retrieve(Retriever(lookup, self._limits, embedder), query)
+            found = retrieve(Retriever(lookup, self._limits.widened(overlap), embedder), query)
             return truth.check([hit for _, hit in found], most)
         except IndexFault as fault:
             _log.warning("search in folders: %s", fault)
@@ -107,6 +113,12 @@ def _tell(call: Call, root: FolderRoot) -> None:
     call.check()
     far = root.state.progress()
     call.progress(far.read, far.total, f"{far.read} of {far.total} files of {root.path} are indexed")
+
+
+def overlap_of(roots: Iterable[str]) -> int:
+    """Return how many roots a file may lie in at most: it is found in each, and shown once."""
+    paths = [root.rstrip("/") + "/" for root in roots]
+    return max(sum(path.startswith(other) for other in paths) for path in paths)
 
 
 def _is_directory(jail: Jail, path: str) -> bool:

@@ -2,9 +2,11 @@
 
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
+from itertools import chain
 
-from holdfast.search.folders.model import Kind, Known, Progress
+from holdfast.search.folders.model import Kind, Known, LeftOut, Progress
 from holdfast.store.paths import Span
 
 _LOOK_SECONDS = 0.05
@@ -33,13 +35,13 @@ class FolderState:
             self._bytes = 0
             self._is_meant = False
             self._unruled: tuple[str, ...] = ()
+            self._closed: tuple[str, ...] = ()
             self.is_loaded = self.is_scanned = self.is_cut = False
 
     def load(self, files: Mapping[str, Known], owing: Iterable[str]) -> None:
-        """Take over what an index holds; what had no room or was not read is tried again."""
+        """Take over what an index holds; what had something in its way is tried again."""
         with self._changed:
-            again = (Kind.NO_ROOM, Kind.UNREAD)
-            self._known = {path: known for path, known in files.items() if known.kind not in again}
+            self._known = {path: known for path, known in files.items() if not known.kind.is_passing}
             self._bytes = sum(known.size for known in self._known.values())
             self._owing = dict.fromkeys(owing)
             self.is_loaded = True
@@ -82,12 +84,15 @@ class FolderState:
                 check()
                 self._changed.wait(_LOOK_SECONDS)
 
-    def seen(self, looks: Mapping[str, str], *, is_cut: bool, unruled: Iterable[str] = ()) -> list[str]:
+    def seen(
+        self, looks: Mapping[str, str], *, is_cut: bool, unruled: Iterable[str] = (), closed: Iterable[str] = ()
+    ) -> list[str]:
         """Take notice of a scan: what changed waits to be read; returns what is gone."""
         with self._changed:
             changed = [path for path, look in looks.items() if self._is_to_read(path, look)]
             self._texts = {path: None for path in self._texts if path in looks} | dict.fromkeys(changed)
-            self.is_cut, self.is_scanned, self._unruled = is_cut, True, tuple(unruled)
+            self.is_cut, self.is_scanned = is_cut, True
+            self._unruled, self._closed = tuple(unruled), tuple(closed)
             return [path for path in self._known if path not in looks]
 
     def reread(self, paths: Iterable[str]) -> None:
@@ -163,9 +168,20 @@ class FolderState:
             return self._bytes - (before.size if before else 0) + size <= max_bytes
 
     def holds(self, span: Span) -> bool:
-        """Return whether there is a file in a span."""
+        """Return whether there is a text in a span, or may be one as long as not all is read."""
         with self._changed:
-            return any(span.low <= path < span.high for path in self._known)
+            has_text = (path for path, known in self._known.items() if known.size)
+            paths = chain(has_text, self._texts, self._documents)
+            return not self.is_scanned or any(span.low <= path < span.high for path in paths)
+
+    def left_out(self, span: Span) -> LeftOut:
+        """Return what is in a span and not searched."""
+        with self._changed:
+            known = [known for path, known in self._known.items() if span.low <= path < span.high]
+            closed = sum(span.low <= f"{path}/" < span.high for path in self._closed)
+        kinds = Counter(one.kind for one in known)
+        textless = sum(one.kind is Kind.DOCUMENT and not one.size for one in known)
+        return LeftOut(kinds[Kind.UNOPENED], closed, kinds[Kind.TOO_LARGE], textless)
 
     def progress(self) -> Progress:
         """Return how far the index is."""

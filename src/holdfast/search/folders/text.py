@@ -47,6 +47,8 @@ def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: Known | Non
         first = read_fully(file.fd, 0, min(file.status.st_size, SAMPLE_BYTES))
         if _kind(first, path).is_extracted:
             return Reading(Known(look, _kind(first, path)))
+        if file.status.st_size > limits.max_file_bytes and sniff(first, complete=False) is not None:
+            return Reading(Known(look, Kind.TOO_LARGE))
         data = _text(file, limits)
     if data is None:
         return Reading(Known(look, Kind.NONE))
@@ -57,13 +59,16 @@ def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: Known | Non
 def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known: Known | None) -> Reading:
     """Take the text out of a document, unless its bytes are those that are known. Raises what the jail does; Cancelled.
 
-    One that is broken has no text; one whose reader failed, whatever the reason, comes back unread.
+    One that is broken has no text; one whose reader failed, whatever the reason, comes back unread. What is a text by
+    now has none here, and is to be read again at the next scan.
     """
     with jail.open_file(path) as file:
         look = _look(file)
         kind = _kind(read_fully(file.fd, 0, SAMPLE_BYTES), path)
-        if not kind.is_extracted or file.status.st_size > limits.max_document_bytes:
-            return Reading(Known(look, Kind.NONE))
+        if not kind.is_extracted:
+            return Reading(Known("", Kind.NONE))
+        if file.status.st_size > limits.max_document_bytes:
+            return Reading(Known(look, Kind.TOO_LARGE))
         digest = _digest(file)
         if known is not None and known.holds_as(Known(look, kind, digest)):
             return Reading(known._replace(look=look), None)

@@ -10,10 +10,10 @@ from holdfast.search.folders.lookup import UNREAD, Place
 from holdfast.search.folders.model import FolderLimits
 from holdfast.search.folders.text import read_quickly
 from holdfast.search.model import PendingFile
-from holdfast.search.tokens import plain, query_tokens
+from holdfast.search.tokens import plain, query_tokens, unquoted
 
 _SECONDS = 2.0
-_SHORT_CHARS = 3
+_SHORT_CHARS = 2
 _PART_CHARS = 65_536
 _OVERLAP_CHARS = 256
 """A word is shorter, so the one that a part begins or ends in is whole in its neighbour."""
@@ -39,39 +39,39 @@ class UnreadFiles:
     def _looked_through(self, limit: int, max_bytes: int) -> list[PendingFile]:
         found: list[PendingFile] = []
         self._until = time.monotonic() + _SECONDS
-        for file in self._matching():
-            max_bytes -= len(file.data)
-            if max_bytes < 0 and found:
-                break
+        for file in self._matching(max_bytes):
             found.append(file)
-            if len(found) == limit:
+            max_bytes -= len(file.data)
+            if len(found) == limit or max_bytes <= 0:
                 break
         return found
 
-    def _matching(self) -> Iterator[PendingFile]:
+    def _matching(self, max_bytes: int) -> Iterator[PendingFile]:
         for place in self._places:
             for path in place.root.state.waiting(place.span):
                 if not self._has_time():
                     return
-                data = self._text(place.root.path.rstrip("/") + path)
-                if self._holds_a_needle(data.decode()):
-                    yield PendingFile(place.root.path, path, UNREAD, data)
+                text = self._beginning(place.root.path.rstrip("/") + path, max_bytes)
+                if self._holds_a_needle(text):
+                    yield PendingFile(place.root.path, path, UNREAD, text.encode())
 
     def _holds_a_needle(self, text: str) -> bool:
         """Return whether a needle is in a text, as far as time allows: part by part, because a text may be very long."""
         starts = takewhile(lambda _: self._has_time(), range(0, len(text), _PART_CHARS))
-        parts = (plain(text[start : start + _PART_CHARS + _OVERLAP_CHARS]).casefold() for start in starts)
+        parts = (unquoted(plain(text[start : start + _PART_CHARS + _OVERLAP_CHARS])).casefold() for start in starts)
         return any(needle in part for part in parts for needle in self._needles)
 
     def _has_time(self) -> bool:
         self._check()
         return time.monotonic() <= self._until
 
-    def _text(self, path: str) -> bytes:
+    def _beginning(self, path: str, max_bytes: int) -> str:
+        """Return what a text begins with, as much as may be scored while somebody waits."""
         try:
-            return read_quickly(self._jail, path, self._limits).data or b""
+            data = read_quickly(self._jail, path, self._limits).data or b""
         except (HoldfastError, OSError):
-            return b""
+            return ""
+        return data[:max_bytes].decode(errors="ignore")
 
 
 def _needle(token: str) -> str:

@@ -1,0 +1,54 @@
+"""A plan as a person reads it in a terminal."""
+
+from typing import Any
+
+import click
+
+from holdfast.cli.organise_text import executed_lines, next_lines, plan_lines
+
+
+def plan(status: str, **totals: int) -> dict[str, Any]:
+    return {
+        "plan_id": "3f2a" * 8,
+        "status": status,
+        "folder": "/in",
+        "totals": {"moves": sum(totals.values()), "uncertain": 0, **totals},
+        "folders": [{"folder": "Music", "files": sum(totals.values()), "confidence": 0.75, "is_new": True}],
+        "uncertain": [],
+        "skipped": {},
+        "measures": {"files": 3, "cache_hit_rate": 0.0, "tokens_saved": 0, "do_nothing_ratio": 0.0},
+    }
+
+
+def headline(status: str, **totals: int) -> str:
+    return click.unstyle(list(plan_lines(plan(status, **totals), [], every=False))[1])
+
+
+def test_a_plan_that_waits_says_that_nothing_has_moved() -> None:
+    assert headline("CREATED", PENDING=3) == "3 files would move to 1 new folder. Nothing has moved yet."
+    assert headline("APPROVED", PENDING=1) == "1 file will move to 1 new folder. Nothing has moved yet."
+
+
+def test_a_plan_that_was_interrupted_says_what_has_moved_and_how_to_go_on() -> None:
+    said = headline("APPROVED", DONE=2, PENDING=3)
+    assert said == "2 of 5 files moved to 1 new folder. It was interrupted before the end."
+    told = "\n".join(click.unstyle(line) for line in next_lines(plan("APPROVED", DONE=2, PENDING=3), every=True))
+    assert "holdfast organise execute 3f2a3f2a  go on with it" in told
+    assert "holdfast organise undo 3f2a3f2a     take it back" in told
+
+
+def test_a_plan_that_was_taken_back_in_part_says_both() -> None:
+    assert headline("EXECUTED", DONE=2, UNDONE=3) == "2 of 5 files moved to 1 new folder. 3 came back."
+    assert headline("UNDONE", UNDONE=5) == "5 of 5 files came back from 1 new folder."
+
+
+def test_what_moved_nothing_is_not_offered_to_be_taken_back() -> None:
+    done = {**plan("FAILED", ERROR=1), "problems": []}
+    assert not any("undo" in line for line in executed_lines(done))
+
+
+def test_what_does_not_reach_the_gate_is_not_rounded_up_to_it() -> None:
+    doubt = {"path": "a.txt", "folder": "Music", "confidence": 0.597, "why": "Who knows."}
+    unsure = {**plan("CREATED", PENDING=1), "uncertain": [doubt]}
+    unsure["totals"]["uncertain"] = 1
+    assert any("Music? 59%" in click.unstyle(line) for line in plan_lines(unsure, [], every=False))
