@@ -24,7 +24,7 @@ from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 from tests.helpers.databases import Backend
 from tests.helpers.doors import until
-from tests.helpers.indexing import Topics, emptied
+from tests.helpers.indexing import Topics
 
 CANARY = "sk-canary-71c0ffee"
 
@@ -298,22 +298,23 @@ def test_jobs_that_wait_for_a_model_end_when_it_is_switched_off_and_come_back_wi
 ) -> None:
     model = Topics("cat", "boat")
     loop = loop_of(backend, model)
-    emptied(loop.queue)
     store.write(me, "p", "/a", "a cat")
-    loop.words_pass()
+    until("it waits for its meaning", lambda: loop.words_pass() == 0)
     index, purge = backend.open_index(), Purge(store, backend.open_upkeep())
     without = replace(loop, indexing=Watched(backend, None))
     assert not Workers(without, index, purge, None, 1, is_alone=False).drain(0.2), (
         "it is left to those who have a model"
     )
     words_alone = Workers(without, index, purge, None, 1)
-    assert words_alone.drain(30)
-    assert [row["status"] for row in job_rows(backend, me)] == ["done"]
+    words_alone.start()
+    until("its job has ended", lambda: [row["status"] for row in job_rows(backend, me)] == ["done"])
+    words_alone.stop()
     assert words_alone.status().meaning.count == 0
-    again = Workers(loop, index, purge, model, 1)
+    again = Workers(replace(loop, stop=threading.Event()), index, purge, model, 1)
     assert again.catch_up() >= 1
-    assert again.drain(30)
-    assert index.unembedded(me.apikey_hash, "p", "/a", model.model) == []
+    again.start()
+    until("it has its meaning", lambda: index.unembedded(me.apikey_hash, "p", "/a", model.model) == [])
+    again.stop()
 
 
 @pytest.mark.req("SE-32")

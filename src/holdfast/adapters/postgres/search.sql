@@ -282,7 +282,7 @@ CROSS JOIN LATERAL (
 WHERE (%(project)s::text IS NULL OR c.project = %(project)s) AND c.file_path >= %(low)s AND c.file_path < %(high)s;
 
 -- name: pending_files
--- Each ORDER BY makes a step of its own: the jobs in the order of their turn, then each file by its path.
+-- Each ORDER BY makes a step of its own: the jobs as the index of fresh ones has them, then each file by its path.
 WITH waiting AS (
     SELECT f.project, f.path, f.size, row_number() OVER (ORDER BY j.updated_at DESC, j.id DESC) AS number
     FROM (
@@ -290,7 +290,7 @@ WITH waiting AS (
         WHERE apikey_hash = %(apikey_hash)s AND (%(project)s::text IS NULL OR project = %(project)s)
           AND status IN ('pending', 'processing') AND stage = 'words' AND NOT is_backlog AND operation = 'UPSERT'
           AND file_path >= %(low)s AND file_path < %(high)s
-        ORDER BY available_at, id
+        ORDER BY project, file_path
     ) AS j
     CROSS JOIN LATERAL (
         SELECT project, path, size, version FROM mcp_files
