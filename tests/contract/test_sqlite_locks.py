@@ -3,6 +3,8 @@
 import sqlite3
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ import pytest
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.sqlite.store import SqliteStore
 from holdfast.adapters.sqlite.store_files import file_name
+from holdfast.auth.context import AuthContext
 from holdfast.store.model import Limits
 from holdfast.store.service import Store
 from tests.helpers.databases import new_caller
@@ -52,3 +55,17 @@ def test_a_database_file_is_its_owners_alone_and_is_made_once(tmp_path: Path) ->
     assert path.read_bytes() == b"kept"
     assert path.stat().st_mode & 0o777 == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.db"]
+
+
+@pytest.mark.req("ST-39")
+def test_a_file_that_several_open_at_the_same_first_moment_opens_for_all_of_them(tmp_path: Path) -> None:
+    stores = [Store(SqliteStore(str(tmp_path)), Limits()) for _ in range(4)]
+    for _ in range(30):
+        me, together = new_caller(), threading.Barrier(len(stores))
+
+        def write(number: int, me: AuthContext = me, together: threading.Barrier = together) -> None:
+            together.wait()
+            stores[number].write(me, "p", f"/{number}", "x")
+
+        with ThreadPoolExecutor(len(stores)) as pool:
+            list(pool.map(write, range(len(stores))))

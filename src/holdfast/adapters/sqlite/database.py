@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from holdfast.adapters.sqlite.log import use_log
 from holdfast.adapters.sqlite.migrations import migrate
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
@@ -113,7 +114,7 @@ def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
-    connection.execute("PRAGMA journal_mode = WAL")
+    use_log(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 0")

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
+from holdfast.adapters.sqlite.log import use_log
 from holdfast.adapters.sqlite.migrations import migrate
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
@@ -42,11 +43,11 @@ class SqliteFileCache:
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         for pragma in (
             f"busy_timeout = {_BUSY_MS:d}",
-            "journal_mode = WAL",
             "synchronous = NORMAL",
             f"cache_size = -{_CACHE_KB:d}",
         ):
             self._connection.execute(f"PRAGMA {pragma}")
+        use_log(self._connection)
         migrate(self._connection)
 
     def hashes(self, files: Sequence[Found]) -> list[str | None]:

@@ -9,6 +9,7 @@ import sqlite3
 import threading
 from typing import Any
 
+from holdfast.adapters.sqlite.log import use_log
 from holdfast.adapters.sqlite.migrations import migrate
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.statements import named_statements
@@ -28,8 +29,9 @@ class SqliteKeys:
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
-        for pragma in (f"busy_timeout = {_BUSY_MS:d}", "journal_mode = WAL", "synchronous = FULL"):
+        for pragma in (f"busy_timeout = {_BUSY_MS:d}", "synchronous = FULL"):
             self._connection.execute(f"PRAGMA {pragma}")
+        use_log(self._connection)
         migrate(self._connection)
 
     def add(self, key: Key) -> None:

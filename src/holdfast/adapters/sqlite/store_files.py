@@ -10,6 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 from holdfast.adapters.locks import ThreadLocks
+from holdfast.adapters.sqlite.log import use_log
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.sqlite.store_schema import migrate_store
 from holdfast.errors import ResourceBusy
@@ -162,7 +163,7 @@ class TenantFiles:
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA busy_timeout = 10000")
-            connection.execute("PRAGMA journal_mode = WAL")
+            use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.create_function("beyond", 2, beyond, deterministic=True)
