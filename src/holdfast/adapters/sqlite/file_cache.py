@@ -118,7 +118,11 @@ class SqliteFileCache:
         rows = self._fetch("seen_files", {"device": _signed(device), "inodes": json.dumps(inodes)})
         known = {row[0]: row for row in rows}
         return [
-            row[3] if (row := known.get(inode)) and row[1] == found.size and row[2] == _signed(found.mtime_ns) else None
+            row[3]
+            if (row := known.get(inode))
+            and row[1] == found.size
+            and (row[2] == found.mtime_ns or row[2] == _signed(found.mtime_ns))
+            else None
             for inode, found in zip(inodes, files, strict=True)
         ]
 
