@@ -65,7 +65,7 @@ format: setup ## Rewrite the files in the one format.
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-docs: setup ## Write the generated pages and the module table of ARCHITECTURE.md anew.
+docs: setup ## Write the generated reference pages anew.
 	$(BIN)/python scripts/document.py
 
 lock: ## Resolve the newest packages and pin them.

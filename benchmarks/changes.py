@@ -23,17 +23,17 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measure import floors
 from benchmarks.measure.table import Row, Sample, markdown, timed_row
-from holdfast.adapters.sqlite.journal import open_journal
+from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.changes.planning import Wish
+from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
-from holdfast.folders.edit import Edit
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
+from holdfast.folders.access.syscalls import rename_noreplace
 from holdfast.folders.service import Folders
-from holdfast.folders.syscalls import rename_noreplace
+from holdfast.text.edit import Edit
 
 TARGETS = 10
 BATCH = 100

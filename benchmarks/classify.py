@@ -28,12 +28,12 @@ import numpy
 
 from holdfast.adapters.models.minilm import OnnxEmbedder
 from holdfast.adapters.models.static import StaticEmbedder, is_installed
-from holdfast.organiser.cascade import Cascade
-from holdfast.organiser.evaluate import calibration_error
+from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.classify.evaluate import calibration_error
+from holdfast.organiser.classify.starter import starter_categories
+from holdfast.organiser.classify.taxonomy import merged
 from holdfast.organiser.model import Category, Example, Excerpt, Found
 from holdfast.organiser.ports import Embedder
-from holdfast.organiser.starter import starter_categories
-from holdfast.organiser.taxonomy import merged
 from holdfast.secret import Secret
 
 GATE = 0.6

@@ -38,8 +38,8 @@ from holdfast.search.model import SearchLimits, Vector
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
-from holdfast.store.desk import utc_clock
 from holdfast.store.model import Limits
+from holdfast.store.mutation import utc_clock
 from tests.helpers.databases import (
     Backend,
     new_caller,

@@ -24,16 +24,16 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from holdfast.adapters.models.minilm import OnnxEmbedder
-from holdfast.adapters.store import build_store
+from holdfast.adapters.open_store import build_store
 from holdfast.auth.context import LOCAL_USER
 from holdfast.config.settings import FilesSettings
 from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
 from holdfast.store.model import Stage
 from holdfast.store.service import Store
-from holdfast.worker.keys import NoKeys
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 from tests.helpers.databases import postgres_database, postgres_server

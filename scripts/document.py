@@ -1,4 +1,4 @@
-"""Writes what the code says about itself: the reference pages, the module table and the list of pure modules."""
+"""Writes the reference pages, the module page and the list of pure modules from the code."""
 
 import ast
 import re
@@ -13,12 +13,11 @@ from holdfast.auth.context import Kind
 from holdfast.cli.main import cli
 from holdfast.config.describe import rows
 from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
-from holdfast.tools.registry import Group, Tool
+from holdfast.tools.registry import Tool
 from holdfast.wiring import TOOLS
 
 TOP = Path(__file__).resolve().parents[1]
 PACKAGE = TOP / "src" / "holdfast"
-START, END = "<!-- modules: written by `make docs` -->", "<!-- end of modules -->"
 NOTE = "<!-- Written by `make docs` from the code. Change the code, not this page. -->"
 
 
@@ -32,13 +31,13 @@ def main() -> None:
 def pages() -> dict[Path, str]:
     """Return every written file with the text it must have."""
     reference = TOP / "docs" / "reference"
-    architecture, project = TOP / "ARCHITECTURE.md", TOP / "pyproject.toml"
+    project = TOP / "pyproject.toml"
     return {
         reference / "tools.md": tools_page(),
         reference / "settings.md": settings_page(),
         reference / "errors.md": errors_page(),
         reference / "commands.md": commands_page(),
-        architecture: with_module_table(architecture.read_text()),
+        reference / "modules.md": modules_page(),
         project: with_pure_modules(project.read_text()),
     }
 
@@ -80,7 +79,6 @@ def settings_page() -> str:
         "        enabled: false",
         "```",
         "",
-        *_not_read_yet(),
         "| setting | expects | default | meaning |",
         "|---|---|---|---|",
     ]
@@ -92,17 +90,6 @@ def settings_page() -> str:
         for name, meaning in VARIABLES.items()
     ]
     return "\n".join(lines) + "\n"
-
-
-def _not_read_yet() -> list[str]:
-    if any(tool.group is Group.STORE for tool in TOOLS):
-        return []
-    return [
-        "`settings.mcp.files` is the project store's. It is checked, and nothing reads it before the store's tools are there;",
-        "the same holds for the store's variable `DATABASE_URL` and those of the organiser (`OPENAI_API_KEY`, `LANGFUSE_HOST`,",
-        "`LANGFUSE_PUBLIC_KEY`, `LANGFUSE_SECRET_KEY`).",
-        "",
-    ]
 
 
 def errors_page() -> str:
@@ -149,16 +136,16 @@ def commands(
                 yield from commands(found, context, (*path, name))
 
 
-def with_module_table(document: str) -> str:
-    """Return ARCHITECTURE.md with the table of every module and the first line of its docstring."""
-    before, _, rest = document.partition(START)
-    _, _, after = rest.partition(END)
-    table = ["| module | what it is for |", "|---|---|"]
-    table += [
+def modules_page() -> str:
+    """Return the page of every module and the first line of its docstring."""
+    intro = "Every module below `src/holdfast/`, with the first line of its docstring. [ARCHITECTURE.md](../../ARCHITECTURE.md)"
+    lines = [NOTE, "", "# Modules", "", f"{intro} explains how they work together.", ""]
+    lines += ["| module | what it does |", "|---|---|"]
+    lines += [
         f"| `{path.relative_to(PACKAGE).as_posix()}` | {_cell(_first_line(path))} |"
         for path in sorted(PACKAGE.rglob("*.py"))
     ]
-    return f"{before}{START}\n\n" + "\n".join(table) + f"\n\n{END}{after}"
+    return "\n".join(lines) + "\n"
 
 
 def with_pure_modules(project: str) -> str:
@@ -199,7 +186,8 @@ def _type(schema: dict[str, Any]) -> str:
 
 
 def _error_classes() -> Iterator[type[errors.HoldfastError]]:
-    found = [errors.HoldfastError]
+    """Return every class that an error can be raised as; the base is none of them."""
+    found = list(errors.HoldfastError.__subclasses__())
     while found:
         kind = found.pop()
         yield kind

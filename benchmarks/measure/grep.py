@@ -11,7 +11,7 @@ from benchmarks.measure.files import Corpus
 from benchmarks.measure.peers import Peer
 from benchmarks.measure.pipe import Timed, Wire
 from benchmarks.measure.table import Row, Sample, timed_row
-from holdfast.folders.ripgrep import Question
+from holdfast.folders.finding.ripgrep import Question
 
 MAX_RESULTS = 200
 _MATCH = re.compile(rb"^\d+:", re.MULTILINE)

@@ -20,13 +20,13 @@ from benchmarks.measure import floors
 from benchmarks.measure.files import Corpus
 from benchmarks.measure.pipe import Wire
 from benchmarks.measure.servers import Holdfast
-from holdfast.adapters.sqlite.journal import SqliteJournal
+from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.config.settings import Settings
-from holdfast.folders.jail import Jail
-from holdfast.transport.dial import Client, dial
-from holdfast.transport.state import StateFolder
+from holdfast.folders.access.jail import Jail
+from holdfast.transport.client.dial import Client, dial
+from holdfast.transport.state_folder import StateFolder
 from holdfast.wiring import TOOLS, Wired, build
 
 Arguments = Callable[[], dict[str, Any]]

@@ -14,13 +14,13 @@ from pathlib import Path
 
 from benchmarks.measure.servers import TOP
 from benchmarks.measure.table import Row
-from holdfast.adapters.sqlite.file_cache import open_file_cache
+from holdfast.adapters.sqlite.state.file_cache import open_file_cache
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import open_roots
-from holdfast.organiser.directory import Options
-from holdfast.organiser.survey import Survey
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import open_roots
+from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.scan.survey import Survey
 
 FILES_EACH = 200
 TEXT = b"Dear Sir, please find enclosed the minutes of our last meeting. " * 10

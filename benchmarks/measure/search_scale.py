@@ -18,8 +18,8 @@ from holdfast.search.model import Scope, SearchLimits, Vector
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
 from holdfast.secret import Secret
-from holdfast.store.desk import utc_clock
 from holdfast.store.model import Limits
+from holdfast.store.mutation import utc_clock
 from holdfast.store.paths import starting_with
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import drain

@@ -14,9 +14,9 @@ from typing import Any
 import psycopg
 
 from benchmarks.measure.store_floors import PROJECT
-from holdfast.adapters.postgres.store_rows import STATEMENTS as ON_POSTGRES
-from holdfast.adapters.sqlite.store_files import file_name
-from holdfast.adapters.sqlite.store_rows import STATEMENTS as ON_SQLITE
+from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.sqlite.store.files import file_name
+from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 
 CONTENT = b"one line of text\n"
 AT_ONCE = 10_000

@@ -14,10 +14,10 @@ from typing import Any, Protocol
 
 import psycopg
 
-from holdfast.adapters.postgres.store import lock_key
-from holdfast.adapters.postgres.store_rows import STATEMENTS as ON_POSTGRES
-from holdfast.adapters.sqlite.store_files import file_name
-from holdfast.adapters.sqlite.store_rows import STATEMENTS as ON_SQLITE
+from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.postgres.store.store import lock_key
+from holdfast.adapters.sqlite.store.files import file_name
+from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 from holdfast.store.paths import beyond
 
 PROJECT = "p"

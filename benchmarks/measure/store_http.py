@@ -13,7 +13,7 @@ from typing import Any
 
 from benchmarks.measure import process
 from benchmarks.measure.servers import TOP
-from holdfast.adapters.store import build_store
+from holdfast.adapters.open_store import build_store
 from holdfast.auth.context import AuthContext
 from holdfast.config.settings import FilesSettings
 from tests.helpers.doors import MODERN_META, House

@@ -7,7 +7,7 @@ def main() -> None:
     """Run the command that the arguments name; ends the process with its exit status."""
     arguments = sys.argv[1:]
     if arguments[:1] == ["stdio"] and not _needs_cli(arguments):
-        from holdfast.transport.relay import main as relay
+        from holdfast.transport.client.relay import main as relay
 
         sys.exit(relay(arguments[1:]))
     from holdfast.cli.main import cli

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
-from holdfast.auth.context import Caller
+from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.errors import Cancelled, TimedOut
 
 ProgressSink = Callable[[float, float | None, str], None]
@@ -99,3 +99,8 @@ class Call:
             raise Cancelled("The call was cancelled.")
         if self.remaining() == 0.0:
             raise TimedOut(f"The call took longer than {self.timeout_seconds:g} s. Narrow it, or raise the limit.")
+
+
+def uncancellable_call() -> Call:
+    """Return a call that nobody cancels: what has begun is brought to an end."""
+    return Call(Caller(LOCAL_USER), timeout_seconds=float("inf"))

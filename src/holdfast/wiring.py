@@ -15,16 +15,16 @@ from holdfast.adapters.models.build import build_embedder, build_reranker, embed
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
 from holdfast.adapters.models.static import is_installed as has_static_vectors
+from holdfast.adapters.open_store import OpenStore, build_store, migrate_store, missing_steps, search_limits_of
 from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.redis_credentials import RedisCabinet
-from holdfast.adapters.sqlite.file_cache import SqliteFileCache, open_file_cache
-from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
-from holdfast.adapters.sqlite.inspect import inspect_database
-from holdfast.adapters.sqlite.journal import open_journal
-from holdfast.adapters.sqlite.keys import SqliteKeys
-from holdfast.adapters.sqlite.plan_notes import SqlitePlanNotes, open_plan_notes
-from holdfast.adapters.sqlite.reviews import SqliteReviews, reviews_beside
-from holdfast.adapters.store import OpenStore, build_store, migrate_store, missing_steps, search_limits_of
+from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
+from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
+from holdfast.adapters.sqlite.state.inspect import inspect_database
+from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.adapters.sqlite.state.keys import SqliteKeys
+from holdfast.adapters.sqlite.state.plan_notes import SqlitePlanNotes, open_plan_notes
+from holdfast.adapters.sqlite.state.reviews import SqliteReviews, reviews_beside
 from holdfast.adapters.vscode import VscodePresenter
 from holdfast.adapters.watching import watch_directories
 from holdfast.app import App
@@ -34,15 +34,15 @@ from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.settings import EmbedderSettings, FilesSettings, FolderSettings, Settings
-from holdfast.credentials.cabinet import MemoryCabinet
 from holdfast.credentials.envelope import Keks
+from holdfast.credentials.sealed_keys import MemoryCabinet
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, is_gone, open_roots
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, is_gone, open_roots
 from holdfast.folders.service import Folders
-from holdfast.organiser.cascade import Cascade
-from holdfast.organiser.draw import Keeping
+from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.planning.build_plan import Keeping
 from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
@@ -54,22 +54,22 @@ from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
-from holdfast.tools.changing import CHANGING
-from holdfast.tools.deciding import DECIDING
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.finding import FINDING
-from holdfast.tools.organising import ORGANISING
-from holdfast.tools.pipe import MCP_PIPE
-from holdfast.tools.reading import READING
+from holdfast.tools.folders.change import CHANGING
+from holdfast.tools.folders.find import FINDING
+from holdfast.tools.folders.read import READING
+from holdfast.tools.folders.search import SEARCHING
+from holdfast.tools.organiser.entries import ORGANISING
+from holdfast.tools.pipe.entry import MCP_PIPE
 from holdfast.tools.registry import Registry
-from holdfast.tools.reviewing import REVIEWING
-from holdfast.tools.searching import SEARCHING
-from holdfast.tools.storing import STORING
-from holdfast.worker.keys import JobKeys, NoKeys
+from holdfast.tools.review.agent import REVIEWING
+from holdfast.tools.review.person import DECIDING
+from holdfast.tools.store.entries import STORING
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import Keys as WorkerKeys
 from holdfast.worker.loop import Loop, Pace
-from holdfast.worker.outdated import Outdated
+from holdfast.worker.model_keys import JobKeys, NoKeys
+from holdfast.worker.outdated_vectors import Outdated
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.transport.dial import Client, Refused, ask, connect, dial, proof_of
-from holdfast.transport.state import StateFolder
+from holdfast.transport.client.dial import Client, Refused, ask, connect, dial, proof_of
+from holdfast.transport.state_folder import StateFolder
 from tests.helpers.doors import INITIALIZE, House, until
 
 pytestmark = pytest.mark.timeout(90)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.folders.budget import estimate_tokens
+from holdfast.text.budget import estimate_tokens
 from tests.helpers.agent import Agent, Reply
 from tests.helpers.finder import cursor_in
 from tests.helpers.trees import plant

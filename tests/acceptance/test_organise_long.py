@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.transport.dial import ask
-from holdfast.transport.state import StateFolder
+from holdfast.transport.client.dial import ask
+from holdfast.transport.state_folder import StateFolder
 from tests.helpers.agent import Agent
 from tests.helpers.doors import until
 from tests.helpers.organising import HOUSE, RECIPE, tidying

@@ -15,13 +15,13 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled
+from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
 from holdfast.folders.composite import composite_hash
-from holdfast.folders.extract_many import Bounds, Wanted, take_texts
-from holdfast.organiser.directory import Options
 from holdfast.organiser.model import Excerpt, Reason, Unit, Verdict
-from holdfast.organiser.peek import why_deep
 from holdfast.organiser.ports import Memory
-from holdfast.organiser.survey import Survey
+from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.scan.peek import why_deep
+from holdfast.organiser.scan.survey import Survey
 from tests.helpers import documents
 from tests.helpers.messy import Messy, messy_folder
 

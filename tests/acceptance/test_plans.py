@@ -11,8 +11,8 @@ import pytest
 
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.changes import disk
-from holdfast.changes.disk import hash_bytes
+from holdfast.changes.disk import files
+from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Op
 from holdfast.errors import Cancelled, NotFound
 from tests.helpers.agent import Agent
@@ -73,13 +73,13 @@ def test_a_hundred_moves_share_one_commit_and_one_sync_of_each_folder(
 ) -> None:
     plan = world.approve(world.plan(messy(world.root, 1_000)))
     synced: list[int] = []
-    real = disk.sync_directory
+    real = files.sync_directory
 
     def counted(fd: int) -> None:
         synced.append(fd)
         real(fd)
 
-    monkeypatch.setattr(disk, "sync_directory", counted)
+    monkeypatch.setattr(files, "sync_directory", counted)
     commits: list[str] = []
     world.changes._journal._db._connection.set_trace_callback(  # type: ignore[attr-defined]
         lambda sql: commits.append(sql) if sql == "COMMIT" else None

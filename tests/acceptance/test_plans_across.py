@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes import disk
-from holdfast.changes.disk import hash_bytes
+from holdfast.changes.disk import files
+from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Op
-from holdfast.folders.jail import QUARANTINE
+from holdfast.folders.access.jail import QUARANTINE
 from tests.helpers.agent import Agent
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import killed, moves, opened_world, seen
@@ -78,7 +78,7 @@ def test_a_failed_act_voids_the_copy_and_leaves_the_source(
     (other / "d").mkdir()
     with opened_world([root, other], tmp_path / "state") as world:
         plan = world.approve(world.plan({"a": str(other / "d/a")}))
-        real = getattr(disk, act)
+        real = getattr(files, act)
         faults = iter([OSError(5, "Input/output error")])
 
         def failing(*args: object) -> object:
@@ -87,9 +87,9 @@ def test_a_failed_act_voids_the_copy_and_leaves_the_source(
                 raise fault
             return real(*args)
 
-        monkeypatch.setattr(disk, act, failing)
+        monkeypatch.setattr(files, act, failing)
         if act == "sync_file":
-            monkeypatch.setattr("holdfast.changes.tree.sync_file", failing)
+            monkeypatch.setattr("holdfast.changes.disk.tree.sync_file", failing)
         done = world.execute(plan)
         assert (done.status, moves(done)) == ("FAILED", ["ERROR"])
         assert (seen(root), seen(other)) == ({"a": b"1" * 100_000}, {})

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.folders.budget import encode_cursor
+from holdfast.text.budget import encode_cursor
 from tests.helpers.agent import Agent
 from tests.helpers.changing import change_of, changes, edit
 from tests.helpers.trees import harvest, plant

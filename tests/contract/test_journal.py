@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.journal import open_journal
+from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.changes.model import Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
 from holdfast.changes.ports import Journal
 from holdfast.errors import Conflict

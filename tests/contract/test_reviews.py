@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.journal import SqliteJournal, open_journal
-from holdfast.adapters.sqlite.reviews import reviews_beside
+from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
+from holdfast.adapters.sqlite.state.reviews import reviews_beside
 from holdfast.changes.model import Item, Kind, Op, Outcome, Plan, PlanStatus
 from holdfast.errors import Conflict
 from holdfast.review.model import Action, Review

@@ -9,7 +9,7 @@ from holdfast.search.index import Indexer
 from holdfast.search.model import Hit, SearchLimits
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
-from holdfast.store.desk import utc_clock
+from holdfast.store.mutation import utc_clock
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
 from tests.helpers.indexing import Topics, drain

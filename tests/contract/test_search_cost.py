@@ -7,8 +7,8 @@ from datetime import UTC, datetime
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.search_rows import STATEMENTS
-from holdfast.adapters.postgres.store import open_pool
+from holdfast.adapters.postgres.search.rows import STATEMENTS
+from holdfast.adapters.postgres.store.store import open_pool
 from tests.contract.test_store_cost import plan_on, rows_read
 from tests.helpers.databases import new_caller, postgres_database
 

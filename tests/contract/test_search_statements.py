@@ -11,9 +11,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.search_rows import STATEMENTS as POSTGRES
-from holdfast.adapters.sqlite.search_rows import STATEMENTS as SQLITE
-from holdfast.adapters.sqlite.store_schema import migrate_store
+from holdfast.adapters.postgres.search.rows import STATEMENTS as POSTGRES
+from holdfast.adapters.sqlite.search.rows import STATEMENTS as SQLITE
+from holdfast.adapters.sqlite.store.schema import migrate_store
 from tests.contract.test_store_statements import parameters_of
 from tests.helpers.databases import postgres_database
 from tests.helpers.mutants import Mutant, mutants, regenerated, unguarded

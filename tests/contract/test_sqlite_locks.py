@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.adapters.sqlite.private import make_private
-from holdfast.adapters.sqlite.store import SqliteStore
-from holdfast.adapters.sqlite.store_files import file_name
+from holdfast.adapters.sqlite.store.files import file_name
+from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.store.model import Limits
 from holdfast.store.service import Store

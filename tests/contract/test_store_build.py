@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.adapters.store import build_store, is_postgres, limits_of, migrate_store, search_limits_of
+from holdfast.adapters.open_store import build_store, is_postgres, limits_of, migrate_store, search_limits_of
 from holdfast.auth.context import LOCAL_USER
 from holdfast.config.settings import FilesSettings, SearchSettings
 from holdfast.errors import InvalidArgument, ResourceBusy

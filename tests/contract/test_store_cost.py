@@ -10,12 +10,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.store import Pool, open_pool
-from holdfast.adapters.postgres.store_rows import STATEMENTS, Connection
-from holdfast.adapters.sqlite.store import SqliteStore
-from holdfast.adapters.sqlite.store_files import file_name
-from holdfast.adapters.sqlite.store_rows import STATEMENTS as ON_SQLITE
-from holdfast.adapters.sqlite.store_rows import stored_time
+from holdfast.adapters.postgres.store.rows import STATEMENTS, Connection
+from holdfast.adapters.postgres.store.store import Pool, open_pool
+from holdfast.adapters.sqlite.store.files import file_name
+from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
+from holdfast.adapters.sqlite.store.rows import stored_time
+from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.store.model import Limits
 from holdfast.store.service import Store

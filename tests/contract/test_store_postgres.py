@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from holdfast.adapters.postgres.migrate import migrate, migrations
-from holdfast.adapters.postgres.store import lock_key
+from holdfast.adapters.postgres.store.store import lock_key
 from holdfast.auth.context import AuthContext
 from holdfast.errors import PermissionDenied
 from holdfast.store.paths import beneath

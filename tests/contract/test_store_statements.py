@@ -12,9 +12,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.store_rows import STATEMENTS as POSTGRES
-from holdfast.adapters.sqlite.store_rows import STATEMENTS as SQLITE
-from holdfast.adapters.sqlite.store_schema import migrate_store
+from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
+from holdfast.adapters.sqlite.store.rows import STATEMENTS as SQLITE
+from holdfast.adapters.sqlite.store.schema import migrate_store
 from holdfast.store.paths import beyond
 from tests.helpers.databases import postgres_database
 from tests.helpers.mutants import Mutant, mutants, regenerated, unguarded

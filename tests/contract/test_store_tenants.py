@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from holdfast.adapters.postgres import search_rows as postgres_search
-from holdfast.adapters.postgres import store_rows as postgres_rows
-from holdfast.adapters.sqlite import search_rows as sqlite_search
-from holdfast.adapters.sqlite import store_rows as sqlite_rows
+from holdfast.adapters.postgres.search import rows as postgres_search
+from holdfast.adapters.postgres.store import rows as postgres_rows
+from holdfast.adapters.sqlite.search import rows as sqlite_search
+from holdfast.adapters.sqlite.store import rows as sqlite_rows
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import HoldfastError
 from holdfast.search.service import Search

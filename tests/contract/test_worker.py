@@ -17,9 +17,9 @@ from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Limits, Stage
 from holdfast.store.paths import exactly
 from holdfast.store.service import Store
-from holdfast.worker.keys import NoKeys
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import Keys, Loop, Pace
+from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 from tests.helpers.databases import Backend

@@ -9,12 +9,12 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.search import WITHOUT_BITMAPS
-from holdfast.adapters.postgres.search_rows import STATEMENTS as SEARCHED_ON_POSTGRES
-from holdfast.adapters.postgres.store import open_pool
-from holdfast.adapters.postgres.store_rows import STATEMENTS as ON_POSTGRES
-from holdfast.adapters.sqlite.search_rows import STATEMENTS as SEARCHED_ON_SQLITE
-from holdfast.adapters.sqlite.store_rows import STATEMENTS as ON_SQLITE
+from holdfast.adapters.postgres.search.index import WITHOUT_BITMAPS
+from holdfast.adapters.postgres.search.rows import STATEMENTS as SEARCHED_ON_POSTGRES
+from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.postgres.store.store import open_pool
+from holdfast.adapters.sqlite.search.rows import STATEMENTS as SEARCHED_ON_SQLITE
+from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 from holdfast.auth.context import AuthContext
 from holdfast.search.index import VECTORS_AT_ONCE, Indexer
 from holdfast.search.model import Scope, Vector
@@ -23,8 +23,8 @@ from holdfast.store.model import ClaimedJob, Stage
 from holdfast.store.paths import starting_with
 from holdfast.store.ports import IndexQueue
 from holdfast.store.service import Store
-from holdfast.worker.keys import NoKeys
 from holdfast.worker.loop import Loop, Pace, kept_for_backlog
+from holdfast.worker.model_keys import NoKeys
 from tests.contract.test_store_cost import rows_read
 from tests.helpers.databases import Backend, new_caller, postgres_backend, postgres_database, sqlite_backend
 from tests.helpers.indexing import Topics, emptied

@@ -8,15 +8,15 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.auth.context import AuthContext
-from holdfast.credentials.cabinet import MemoryCabinet
 from holdfast.credentials.envelope import Keks
+from holdfast.credentials.sealed_keys import MemoryCabinet
 from holdfast.credentials.service import Credentials
 from holdfast.search.model import Vector
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Operation, Stage
 from holdfast.store.service import Store
-from holdfast.worker.keys import JobKeys
 from holdfast.worker.loop import Loop
+from holdfast.worker.model_keys import JobKeys
 from tests.contract.test_worker import Clock, indexed, job_rows, loop_of
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.doors import until

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.store import SqliteStore
-from holdfast.adapters.sqlite.store_queue import SqliteQueue
+from holdfast.adapters.sqlite.store.queue import SqliteQueue
+from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.store.model import ClaimedJob, Limits, Operation, Stage
 from holdfast.store.ports import IndexQueue

@@ -4,15 +4,15 @@ from datetime import timedelta
 
 import pytest
 
-from holdfast.adapters.postgres import search_blocks
+from holdfast.adapters.postgres.search import blocks
 from holdfast.auth.context import AuthContext
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope
-from holdfast.store.desk import utc_clock
+from holdfast.store.mutation import utc_clock
 from holdfast.store.paths import starting_with
 from holdfast.store.service import Store
-from holdfast.worker import outdated
-from holdfast.worker.outdated import KEPT, Outdated
+from holdfast.worker import outdated_vectors
+from holdfast.worker.outdated_vectors import KEPT, Outdated
 from holdfast.worker.purge import Purge
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import Topics, drain
@@ -51,7 +51,7 @@ def vectors(backend: Backend, me: AuthContext) -> dict[str, int]:
 def test_old_vectors_serve_until_all_are_new_and_go_a_day_later(
     backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outdated, "VECTORS_AT_ONCE", 2)
+    monkeypatch.setattr(outdated_vectors, "VECTORS_AT_ONCE", 2)
     written(backend, store, me)
     index = backend.open_index()
     assert index.models(me.apikey_hash) == [OLD.model]
@@ -100,7 +100,7 @@ def test_a_worker_that_is_told_to_stop_leaves_the_rest_of_the_vectors(
 def test_nothing_is_left_in_the_index_of_files_that_are_gone(
     backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_blocks, "LOOSE_AT_MOST", 10)
+    monkeypatch.setattr(blocks, "LOOSE_AT_MOST", 10)
     queue, indexer = backend.open_queue(), Indexer(backend.open_index(), OLD)
     for number in range(40):
         store.write(me, "p", f"/d/{number}", f"a cat in boat {number}")
@@ -120,7 +120,7 @@ def test_nothing_is_left_in_the_index_of_files_that_are_gone(
 def test_a_file_that_is_overwritten_again_and_again_leaves_a_bounded_index(
     backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_blocks, "LOOSE_AT_MOST", 10)
+    monkeypatch.setattr(blocks, "LOOSE_AT_MOST", 10)
     queue, indexer, sizes = backend.open_queue(), Indexer(backend.open_index(), None), list[int]()
     for number in range(200):
         store.write(

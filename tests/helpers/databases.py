@@ -24,13 +24,13 @@ import psycopg
 from psycopg.rows import dict_row
 
 from holdfast.adapters.postgres.migrate import migrate
-from holdfast.adapters.postgres.search import PostgresIndex
-from holdfast.adapters.postgres.store import PostgresStore
-from holdfast.adapters.postgres.store_queue import PostgresQueue
-from holdfast.adapters.sqlite.search import SqliteIndex
-from holdfast.adapters.sqlite.store import SqliteStore
-from holdfast.adapters.sqlite.store_files import file_name
-from holdfast.adapters.sqlite.store_queue import SqliteQueue
+from holdfast.adapters.postgres.search.index import PostgresIndex
+from holdfast.adapters.postgres.store.queue import PostgresQueue
+from holdfast.adapters.postgres.store.store import PostgresStore
+from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.store.files import file_name
+from holdfast.adapters.sqlite.store.queue import SqliteQueue
+from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index

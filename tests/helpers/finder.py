@@ -8,8 +8,8 @@ from pathlib import Path
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import identity_of, open_roots
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import identity_of, open_roots
 from holdfast.folders.service import Folders
 
 _CURSOR = re.compile(r'cursor="([^"]+)"')

@@ -8,8 +8,8 @@ from holdfast.search.model import Vector
 from holdfast.search.ports import EmbedFault
 from holdfast.search.tokens import tokens_of
 from holdfast.secret import Secret
-from holdfast.store.desk import utc_clock
 from holdfast.store.model import Stage
+from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import IndexQueue
 
 LATER = timedelta(hours=1)

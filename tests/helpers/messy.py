@@ -4,17 +4,17 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.adapters.sqlite.file_cache import SqliteFileCache, open_file_cache
+from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
-from holdfast.organiser.directory import Options
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.organiser.model import Excerpt, Found, Reason
-from holdfast.organiser.read import Look, deepen, look
-from holdfast.organiser.scan import Scan
-from holdfast.organiser.survey import Survey
-from holdfast.organiser.tally import Batch
+from holdfast.organiser.scan.batch import Batch
+from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.scan.read import Look, deepen, look
+from holdfast.organiser.scan.survey import Survey
+from holdfast.organiser.scan.walk import Scan
 
 
 class Messy:

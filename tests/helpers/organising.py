@@ -8,8 +8,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.transport.calls import call_by_socket
-from holdfast.transport.state import StateFolder
+from holdfast.transport.client.calls import call_by_socket
+from holdfast.transport.state_folder import StateFolder
 from tests.helpers.agent import Agent, Reply, command
 from tests.helpers.trees import Tree
 

@@ -7,10 +7,10 @@ from pathlib import Path
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
-from holdfast.folders.jail import Jail
-from holdfast.folders.read import Piece, Position, Selection, read
-from holdfast.folders.roots import open_roots
-from holdfast.folders.source import Source, open_source
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import open_roots
+from holdfast.folders.reading.read import Piece, Position, Selection, read
+from holdfast.folders.reading.source import Source, open_source
 
 
 class Reader:

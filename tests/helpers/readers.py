@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 import holdfast
-from holdfast.folders import confine
+from holdfast.folders.children import confine
 from tests.helpers.doors import until
 
-_MODULE = b"holdfast.folders.extract_child"
+_MODULE = b"holdfast.folders.children.extract_child"
 
 
 @contextmanager

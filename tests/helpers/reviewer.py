@@ -12,9 +12,9 @@ from typing import Any
 
 import mcp_types as types
 
-from holdfast.transport.calls import call_by_socket
-from holdfast.transport.dial import NoServer
-from holdfast.transport.state import StateFolder
+from holdfast.transport.client.calls import call_by_socket
+from holdfast.transport.client.dial import NoServer
+from holdfast.transport.state_folder import StateFolder
 from tests.helpers.agent import MODERN, Agent, Reply, command
 from tests.helpers.doors import until
 

@@ -5,9 +5,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
-from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
+from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import watch_directories
-from holdfast.folders.roots import close_roots
+from holdfast.folders.access.roots import close_roots
 from holdfast.folders.service import Folders
 from holdfast.search.folders.model import FolderAnswer, FolderLimits
 from holdfast.search.folders.ports import Watcher

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.folders.syscalls import rename_exchange
+from holdfast.folders.access.syscalls import rename_exchange
 
 AT_FDCWD = -100
 

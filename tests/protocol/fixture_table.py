@@ -16,7 +16,7 @@ from holdfast.config.settings import Settings
 from holdfast.errors import Conflict
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.pipe import MCP_PIPE
+from holdfast.tools.pipe.entry import MCP_PIPE
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, tool
 from tests.protocol.fixture_asking import ASKING
 

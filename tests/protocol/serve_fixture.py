@@ -15,12 +15,12 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.config.settings import Settings
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport import http, stream
+from holdfast.transport.doors import http, stream
+from holdfast.transport.doors.listen import listen_on
 from holdfast.transport.lifecycle import FOREGROUND, hold_server_lock
-from holdfast.transport.listen import listen_on
-from holdfast.transport.protocol import CallerOf, Context, build_server
+from holdfast.transport.mcp.protocol import CallerOf, Context, build_server
 from holdfast.transport.server import Plan, Server
-from holdfast.transport.state import StateFolder
+from holdfast.transport.state_folder import StateFolder
 from tests.protocol.fixture_server import equip
 from tests.protocol.fixture_table import CALLER, dispatcher
 

@@ -21,9 +21,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.adapters.sqlite.database import Database
-from holdfast.changes import draft
+from holdfast.adapters.sqlite.state.database import Database
 from holdfast.changes.service import Changes
+from holdfast.changes.single import draft
 from holdfast.changes.upkeep import Upkeep
 from holdfast.errors import HoldfastError
 from tests.torture import changes_mutants

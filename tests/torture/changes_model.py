@@ -17,22 +17,24 @@ from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from holdfast.adapters.sqlite import database as sqlite_database
-from holdfast.adapters.sqlite.database import Database
-from holdfast.adapters.sqlite.journal import SqliteJournal
-from holdfast.adapters.sqlite.migrations import migrate
+from holdfast.adapters.sqlite.state import database as sqlite_database
+from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.journal import SqliteJournal
+from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
-from holdfast.changes import disk, draft
-from holdfast.changes.planning import Wish
+from holdfast.changes.disk import files
+from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.changes.service import Changes
+from holdfast.changes.single import draft
 from holdfast.changes.upkeep import Upkeep
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.errors import HoldfastError
-from holdfast.folders import composite, syscalls
-from holdfast.folders import jail as jail_module
-from holdfast.folders import roots as roots_module
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import Root, identity_of
+from holdfast.folders import composite
+from holdfast.folders.access import jail as jail_module
+from holdfast.folders.access import roots as roots_module
+from holdfast.folders.access import syscalls
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import Root, identity_of
 from holdfast.folders.service import Folders
 from tests.torture.changes_memory import Disks, PowerCut
 from tests.unit.changes.world import World
@@ -114,7 +116,7 @@ class Replaced:
                     self._put(module, name, self.open_roots)
         self._put(syscalls, "_renameat2", disks.renameat2)
         self._put(jail_module, "has_openat2", lambda: False)
-        self._put(disk, "_lease", lambda _fd: True)
+        self._put(files, "_lease", lambda _fd: True)
         self._put(draft, "_pool", Inline())
         self._put(draft.closer, "close", disks.close)
         self._put(Upkeep, "nudge", lambda _self: None)

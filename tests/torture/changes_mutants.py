@@ -10,16 +10,17 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.adapters.sqlite.database import Database
-from holdfast.adapters.sqlite.journal_plans import SqlitePlanBook
-from holdfast.changes import commit, disk, tree
-from holdfast.changes.commit import Base, Commits, Committed
-from holdfast.changes.crossing import Crossing, entry_bytes
-from holdfast.changes.disk import hash_bytes
+from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanBook
+from holdfast.changes.disk import files, tree
+from holdfast.changes.disk.cross_device import Crossing, entry_bytes
+from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Image, Item, ItemStatus, Op, Outcome, Plan, Step
-from holdfast.changes.record import Intent, Recorder, new_plan
 from holdfast.changes.recover import Recovery
-from holdfast.folders.jail import Place
+from holdfast.changes.single import commit
+from holdfast.changes.single.commit import Base, Commits, Committed
+from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.folders.access.jail import Place
 
 KILL, POWER = "kill", "power"
 
@@ -72,8 +73,8 @@ def _published_over_what_is_there() -> None:
     def over(old_dir: int, old: str, new_dir: int, new: str) -> None:
         os.replace(old, new, src_dir_fd=old_dir, dst_dir_fd=new_dir)
 
-    _put(disk, "move_entry", over)
-    _put(disk, "publish", over)
+    _put(files, "move_entry", over)
+    _put(files, "publish", over)
 
 
 def _outcome_first() -> None:

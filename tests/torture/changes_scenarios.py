@@ -9,9 +9,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from holdfast.changes import arrange, commit, disk, tree
+from holdfast.changes.disk import files, tree
 from holdfast.changes.model import ItemStatus, Plan, PlanStatus
-from holdfast.changes.planning import Wish
+from holdfast.changes.plans import layout
+from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.single import commit
 from holdfast.errors import Conflict
 from tests.helpers.trees import Tree, plant
 from tests.unit.changes.world import World
@@ -125,7 +127,7 @@ def _move_into_a_race(*, across: bool) -> Step:
     def step(stage: Stage) -> str:
         folder = stage.two if across else stage.one
         late = "publish" if across else "move_entry"
-        with _at_the_last_moment(disk, late, lambda: _rename_once(folder / "theirs.txt", folder / "b.txt")):
+        with _at_the_last_moment(files, late, lambda: _rename_once(folder / "theirs.txt", folder / "b.txt")):
             return stage.world.move("a.txt", str(folder / "b.txt"))
 
     return step
@@ -191,17 +193,17 @@ def _execute(stage: Stage) -> str:
 
 def _execute_by_twos(stage: Stage) -> str:
     """Carry a plan out in batches of two moves."""
-    real = arrange.BATCH_ITEMS
-    arrange.BATCH_ITEMS = 2
+    real = layout.BATCH_ITEMS
+    layout.BATCH_ITEMS = 2
     try:
         return _execute(stage)
     finally:
-        arrange.BATCH_ITEMS = real
+        layout.BATCH_ITEMS = real
 
 
 def _execute_into_a_race(stage: Stage) -> str:
     """Another program's file takes one of the destinations before its turn."""
-    with _at_the_last_moment(disk, "move_entry", lambda: _rename_once(stage.one / "theirs.txt", stage.one / "n2.txt")):
+    with _at_the_last_moment(files, "move_entry", lambda: _rename_once(stage.one / "theirs.txt", stage.one / "n2.txt")):
         return _execute(stage)
 
 
@@ -209,7 +211,7 @@ def _execute_into_a_late_race(stage: Stage) -> str:
     """Another program's file takes the last destination when all have been looked at; it does so in any case."""
     act = partial(_rename_once, stage.one / "theirs.txt", stage.one / "n3.txt")
     try:
-        with _at_the_last_moment(disk, "move_entry", act):
+        with _at_the_last_moment(files, "move_entry", act):
             return _execute(stage)
     finally:
         act()

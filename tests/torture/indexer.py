@@ -15,27 +15,27 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 
-from holdfast.adapters.postgres import search_rows as postgres_rows
-from holdfast.adapters.postgres import search_write as postgres_write
-from holdfast.adapters.postgres.search import PostgresIndex
-from holdfast.adapters.postgres.store_queue import PostgresQueue
-from holdfast.adapters.postgres.store_rows import STATEMENTS as POSTGRES
-from holdfast.adapters.sqlite import search_rows as sqlite_rows
-from holdfast.adapters.sqlite import search_write as sqlite_write
-from holdfast.adapters.sqlite.search import SqliteIndex
-from holdfast.adapters.sqlite.store_files import TenantFiles
-from holdfast.adapters.sqlite.store_queue import SqliteQueue
-from holdfast.adapters.sqlite.store_rows import STATEMENTS as SQLITE
+from holdfast.adapters.postgres.search import rows as postgres_rows
+from holdfast.adapters.postgres.search import write as postgres_write
+from holdfast.adapters.postgres.search.index import PostgresIndex
+from holdfast.adapters.postgres.store.queue import PostgresQueue
+from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
+from holdfast.adapters.sqlite.search import rows as sqlite_rows
+from holdfast.adapters.sqlite.search import write as sqlite_write
+from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.store.files import TenantFiles
+from holdfast.adapters.sqlite.store.queue import SqliteQueue
+from holdfast.adapters.sqlite.store.rows import STATEMENTS as SQLITE
 from holdfast.search.index import Indexer
 from holdfast.search.model import IndexedFile, Vector
 from holdfast.search.ports import Index
 from holdfast.secret import Secret
-from holdfast.store.desk import utc_clock
 from holdfast.store.model import ClaimedJob
+from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import IndexQueue
-from holdfast.worker.bell import Bell
-from holdfast.worker.keys import NoKeys
 from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.model_keys import NoKeys
+from holdfast.worker.wakeup import Bell
 
 
 @dataclass(frozen=True)

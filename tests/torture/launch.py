@@ -7,7 +7,7 @@ import sqlite3
 import sys
 
 from holdfast.__main__ import main
-from holdfast.adapters.sqlite.store_files import TenantFiles
+from holdfast.adapters.sqlite.store.files import TenantFiles
 from tests.torture import mutants
 
 OPENED = "torture: a store file was opened with "

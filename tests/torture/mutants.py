@@ -17,16 +17,16 @@ from typing import Any
 import psycopg
 
 from holdfast.adapters.locks import ThreadLocks
-from holdfast.adapters.postgres import store as postgres
-from holdfast.adapters.postgres import store_rows as postgres_rows
-from holdfast.adapters.postgres.store_mutation import PostgresMutation
-from holdfast.adapters.postgres.store_reading import PostgresReading
-from holdfast.adapters.sqlite import store as sqlite
-from holdfast.adapters.sqlite import store_rows as sqlite_rows
-from holdfast.adapters.sqlite.store_files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store_locks import ProjectLocks
+from holdfast.adapters.postgres.store import rows as postgres_rows
+from holdfast.adapters.postgres.store import store as postgres
+from holdfast.adapters.postgres.store.mutation import PostgresMutation
+from holdfast.adapters.postgres.store.reading import PostgresReading
+from holdfast.adapters.sqlite.store import rows as sqlite_rows
+from holdfast.adapters.sqlite.store import store as sqlite
+from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
+from holdfast.adapters.sqlite.store.locks import ProjectLocks
 from holdfast.errors import NotFound
-from holdfast.store import delete, desk, read, rename, write
+from holdfast.store import delete, mutation, read, rename, write
 from holdfast.store.model import ProjectState, Stamp
 
 POSTGRES = "postgres"
@@ -129,7 +129,7 @@ def _version_from_clock() -> None:
     def stamp(_state: ProjectState, now: datetime) -> Stamp:
         return Stamp(time.time_ns() // 1000, now)
 
-    _put(desk, "next_stamp", stamp)
+    _put(mutation, "next_stamp", stamp)
 
 
 def _answer_before_commit() -> None:
@@ -159,7 +159,7 @@ def _rename_in_two() -> None:
     """A file is written at its new place, and deleted at the old one in another transaction."""
     real = rename.rename
 
-    def in_two(of: desk.Desk, tenant: str, project: str, source: str, target: str, **options: Any) -> int:
+    def in_two(of: mutation.Desk, tenant: str, project: str, source: str, target: str, **options: Any) -> int:
         moved = real(of, tenant, project, source, target, **options)
         if moved == 1:
             text = read.read(of, tenant, project, target).text
@@ -175,7 +175,7 @@ def _append_unlocked() -> None:
     real = write.write
 
     def append(
-        of: desk.Desk, tenant: str, project: str, path: str, content: str, encoding: str = "utf-8", offset: int = 0,
+        of: mutation.Desk, tenant: str, project: str, path: str, content: str, encoding: str = "utf-8", offset: int = 0,
         mode: str = "APPEND", key: str | None = None,
     ) -> int:  # fmt: skip
         if mode != "APPEND":

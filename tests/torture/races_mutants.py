@@ -4,8 +4,8 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from holdfast.adapters.postgres import search_rows as postgres_rows
-from holdfast.adapters.sqlite import search_rows as sqlite_rows
+from holdfast.adapters.postgres.search import rows as postgres_rows
+from holdfast.adapters.sqlite.search import rows as sqlite_rows
 from holdfast.search.model import Passage, PendingFile, Scope
 from holdfast.search.ports import Index
 

@@ -4,7 +4,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.adapters.redis import redis_client
-from holdfast.credentials.cabinet import CabinetFault
+from holdfast.credentials.sealed_keys import CabinetFault
 
 _Answer = TypeVar("_Answer")
 

@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from holdfast.errors import HoldfastError
+
 
 class Kind(StrEnum):
     """What a caller asked for."""
@@ -284,3 +286,12 @@ def _copy(
         identity=item.identity,
         xattrs=item.xattrs,
     )
+
+
+class Abandoned(Exception):
+    """Raised by the work of a plan when nothing was changed; carries the error and what was saved on the way."""
+
+    def __init__(self, error: HoldfastError, kept: Item | None = None) -> None:
+        super().__init__(str(error))
+        self.error = error
+        self.kept = kept

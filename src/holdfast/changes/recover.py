@@ -3,17 +3,17 @@
 import logging
 from contextlib import ExitStack
 
-from holdfast.changes.commit import Commits
-from holdfast.changes.directories import Directories
-from holdfast.changes.execute import Executor
+from holdfast.changes.disk.quarantine import jail_of
 from holdfast.changes.model import Op, Outcome, Plan
-from holdfast.changes.move import Moves
+from holdfast.changes.plans.execute import Executor
 from holdfast.changes.ports import Journal
-from holdfast.changes.quarantine import jail_of
-from holdfast.changes.record import Recorder
-from holdfast.changes.remove import Removals
+from holdfast.changes.single.commit import Commits
+from holdfast.changes.single.directories import Directories
+from holdfast.changes.single.move import Moves
+from holdfast.changes.single.record import Recorder
+from holdfast.changes.single.remove import Removals
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotFound
-from holdfast.folders.jail import Jail
+from holdfast.folders.access.jail import Jail
 
 _log = logging.getLogger(__name__)
 

@@ -7,22 +7,22 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
-from holdfast.changes.commit import SMALL_BYTES, Base, Commits, Committed, read_base
-from holdfast.changes.directories import Directories
-from holdfast.changes.disk import look, refusal
-from holdfast.changes.execute import Executor
-from holdfast.changes.images import Images
-from holdfast.changes.locks import Locks
+from holdfast.changes.disk.files import look, refusal
+from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.locks import Locks
+from holdfast.changes.disk.places import held_place, is_still, is_tree, open_place
+from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.model import Change, Kind, Op, Plan, PlanStatus, Undone, is_beneath
-from holdfast.changes.move import Moves
-from holdfast.changes.places import held_place, is_still, is_tree, open_place
-from holdfast.changes.plans import Plans
+from holdfast.changes.plans.execute import Executor
+from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
-from holdfast.changes.quarantine import Quarantine
-from holdfast.changes.record import Intent, Recorder
 from holdfast.changes.recover import Recovery
-from holdfast.changes.remove import Removals
-from holdfast.changes.undo import Undo
+from holdfast.changes.single.commit import SMALL_BYTES, Base, Commits, Committed, read_base
+from holdfast.changes.single.directories import Directories
+from holdfast.changes.single.move import Moves
+from holdfast.changes.single.record import Intent, Recorder
+from holdfast.changes.single.remove import Removals
+from holdfast.changes.single.undo import Undo
 from holdfast.changes.upkeep import Upkeep
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import (
@@ -34,10 +34,11 @@ from holdfast.errors import (
     NotFound,
     ResourceBusy,
 )
-from holdfast.folders.edit import APPEND, Edit, Limits
-from holdfast.folders.edit_text import Edited, edit_bytes
-from holdfast.folders.jail import Jail, Place
+from holdfast.folders.access.descriptors import READ_DIRECTORY
+from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.service import Folders
+from holdfast.text.edit import APPEND, Edit, Limits
+from holdfast.text.edit_text import Edited, edit_bytes
 
 HASH_PREFIX = "sha256:"
 
@@ -298,7 +299,7 @@ def _check_hash(present: str | None, expected: str | None, path: str) -> None:
 
 
 def _check_empty(place: Place) -> None:
-    fd = os.open(place.name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=place.parent_fd)
+    fd = os.open(place.name, READ_DIRECTORY, dir_fd=place.parent_fd)
     try:
         entries = len(os.listdir(fd))
     finally:

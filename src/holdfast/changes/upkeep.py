@@ -3,9 +3,9 @@
 import logging
 import threading
 
-from holdfast.changes.images import Images
+from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.ports import Journal
-from holdfast.changes.quarantine import Quarantine
 from holdfast.clock import utc_days_ago
 from holdfast.config.settings import JournalSettings
 

@@ -7,7 +7,7 @@ import logging
 import sys
 import time
 
-from holdfast.review.visible import visible
+from holdfast.text.visible import visible
 
 
 class _Line(logging.Formatter):

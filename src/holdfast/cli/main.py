@@ -8,9 +8,9 @@ import click
 from click.exceptions import NoArgsIsHelpError
 
 from holdfast import __version__
-from holdfast.cli.saying import paragraphs, print_error, print_json_error
+from holdfast.cli.output import paragraphs, print_error, print_json_error
 from holdfast.errors import HoldfastError, Internal, InvalidArgument
-from holdfast.transport.state import StateFault
+from holdfast.transport.state_folder import StateFault
 
 _EXAMPLES = """\b
 Examples:
@@ -27,21 +27,21 @@ Examples:
   holdfast config show              every setting and where its value came from"""
 
 _COMMANDS = {
-    "serve": "holdfast.cli.serve:serve_command",
-    "stdio": "holdfast.cli.stdio:stdio_command",
-    "status": "holdfast.cli.running:status_command",
-    "open": "holdfast.cli.running:open_command",
-    "stop": "holdfast.cli.running:stop_command",
-    "review": "holdfast.cli.review:review_group",
-    "organise": "holdfast.cli.organise:organise_group",
-    "search": "holdfast.cli.search:search_command",
-    "files": "holdfast.cli.files:files_group",
-    "index": "holdfast.cli.index:index_group",
-    "worker": "holdfast.cli.worker:worker_command",
-    "keys": "holdfast.cli.keys:keys_group",
-    "config": "holdfast.cli.config:config_group",
-    "doctor": "holdfast.cli.doctor:doctor_command",
-    "migrate": "holdfast.cli.migrate:migrate_command",
+    "serve": "holdfast.cli.commands.serve:serve_command",
+    "stdio": "holdfast.cli.commands.stdio:stdio_command",
+    "status": "holdfast.cli.commands.running:status_command",
+    "open": "holdfast.cli.commands.running:open_command",
+    "stop": "holdfast.cli.commands.running:stop_command",
+    "review": "holdfast.cli.commands.review:review_group",
+    "organise": "holdfast.cli.commands.organise:organise_group",
+    "search": "holdfast.cli.commands.search:search_command",
+    "files": "holdfast.cli.commands.files:files_group",
+    "index": "holdfast.cli.commands.index:index_group",
+    "worker": "holdfast.cli.commands.worker:worker_command",
+    "keys": "holdfast.cli.commands.keys:keys_group",
+    "config": "holdfast.cli.commands.config:config_group",
+    "doctor": "holdfast.cli.commands.doctor:doctor_command",
+    "migrate": "holdfast.cli.commands.migrate:migrate_command",
 }
 
 

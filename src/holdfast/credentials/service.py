@@ -3,8 +3,8 @@
 import logging
 import time
 
-from holdfast.credentials.cabinet import Cabinet, CabinetFault
 from holdfast.credentials.envelope import Binding, Envelope, Keks, SealFault
+from holdfast.credentials.sealed_keys import Cabinet, CabinetFault
 from holdfast.secret import Secret
 
 _log = logging.getLogger(__name__)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from holdfast.config.settings import FolderSettings
-from holdfast.folders.jail import Jail
+from holdfast.folders.access.jail import Jail
 
 
 @dataclass(frozen=True)

@@ -4,22 +4,30 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.locks import Locks
+from holdfast.changes.disk.locks import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
-from holdfast.changes.plans import Plans
+from holdfast.changes.plans.service import Plans
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound
-from holdfast.folders.jail import Jail
+from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
-from holdfast.organiser.correct import Redrawn, by_path, chosen_folder, meant_file, of_files, redrawn, relabelled
-from holdfast.organiser.draw import Decisions, Drawing, Keeping, Scanned, decided
-from holdfast.organiser.explain import Explanation, ancestors, left_by, trail_of
-from holdfast.organiser.jobs import Job, Jobs
 from holdfast.organiser.model import KEEP, Doubt, Example, Excerpt, Notes, Past, Skip, Verdict
+from holdfast.organiser.planning.build_plan import Decisions, Drawing, Keeping, Scanned, decided
+from holdfast.organiser.planning.corrections import (
+    Redrawn,
+    by_path,
+    chosen_folder,
+    meant_file,
+    of_files,
+    redrawn,
+    relabelled,
+)
+from holdfast.organiser.planning.current_excerpts import said_now
+from holdfast.organiser.planning.explain import Explanation, ancestors, left_by, trail_of
+from holdfast.organiser.planning.jobs import Job, Jobs
+from holdfast.organiser.planning.measurements import Recording, recorded
 from holdfast.organiser.ports import Classifier, Observer
-from holdfast.organiser.record import Recording, recorded
-from holdfast.organiser.still import said_now
-from holdfast.organiser.survey import Surveyed
+from holdfast.organiser.scan.survey import Surveyed
 
 
 @dataclass(frozen=True, slots=True)

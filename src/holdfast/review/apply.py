@@ -2,12 +2,12 @@
 
 from collections.abc import Callable
 
-from holdfast.changes.diff import unified_diff
-from holdfast.changes.merge import merge
 from holdfast.errors import Conflict, EditRejected
-from holdfast.folders.decode import decode, sniff
-from holdfast.folders.edit_text import encode_text
 from holdfast.review.model import Review, as_text
+from holdfast.text.decode import decode, sniff
+from holdfast.text.diff import unified_diff
+from holdfast.text.edit_text import encode_text
+from holdfast.text.merge import merge
 
 
 class Applied:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass, replace
 
-from holdfast.changes.diff import hunks, with_hunks
 from holdfast.changes.model import PlanStatus
 from holdfast.errors import Conflict, InvalidArgument
-from holdfast.folders.decode import decode
-from holdfast.folders.edit_text import encode_text
 from holdfast.review.model import Action, Decision, Review, Verdict, as_text
+from holdfast.text.decode import decode
+from holdfast.text.diff import hunks, with_hunks
+from holdfast.text.edit_text import encode_text
 
 MAX_REASON_CHARS = 20_000
 

@@ -6,8 +6,8 @@ from enum import StrEnum
 from hashlib import sha256
 
 from holdfast.changes.model import PlanStatus
-from holdfast.folders.decode import UTF8, Encoding, decode, sniff
-from holdfast.folders.edit import Edit
+from holdfast.text.decode import UTF8, Encoding, decode, sniff
+from holdfast.text.edit import Edit
 
 
 class Action(StrEnum):

@@ -8,8 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.diff import Hunk, hunks
-from holdfast.changes.disk import refusal
+from holdfast.changes.disk.files import refusal
 from holdfast.changes.model import Kind, Plan, PlanStatus, is_beneath
 from holdfast.changes.service import Changes, Written
 from holdfast.clock import utc_in, utc_now
@@ -23,19 +22,20 @@ from holdfast.errors import (
     PermissionDenied,
     QuotaExceeded,
 )
-from holdfast.folders.decode import round_trips
-from holdfast.folders.edit import Edit, Limits
-from holdfast.folders.edit_text import edit_bytes
 from holdfast.folders.service import Folders
 from holdfast.review.apply import Applied, content_of
 from holdfast.review.decide import Moment, by_save, decided
 from holdfast.review.model import Action, Channel, Decision, Listed, Review, Verdict, as_text, request_of
-from holdfast.review.news import News
+from holdfast.review.notifications import News
 from holdfast.review.ports import Presenter, ReviewBook
 from holdfast.review.present import Presenters
 from holdfast.review.sessions import Sessions
-from holdfast.review.visible import visible_lines
 from holdfast.review.watch import Watcher
+from holdfast.text.decode import round_trips
+from holdfast.text.diff import Hunk, hunks
+from holdfast.text.edit import Edit, Limits
+from holdfast.text.edit_text import edit_bytes
+from holdfast.text.visible import visible_lines
 
 _log = logging.getLogger(__name__)
 _REJECTION_STANDS_SECONDS = 60.0

@@ -9,7 +9,8 @@ import secrets
 import shutil
 from contextlib import suppress
 
-from holdfast.changes.disk import hash_bytes, is_being_written, read_all, write_new
+from holdfast.changes.disk.files import hash_bytes, is_being_written, read_all, write_new
+from holdfast.folders.access.descriptors import READ_FILE
 from holdfast.review.model import Review
 
 PREFIX = "mcp_review_"
@@ -17,7 +18,6 @@ _FOLDER = "reviews"
 _NEXT = "next"
 _MAX_NAME_BYTES = 255
 _MAX_SUFFIX_BYTES = 32
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 Signature = tuple[int, int, int]
 """What changes when a file is saved: inode, size and time."""
@@ -118,7 +118,7 @@ class Sessions:
 
 def _content(path: str, max_bytes: int | None = None) -> bytes | None:
     try:
-        fd = os.open(path, _READ)
+        fd = os.open(path, READ_FILE)
     except OSError:
         return None
     try:

@@ -8,8 +8,8 @@ from holdfast.search.model import Chunk, IndexedFile, Vector
 from holdfast.search.ports import Embedder, EmbedFault, Index, Vectors
 from holdfast.search.tokens import TOKENIZER, tokens_of
 from holdfast.secret import Secret
-from holdfast.store.desk import utc_clock
 from holdfast.store.model import ClaimedJob, Operation
+from holdfast.store.mutation import utc_clock
 
 VECTORS_AT_ONCE = 16
 

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holdfast.errors import SearchBackendError
-from holdfast.search.earlier import Earlier, joined
 from holdfast.search.fuse import Weights, fuse
 from holdfast.search.model import Candidate, Found, Hit, Passage, Scope, SearchLimits, Statistics, Vector
 from holdfast.search.pending import Fresh, scan
 from holdfast.search.ports import Embedder, EmbedFault, IndexFault, Lookup, Reranker, RerankFault
+from holdfast.search.previous_model import Earlier, joined
 from holdfast.search.tokens import query_tokens
 from holdfast.secret import Secret
 

@@ -3,7 +3,7 @@
 from functools import partial
 
 from holdfast.errors import InvalidPath, NotEmpty, PermissionDenied
-from holdfast.store.desk import Desk, Outcome, Turn, mutate, once
+from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
 from holdfast.store.outbox import after_delete
 from holdfast.store.paths import ROOT, Span, StorePath, beneath, exactly, project_name, store_path
 from holdfast.store.read import not_found

@@ -1,8 +1,8 @@
 """What a path held before, until it is too old, too many versions back, or purged."""
 
 from holdfast.errors import NotFound
-from holdfast.store.desk import Desk
 from holdfast.store.model import Version
+from holdfast.store.mutation import Desk
 from holdfast.store.paths import file_path, project_name
 from holdfast.store.read import not_found
 

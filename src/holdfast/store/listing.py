@@ -1,8 +1,8 @@
 """The entries of a directory, so many levels deep, in the order of their path's bytes."""
 
 from holdfast.errors import InvalidOffset
-from holdfast.store.desk import Desk
 from holdfast.store.model import Entry, EntryType, FileLine, Limits, Listing
+from holdfast.store.mutation import Desk
 from holdfast.store.paths import (
     MAX_PATH_BYTES,
     ROOT,

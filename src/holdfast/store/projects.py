@@ -1,7 +1,7 @@
 """The projects of a tenant."""
 
-from holdfast.store.desk import Desk
 from holdfast.store.model import ProjectSummary
+from holdfast.store.mutation import Desk
 
 
 def projects(desk: Desk, tenant: str) -> list[ProjectSummary]:

@@ -2,8 +2,8 @@
 
 from holdfast.errors import IsDirectory, NotFound
 from holdfast.store.content import check_range, sliced, window_of
-from holdfast.store.desk import Desk
 from holdfast.store.model import Slice, Stat
+from holdfast.store.mutation import Desk
 from holdfast.store.paths import beneath, file_path, project_name
 
 

@@ -3,8 +3,8 @@
 from functools import partial
 
 from holdfast.errors import AlreadyExists, InvalidPath, NotDirectory
-from holdfast.store.desk import Desk, Outcome, Turn, mutate, once
 from holdfast.store.model import Place
+from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
 from holdfast.store.outbox import after_rename
 from holdfast.store.paths import (
     Move,

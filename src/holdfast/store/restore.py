@@ -3,9 +3,9 @@
 from datetime import datetime
 from functools import partial
 
-from holdfast.store.desk import Desk, Outcome, Turn, mutate, once
 from holdfast.store.history import no_version, stored_number
 from holdfast.store.model import Limits
+from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
 from holdfast.store.paths import StorePath, file_path, project_name
 from holdfast.store.write import put, vacant
 

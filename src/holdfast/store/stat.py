@@ -1,7 +1,7 @@
 """What is at a path."""
 
-from holdfast.store.desk import Desk
 from holdfast.store.model import Stat
+from holdfast.store.mutation import Desk
 from holdfast.store.paths import beneath, project_name, store_path
 
 

@@ -4,8 +4,8 @@ from functools import partial
 
 from holdfast.errors import IsDirectory, NotDirectory, PayloadTooLarge
 from holdfast.store.content import Mode, check_offset, combined, encoded, mode_of
-from holdfast.store.desk import Desk, Outcome, Turn, mutate, once
 from holdfast.store.model import Limits, StoredFile
+from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
 from holdfast.store.outbox import after_write
 from holdfast.store.paths import StorePath, ancestors, beneath, file_path, project_name
 from holdfast.store.ports import Mutation

@@ -25,7 +25,7 @@ from holdfast.errors import (
 )
 from holdfast.secret import Secret
 from holdfast.tools.answer import Answer
-from holdfast.tools.asking import asking
+from holdfast.tools.elicitation import asking
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
 
 _log = logging.getLogger(__name__)

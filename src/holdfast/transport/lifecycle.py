@@ -6,10 +6,10 @@ from contextlib import contextmanager
 
 from holdfast import __version__
 from holdfast.errors import ResourceBusy
-from holdfast.transport.dial import NoServer, Refused, ask
-from holdfast.transport.ending import LONGEST_SECONDS
-from holdfast.transport.launch import LOCK_HELD_STATUS
-from holdfast.transport.state import StateFolder
+from holdfast.transport.client.dial import NoServer, Refused, ask
+from holdfast.transport.client.launch import LOCK_HELD_STATUS
+from holdfast.transport.shutdown import LONGEST_SECONDS
+from holdfast.transport.state_folder import StateFolder
 
 BACKGROUND, FOREGROUND, IN_PROCESS = "background", "foreground", "in-process"
 COMMAND = "command"

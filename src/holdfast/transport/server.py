@@ -22,18 +22,18 @@ from holdfast.config.settings import Settings
 from holdfast.errors import Internal
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.connections import Connections
-from holdfast.transport.ending import LONGEST_SECONDS, end_within
-from holdfast.transport.guard import MAX_HEAD_BYTES, Guard, Limits
-from holdfast.transport.hosts import HostRules
-from holdfast.transport.http import McpDoor, http_app
+from holdfast.transport.doors.browser_sessions import ConsoleLinks
+from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, Limits
+from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.http import McpDoor, http_app
+from holdfast.transport.doors.http_protocol import paced_protocol
+from holdfast.transport.doors.listen import address_of, base_url
+from holdfast.transport.doors.socket import OpenRoots, SocketDoor
+from holdfast.transport.doors.stdio import serve_stdio
 from holdfast.transport.lifecycle import BACKGROUND, ready
-from holdfast.transport.links import ConsoleLinks
-from holdfast.transport.listen import address_of, base_url
-from holdfast.transport.pace import paced_protocol
-from holdfast.transport.socket import OpenRoots, SocketDoor
-from holdfast.transport.state import AGENT_TOKEN, PERSON_KEY, StateFolder
-from holdfast.transport.stdio import serve_stdio
+from holdfast.transport.shutdown import LONGEST_SECONDS, end_within
+from holdfast.transport.state_folder import AGENT_TOKEN, PERSON_KEY, StateFolder
 
 _DRAIN_SECONDS = 3.5
 _HTTP_GRACE_SECONDS = 1

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 
 from holdfast.errors import HoldfastError
-from holdfast.store.desk import utc_clock
+from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import Upkeep
 from holdfast.store.service import Store
-from holdfast.worker.outdated import Outdated
+from holdfast.worker.outdated_vectors import Outdated
 
 _log = logging.getLogger(__name__)
 

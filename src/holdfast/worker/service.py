@@ -13,10 +13,10 @@ from typing import Any
 from holdfast.auth.context import LOCAL_TENANT, AuthContext
 from holdfast.search.ports import Embedder, Index
 from holdfast.store.model import Backlog, FailedJob, Stage
-from holdfast.worker.bell import Bell
 from holdfast.worker.lag import NO_LAG, Lag, Speed
 from holdfast.worker.loop import Loop
 from holdfast.worker.purge import Purge
+from holdfast.worker.wakeup import Bell
 
 _log = logging.getLogger(__name__)
 

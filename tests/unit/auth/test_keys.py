@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.journal import open_journal
-from holdfast.adapters.sqlite.keys import SqliteKeys
-from holdfast.adapters.sqlite.migrations import STEPS
+from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.adapters.sqlite.state.keys import SqliteKeys
+from holdfast.adapters.sqlite.state.migrations import STEPS
 from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import Keys

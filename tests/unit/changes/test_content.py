@@ -22,7 +22,7 @@ from holdfast.errors import (
     PermissionDenied,
     TimedOut,
 )
-from holdfast.folders.edit import Edit
+from holdfast.text.edit import Edit
 from tests.unit.changes.world import World, opened_world
 
 

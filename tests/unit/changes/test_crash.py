@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes.disk import hash_bytes
+from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Op
 from tests.helpers.trees import harvest
 from tests.unit.changes.victim import is_sealed

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes import commit, disk, draft
+from holdfast.changes.disk import files
 from holdfast.changes.model import Image, Item, Kind, Op, Plan
+from holdfast.changes.single import commit, draft
 from holdfast.errors import HoldfastError, NotFound, PayloadTooLarge, PermissionDenied, QuotaExceeded
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, opened_world
@@ -93,9 +94,9 @@ def unfinished(world: World, item: Item, *, temp: str = ".holdfast-t.tmp", image
 
 
 def replacing(world: World, old: bytes | None, new: bytes) -> tuple[Item, tuple[Image, ...]]:
-    before = None if old is None else disk.hash_bytes(old)
-    item = Item(Op.REPLACE, str(world.root / "a.txt"), before_hash=before, after_hash=disk.hash_bytes(new))
-    return item, () if old is None else (Image(disk.hash_bytes(old), len(old), data=old),)
+    before = None if old is None else files.hash_bytes(old)
+    item = Item(Op.REPLACE, str(world.root / "a.txt"), before_hash=before, after_hash=files.hash_bytes(new))
+    return item, () if old is None else (Image(files.hash_bytes(old), len(old), data=old),)
 
 
 @pytest.mark.parametrize(
@@ -130,7 +131,7 @@ def test_recovery_decides_by_what_is_on_the_disk(
     plan = world.changes._journal.find(change.id)
     assert plan is not None
     saved = [item.before_hash for item in plan.items if item.op is Op.KEPT]
-    assert saved == [disk.hash_bytes(helper or b"")] * kept
+    assert saved == [files.hash_bytes(helper or b"")] * kept
 
 
 def test_saved_bytes_of_another_program_are_named_and_written_out_on_demand(world: World) -> None:

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from holdfast.changes.links import Links, is_plain, leads
+from holdfast.changes.disk.links import Links, is_plain, leads
 from holdfast.changes.model import Item, ItemStatus, Node, Op
 from tests.helpers.trees import plant
 from tests.unit.changes.world import World

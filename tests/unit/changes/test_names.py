@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes.move import Moves
+from holdfast.changes.single.move import Moves
 from holdfast.errors import (
     AccessDenied,
     AlreadyExists,
@@ -303,7 +303,7 @@ def test_a_directory_made_where_the_way_turned_into_a_link_outside_leaves_no_unf
             (world.root / "a").rmdir()
             (world.root / "a").symlink_to(outside)
 
-    monkeypatch.setattr("holdfast.changes.directories.os.mkdir", swapped)
+    monkeypatch.setattr("holdfast.changes.single.directories.os.mkdir", swapped)
     with pytest.raises(AccessDenied):
         world.mkdir("a/b/c")
     assert list(outside.iterdir()) == []

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes import commit, remove
 from holdfast.changes.model import Op
+from holdfast.changes.single import commit, remove
 from holdfast.errors import Conflict
-from holdfast.folders.syscalls import rename_exchange, rename_noreplace
+from holdfast.folders.access.syscalls import rename_exchange, rename_noreplace
 from tests.helpers.trees import harvest
 from tests.unit.changes.world import World
 

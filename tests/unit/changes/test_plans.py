@@ -9,7 +9,7 @@ import pytest
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.model import ItemStatus, Op, Plan
-from holdfast.changes.planning import Wish
+from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.errors import Cancelled, Conflict, HoldfastError, InvalidArgument, NotFound, PermissionDenied
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, moves, opened_world

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes import disk, tree
+from holdfast.changes.disk import files, tree
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import Conflict, InvalidArgument, PayloadTooLarge, PermissionDenied
 from tests.helpers.trees import Tree, harvest, plant
@@ -119,7 +119,7 @@ def test_a_removal_that_a_crash_interrupted_and_that_cannot_be_finished_is_put_b
 
     state = tmp_path / "state"
     with opened_world([root], state) as world, monkeypatch.context() as patched, pytest.raises(Crash):
-        patched.setattr("holdfast.changes.remove.Removals.settle", crash)
+        patched.setattr("holdfast.changes.single.remove.Removals.settle", crash)
         patched.setattr(os, "rmdir", crash)
         world.delete("d", recursive=True)
     assert harvest(root) != before
@@ -140,7 +140,7 @@ def test_what_took_the_name_of_a_tree_on_its_way_out_is_not_replaced_and_the_tre
         (world.root / "d").write_text("somebody else's")
         real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("holdfast.changes.remove.mend", late)
+    monkeypatch.setattr("holdfast.changes.single.remove.mend", late)
     with pytest.raises(Conflict, match="is kept as") as refused:
         world.delete("d", recursive=True)
     assert (world.root / "d").read_text() == "somebody else's"
@@ -170,7 +170,7 @@ def test_a_source_that_cannot_be_set_aside_after_its_copy_stays_and_the_copy_goe
     def refused(*_: object) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(disk, "set_aside", refused)
+    monkeypatch.setattr(files, "set_aside", refused)
     with opened_world([root, other_device], tmp_path / "state") as world:
         if root.stat().st_dev == other_device.stat().st_dev:
             return

@@ -5,9 +5,9 @@ import os
 
 import pytest
 
-from holdfast.changes import sources
+from holdfast.changes.disk import identity
 from holdfast.changes.model import Item, Kind, Node, Op, Plan
-from holdfast.changes.planning import Wish
+from holdfast.changes.plans.resolve_moves import Wish
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World
 
@@ -80,14 +80,14 @@ def test_a_file_that_the_disk_would_not_show_is_an_error_that_the_next_execution
     wishes = [Wish("a.txt", "sorted/a.txt"), Wish("b.txt", "sorted/b.txt")]
     plan = plans.create(world.folders, world.call(), ".", wishes)
     plans.approve(world.folders, plan.id, plans.hash_of(plan), "tester")
-    real, faults = sources._read, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
+    real, faults = identity._read, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
 
     def failing(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
         for fault in faults:
             raise fault
         return real(dir_fd, name, path)
 
-    monkeypatch.setattr(sources, "_read", failing)
+    monkeypatch.setattr(identity, "_read", failing)
     first = plans.execute(world.folders, world.call(), plan.id).plan
     assert sorted(item.status.value for item in first.items if item.op is Op.MOVE) == ["DONE", "ERROR"]
     assert plans.execute(world.folders, world.call(), plan.id).plan.status == "EXECUTED"

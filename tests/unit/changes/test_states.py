@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.journal import SqliteJournal, open_journal
-from holdfast.adapters.sqlite.migrations import STEPS
+from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
+from holdfast.adapters.sqlite.state.migrations import STEPS
 from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
-from holdfast.changes.states import ITEM_NEXT, PLAN_NEXT, item_may_become, plan_may_become, status_of
+from holdfast.changes.plans.states import ITEM_NEXT, PLAN_NEXT, item_may_become, plan_may_become, status_of
 from holdfast.errors import Conflict
 
 AT = "2026-01-01T00:00:00.000000Z"

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes import disk
-from holdfast.changes.arrange import BATCH_ITEMS, batches
+from holdfast.changes.disk import files
 from holdfast.changes.model import Item, ItemStatus, Node, Op, Plan
+from holdfast.changes.plans.layout import BATCH_ITEMS, batches
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, moves, opened_world
 
@@ -60,14 +60,14 @@ def test_what_was_moved_comes_back_when_the_last_name_is_taken_at_the_last_momen
 ) -> None:
     shot(world)
     plan = world.approve(world.plan(MOVES, unit=list(PHOTO)))
-    real = disk.move_entry
+    real = files.move_entry
 
     def late(old_dir: int, old: str, new_dir: int, new: str) -> None:
         if new == "p.xmp":
             (world.root / "new/p.xmp").write_text("taken")
         real(old_dir, old, new_dir, new)
 
-    monkeypatch.setattr(disk, "move_entry", late)
+    monkeypatch.setattr(files, "move_entry", late)
     plan = world.execute(plan)
     assert photos(world.root) == {*PHOTO, "new/p.xmp"}
     assert moves(plan) == ["ERROR", "ERROR", "ERROR", "DONE"]
@@ -170,7 +170,7 @@ def test_what_could_not_come_back_at_once_comes_back_with_the_next_look(
     with opened_world([root], tmp_path / "state") as world:
         shot(world)
         plan = world.approve(world.plan(MOVES, unit=list(PHOTO)))
-        real = disk.move_entry
+        real = files.move_entry
 
         def failing(old_dir: int, old: str, new_dir: int, new: str) -> None:
             if new == "p.xmp":
@@ -181,7 +181,7 @@ def test_what_could_not_come_back_at_once_comes_back_with_the_next_look(
             real(old_dir, old, new_dir, new)
 
         with monkeypatch.context() as patched:
-            patched.setattr(disk, "move_entry", failing)
+            patched.setattr(files, "move_entry", failing)
             stopped = world.execute(plan)
         assert (stopped.status, moves(stopped)) == ("APPROVED", ["PENDING", "ERROR", "ERROR", "DONE"])
         assert "new/p.raw" in harvest(root)

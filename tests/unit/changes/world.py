@@ -7,17 +7,17 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from holdfast.adapters.sqlite.journal import open_journal
+from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.model import Change, Op, Plan
-from holdfast.changes.planning import Wish
+from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
-from holdfast.folders.edit import Edit
-from holdfast.folders.jail import QUARANTINE, Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.folders.access.jail import QUARANTINE, Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
+from holdfast.text.edit import Edit
 from tests.helpers.trees import harvest
 
 

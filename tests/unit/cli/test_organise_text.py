@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.organise_text import executed_lines, next_lines, plan_lines
+from holdfast.cli.commands.organise_text import executed_lines, next_lines, plan_lines
 
 
 def plan(status: str, **totals: int) -> dict[str, Any]:

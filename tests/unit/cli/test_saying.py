@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.saying import json_text, paragraphs
-from holdfast.folders.names import is_seen
+from holdfast.cli.output import json_text, paragraphs
+from holdfast.text.names import is_seen
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))

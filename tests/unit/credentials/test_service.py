@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from holdfast.adapters.redis_credentials import RedisCabinet
-from holdfast.credentials.cabinet import Cabinet, MemoryCabinet
 from holdfast.credentials.envelope import Binding, Keks
+from holdfast.credentials.sealed_keys import Cabinet, MemoryCabinet
 from holdfast.credentials.service import Credentials
 from holdfast.secret import Secret
 from tests.helpers.valkey import Valkey, valkey_server

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
-from holdfast.folders.budget import decode_cursor, encode_cursor, estimate_tokens, fit, fit_end
+from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, fit, fit_end
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("中文", 2), ("ab中", 2)])

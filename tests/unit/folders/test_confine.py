@@ -10,7 +10,7 @@ import pytest
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.errors import Cancelled, PayloadTooLarge, TimedOut
-from holdfast.folders.confine import Child, can_confine, python_child, run
+from holdfast.folders.children.confine import Child, can_confine, python_child, run
 from tests.helpers.trees import plant
 
 TRY = "import sys\ntry:\n    print(open(sys.argv[1]).read(3))\nexcept OSError as e:\n    print(type(e).__name__)\n"

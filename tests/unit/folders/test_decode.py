@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.folders.decode import UTF8, Encoding, decode, encode, round_trips, sniff
+from holdfast.text.decode import UTF8, Encoding, decode, encode, round_trips, sniff
 
 REALISTIC = [
     ("gbk", "gbk", "中文文件测试\n这是一个用来检查编码的文本文件。\n"),

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 
 from holdfast.errors import HoldfastError
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
-from holdfast.folders.syscalls import has_openat2
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
+from holdfast.folders.access.syscalls import has_openat2
 from tests.helpers.trees import plant
 
 PATHS = ("a/b/c/file", "a/b/../b/c/file", "link/file", "a/b/up", "far/file", "a/missing/x", "a/b/c/file/x")

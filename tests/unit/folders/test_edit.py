@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EditRejected
-from holdfast.folders.edit import APPEND, OVERWRITE, Edit, Limits, apply_edits
-from holdfast.folders.edit_match import LfView, places
+from holdfast.text.edit import APPEND, OVERWRITE, Edit, Limits, apply_edits
+from holdfast.text.edit_match import LfView, places
 
 LIMITS = Limits()
 

@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EditRejected
-from holdfast.folders.edit import Edit, Limits
-from holdfast.folders.edit_text import edit_bytes
+from holdfast.text.edit import Edit, Limits
+from holdfast.text.edit_text import edit_bytes
 
 LIMITS = Limits()
 

@@ -11,10 +11,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
-from holdfast.folders import extract as extract_module
-from holdfast.folders.ask_child import is_passing
-from holdfast.folders.extract import document_kind, extract
-from holdfast.folders.read import Selection
+from holdfast.folders.children import extract as extract_module
+from holdfast.folders.children.extract import document_kind, extract
+from holdfast.folders.children.respond import is_passing
+from holdfast.folders.reading.read import Selection
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 from tests.helpers.readers import no_reader, signalled_reader

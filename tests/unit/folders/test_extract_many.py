@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled
-from holdfast.folders import extract_many
-from holdfast.folders.ask import Reply
-from holdfast.folders.extract_many import AT_ONCE, Bounds, Taken, Wanted, _own, _replies, take_texts
+from holdfast.folders.children import extract_batch
+from holdfast.folders.children.extract_batch import AT_ONCE, Bounds, Taken, Wanted, _own, _replies, take_texts
+from holdfast.folders.children.request import Reply
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 from tests.helpers.readers import no_reader, signalled_reader
@@ -76,7 +76,7 @@ def test_one_that_takes_too_long_is_given_up_and_the_others_are_read(reader: Rea
 
 
 def test_one_that_keeps_the_processor_busy_is_itself_to_blame(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract_many, "_PATIENCE", 100.0)
+    monkeypatch.setattr(extract_batch, "_PATIENCE", 100.0)
     (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], Bounds(50_000_000, seconds=0.5))
     assert slow == Taken(error="reading it took longer than 0.5 s")
 
@@ -116,7 +116,7 @@ def test_a_reader_that_stands_still_blames_no_document(reader: Reader) -> None:
 def test_documents_whose_reader_writes_more_than_it_may_are_blamed_and_end_nothing(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extract_many, "_MAX_HEADER_BYTES", 10)
+    monkeypatch.setattr(extract_batch, "_MAX_HEADER_BYTES", 10)
     found = taken(reader, [("PDF", documents.pdf("words " * 20))] * 3, Bounds(max_text_bytes=30))
     assert [(bool(each.error), each.is_passing) for each in found] == [(True, False)] * 3
 

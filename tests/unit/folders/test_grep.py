@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, InvalidArgument, InvalidQuery, NotFound
-from holdfast.folders import grep as module
-from holdfast.folders.budget import encode_cursor, estimate_tokens
-from holdfast.folders.matches import NOTHING, grep_content
-from holdfast.folders.ripgrep import Question, program
+from holdfast.folders.finding import grep as module
+from holdfast.folders.finding.matches import NOTHING, grep_content
+from holdfast.folders.finding.ripgrep import Question, program
 from holdfast.folders.service import Folders
+from holdfast.text.budget import encode_cursor, estimate_tokens
 from tests.helpers.finder import cancelled_after, folders_over, new_call, pages
 from tests.helpers.swapper import swapping
 from tests.helpers.trees import Tree, plant

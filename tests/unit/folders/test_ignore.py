@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.folders.ignore import MAX_FILE_BYTES, MAX_PATTERNS
-from holdfast.folders.ripgrep import program
-from holdfast.folders.walk import Judge, Kind, Walk, open_start
+from holdfast.folders.finding.ignore import MAX_FILE_BYTES, MAX_PATTERNS
+from holdfast.folders.finding.ripgrep import program
+from holdfast.folders.finding.walk import Judge, Kind, Walk, open_start
 from tests.helpers.finder import folders_over, new_call
 from tests.helpers.trees import Tree, plant
 

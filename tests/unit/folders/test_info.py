@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.folders.info import Info, describe
+from holdfast.folders.reading.info import Info, describe
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 

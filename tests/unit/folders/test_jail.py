@@ -17,9 +17,9 @@ from holdfast.errors import (
     NotFound,
     PermissionDenied,
 )
-from holdfast.folders import jail as jail_module
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.folders.access import jail as jail_module
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from tests.helpers.trees import plant
 
 

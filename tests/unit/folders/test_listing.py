@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidArgument
-from holdfast.folders import listing, walk
-from holdfast.folders.budget import encode_cursor, estimate_tokens
-from holdfast.folders.listing import format_size, list_directory, list_with_sizes
+from holdfast.folders.finding import listing, walk
+from holdfast.folders.finding.listing import format_size, list_directory, list_with_sizes
+from holdfast.text.budget import encode_cursor, estimate_tokens
 from tests.helpers.finder import cursor_in, folders_over, new_call, pages
 from tests.helpers.trees import plant
 

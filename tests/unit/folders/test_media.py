@@ -9,8 +9,8 @@ import pytest
 from PIL import Image
 
 from holdfast.errors import InvalidArgument, IsDirectory, PayloadTooLarge
-from holdfast.folders.media import MAX_INLINE_BYTES, MediaFile, read_media
-from holdfast.folders.media_types import mime_type
+from holdfast.folders.children.media import MAX_INLINE_BYTES, MediaFile, read_media
+from holdfast.text.media_types import mime_type
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.folders.names import is_plain, shown
+from holdfast.text.names import is_plain, shown
 
 
 @pytest.mark.parametrize("name", ["a.txt", "two words", "naïve 漢字.md", "🙂.png", "-x", "[DIR] fake", "a\\b"])

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled, InvalidQuery, PayloadTooLarge, TimedOut
-from holdfast.folders.query import MAX_FILE_BYTES, Format, Results, query
+from holdfast.folders.children.query import MAX_FILE_BYTES, Format, Results, query
 from tests.helpers.reader import Reader
 
 
@@ -182,7 +182,7 @@ def test_a_file_over_the_limit_is_refused_unread(reader: Reader) -> None:
 def test_without_landlock_the_child_still_gets_only_the_document(
     reader: Reader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.folders.confine.can_confine", lambda: False)
+    monkeypatch.setattr("holdfast.folders.children.confine.can_confine", lambda: False)
     (tmp_path / "secret.json").write_text('"canary"')
     assert asked(reader, '{"a": 1}', ".a").values == ("1",)
     with pytest.raises(InvalidQuery) as caught:

@@ -17,8 +17,8 @@ from holdfast.errors import (
     PermissionDenied,
     TimedOut,
 )
-from holdfast.folders.budget import estimate_tokens
-from holdfast.folders.read import Position, Selection
+from holdfast.folders.reading.read import Position, Selection
+from holdfast.text.budget import estimate_tokens
 from tests.helpers.reader import Reader
 
 FIVE = "one\ntwo\nthree\nfour\nfive\n"

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import InvalidArgument
-from holdfast.folders.roots import close_roots, is_gone, open_roots
+from holdfast.folders.access.roots import close_roots, is_gone, open_roots
 from tests.helpers.trees import plant
 
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled, InvalidArgument, InvalidQuery
-from holdfast.folders.budget import encode_cursor, estimate_tokens
-from holdfast.folders.search import NOTHING, search
+from holdfast.folders.finding.names import NOTHING, search
 from holdfast.folders.service import Folders
+from holdfast.text.budget import encode_cursor, estimate_tokens
 from tests.helpers.finder import cancelled_after, cursor_in, folders_over, new_call, pages
 from tests.helpers.swapper import swapping
 from tests.helpers.trees import Tree, plant
@@ -93,7 +93,7 @@ def test_a_cancelled_search_ends_quickly(tmp_path: Path) -> None:
 
 
 def test_a_long_search_tells_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.folders.walk._PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("holdfast.folders.finding.walk._PROGRESS_SECONDS", 0.0)
     plant(tmp_path, {f"d{number}": {"f": ""} for number in range(5)})
     told: list[tuple[float, float | None, str]] = []
     call = new_call()

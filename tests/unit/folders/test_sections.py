@@ -5,7 +5,7 @@ import time
 import pytest
 
 from holdfast.errors import InvalidQuery
-from holdfast.folders.sections import DEFINITIONS, HEADINGS, compiled, default_patterns, section_ends
+from holdfast.folders.finding.sections import DEFINITIONS, HEADINGS, compiled, default_patterns, section_ends
 
 CODE = b"import x\n\ndef a():\n    pass\n\n\nclass B:\n    x = 1\n\n    async def m(self):\n        pass\n"
 

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidArgument
-from holdfast.folders import tree as module
-from holdfast.folders.budget import encode_cursor, estimate_tokens
+from holdfast.folders.finding import tree as module
+from holdfast.folders.finding.tree import directory_tree
 from holdfast.folders.service import Folders
-from holdfast.folders.tree import directory_tree
+from holdfast.text.budget import encode_cursor, estimate_tokens
 from tests.helpers.finder import cursor_in, folders_over, new_call
 from tests.helpers.swapper import swapping
 from tests.helpers.trees import plant

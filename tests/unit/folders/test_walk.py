@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, NotDirectory, NotFound
+from holdfast.folders.finding.walk import OPEN_DIRECTORIES, Kind, Walk, open_start, position, scan
 from holdfast.folders.service import Folders
-from holdfast.folders.walk import OPEN_DIRECTORIES, Kind, Walk, open_start, position, scan
 from tests.helpers.finder import cancelled_after, folders_over, new_call
 from tests.helpers.swapper import swapping
 from tests.helpers.trees import plant

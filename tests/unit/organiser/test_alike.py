@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.organiser.alike import ALIKE
-from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.classify.near_duplicates import ALIKE
+from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.model import Category, Example, Excerpt, Found, Verdict
-from holdfast.organiser.starter import starter_categories
 
 BILL = "ACME bill {0}: subtotal, vat and amount due for widgets number {0}, payable by remittance to our iban, many thanks.\n"
 CAKE = "Cake {0}: stir flour, butter, sugar and eggs, then bake for {0} minutes in the oven and serve it with cream.\n"

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.organiser.bytype import Types
+from holdfast.organiser.classify.by_type import Types
+from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES
 from holdfast.organiser.model import Category, Example, Excerpt, Found
-from holdfast.organiser.taxonomy import MAX_EXAMPLES
 
 GATE = 0.6
 

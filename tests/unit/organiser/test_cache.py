@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.file_cache import open_file_cache
+from holdfast.adapters.sqlite.state.file_cache import open_file_cache
 from holdfast.organiser.model import Evidence, Example, Excerpt, Found, Verdict
 from holdfast.organiser.ports import Memory
 from tests.helpers.messy import Messy

@@ -8,11 +8,11 @@ import numpy
 import pytest
 
 from holdfast.errors import Cancelled
-from holdfast.organiser import cascade
-from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.classify import cascade
+from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.classify.starter import starter_categories
+from holdfast.organiser.classify.taxonomy import decider_key, merged, taught
 from holdfast.organiser.model import KEEP, Category, Example, Excerpt, Found, Verdict
-from holdfast.organiser.starter import starter_categories
-from holdfast.organiser.taxonomy import decider_key, merged, taught
 from holdfast.secret import Secret
 from tests.helpers.household import KINDS, examples, taxonomy, text_of, unfiled
 

@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from holdfast.organiser.confidence import Curve, final_confidence, fitted
+from holdfast.organiser.classify.confidence import Curve, final_confidence, fitted
 from holdfast.organiser.model import KEEP
 
 

@@ -2,13 +2,13 @@
 
 import pytest
 
+from holdfast.changes.disk.identity import Seen
 from holdfast.changes.model import Item, Op
-from holdfast.changes.planning import Wish
-from holdfast.changes.sources import Seen
+from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.errors import InvalidArgument
-from holdfast.organiser.correct import by_path, chosen_folder, meant_file, redrawn, relabelled
 from holdfast.organiser.model import Doubt, Found, Notes, Shelf
-from holdfast.organiser.survey import Surveyed
+from holdfast.organiser.planning.corrections import by_path, chosen_folder, meant_file, redrawn, relabelled
+from holdfast.organiser.scan.survey import Surveyed
 
 PHOTO = Surveyed(Found("/r/a.jpg", "a.jpg", members=(Found("/r/a.xmp", "a.xmp"),)), "h", None)
 

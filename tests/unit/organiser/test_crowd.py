@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.model import Category, Excerpt, Found, Verdict
 from tests.helpers.household import KINDS, taxonomy, unfiled
 

@@ -3,8 +3,8 @@
 import numpy
 import pytest
 
-from holdfast.organiser.cascade import rehearsal
-from holdfast.organiser.evaluate import calibration_error
+from holdfast.organiser.classify.cascade import rehearsal
+from holdfast.organiser.classify.evaluate import calibration_error
 from holdfast.organiser.model import Category
 from tests.helpers.household import examples, taxonomy
 

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from holdfast.organiser.explain import PastOf, ancestors, left_by, trail_of
 from holdfast.organiser.model import Doubt, Notes, Past, Reason, Skip
+from holdfast.organiser.planning.explain import PastOf, ancestors, left_by, trail_of
 
 
 def past(seq: int, src: str, dest: str, status: str = "DONE") -> Past:

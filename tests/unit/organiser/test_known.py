@@ -4,9 +4,9 @@ import json
 
 from click.testing import CliRunner
 
-from holdfast.cli.organise_evaluate import evaluate_command
-from holdfast.organiser.directory import Options
-from holdfast.organiser.known import known_files
+from holdfast.cli.commands.organise_evaluate import evaluate_command
+from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.scan.examples import known_files
 from tests.helpers.documents import pdf
 from tests.helpers.household import KINDS, text_of
 from tests.helpers.messy import Messy

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.organiser.kinds import content_type
 from holdfast.organiser.model import Excerpt, Verdict
-from holdfast.organiser.peek import first_look, why_deep
+from holdfast.organiser.scan.file_types import content_type
+from holdfast.organiser.scan.peek import first_look, why_deep
 from tests.helpers import documents
 
 

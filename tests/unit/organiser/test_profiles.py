@@ -3,10 +3,10 @@
 import numpy
 import pytest
 
-from holdfast.organiser import profiles
-from holdfast.organiser.profiles import Profiles, left_out, nearest, usual_likeness
-from holdfast.organiser.space import Space, unit
-from holdfast.organiser.tfidf import Floats, terms_of
+from holdfast.organiser.classify import profiles
+from holdfast.organiser.classify.profiles import Profiles, left_out, nearest, usual_likeness
+from holdfast.organiser.classify.space import Space, unit
+from holdfast.organiser.classify.tfidf import Floats, terms_of
 from tests.helpers.household import KINDS, text_of
 
 

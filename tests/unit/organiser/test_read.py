@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import Cancelled
 from holdfast.organiser.model import Found, Reason
-from holdfast.organiser.read import MAX_TEXT_BYTES, deepen, look
+from holdfast.organiser.scan.read import MAX_TEXT_BYTES, deepen, look
 from tests.helpers import documents
 from tests.helpers.messy import Messy
 

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import Cancelled
 from holdfast.organiser.model import Measures, ModelCall, Record
-from holdfast.organiser.record import recorded
+from holdfast.organiser.planning.measurements import recorded
 
 
 class Listener:

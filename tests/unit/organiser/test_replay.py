@@ -7,13 +7,13 @@ from dataclasses import replace
 import numpy
 import pytest
 
-from holdfast.organiser.cascade import Cascade
-from holdfast.organiser.evaluate import calibration_error
+from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.classify.evaluate import calibration_error
+from holdfast.organiser.classify.profiles import Profiles
+from holdfast.organiser.classify.replay import LEAST_FILES, Replay, replayed
+from holdfast.organiser.classify.space import Space
+from holdfast.organiser.classify.tfidf import terms_of
 from holdfast.organiser.model import Category, Excerpt, Found, Verdict
-from holdfast.organiser.profiles import Profiles
-from holdfast.organiser.replay import LEAST_FILES, Replay, replayed
-from holdfast.organiser.space import Space
-from holdfast.organiser.tfidf import terms_of
 from tests.helpers.household import COMMON, KINDS, examples, text_of, unfiled
 
 GATE = 0.6

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, NotDirectory, NotFound
-from holdfast.organiser.directory import Options
 from holdfast.organiser.model import Kind, Reason, Unit
-from holdfast.organiser.scan import Scan
+from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.scan.walk import Scan
 from tests.helpers.messy import Messy
 
 
@@ -256,7 +256,7 @@ def test_a_scan_can_be_cancelled_and_leaves_no_descriptor(messy: Messy) -> None:
 def test_a_scan_tells_how_far_it_is(messy: Messy, monkeypatch: pytest.MonkeyPatch) -> None:
     told: list[float] = []
     messy.call.progress = lambda done, _total, _message: told.append(done)
-    monkeypatch.setattr("holdfast.folders.walk._PROGRESS_SECONDS", 0.0)
+    monkeypatch.setattr("holdfast.folders.finding.walk._PROGRESS_SECONDS", 0.0)
     for folder in range(3):
         messy.write(f"{folder}/a.txt")
     messy.batches()

@@ -5,11 +5,11 @@ from collections.abc import Callable, Sequence
 
 import numpy
 
-from holdfast.organiser.abstain import BY_NAME_ALONE
-from holdfast.organiser.cascade import Cascade
+from holdfast.organiser.classify.abstain import BY_NAME_ALONE
+from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.classify.seeds import speaks_for
+from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.model import Category, Excerpt, Found
-from holdfast.organiser.seeds import speaks_for
-from holdfast.organiser.starter import starter_categories
 from holdfast.secret import Secret
 from tests.helpers.household import KINDS, taxonomy, unfiled
 

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.organiser.model import Reason
-from holdfast.organiser.skips import by_neighbours, is_dataless, may_speak, of_content, of_directory, of_file
+from holdfast.organiser.scan.skips import by_neighbours, is_dataless, may_speak, of_content, of_directory, of_file
 
 
 @pytest.mark.parametrize(

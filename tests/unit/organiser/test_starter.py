@@ -2,9 +2,9 @@
 
 import pytest
 
+from holdfast.organiser.classify.starter import STARTERS, hits, known_as, starter_categories
+from holdfast.organiser.classify.taxonomy import clean_name
 from holdfast.organiser.model import Excerpt, Found
-from holdfast.organiser.starter import STARTERS, hits, known_as, starter_categories
-from holdfast.organiser.taxonomy import clean_name
 
 
 def best(name: str, text: str = "") -> str:

@@ -3,7 +3,7 @@
 import os
 
 from holdfast.organiser.model import Doubt, Excerpt
-from holdfast.organiser.still import said_now
+from holdfast.organiser.planning.current_excerpts import said_now
 from tests.helpers.messy import Messy
 
 

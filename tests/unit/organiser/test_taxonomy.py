@@ -3,8 +3,7 @@
 import pytest
 
 from holdfast.errors import InvalidArgument
-from holdfast.organiser.model import KEEP, Category, Example
-from holdfast.organiser.taxonomy import (
+from holdfast.organiser.classify.taxonomy import (
     MAX_EXAMPLES,
     allowed,
     are_synonyms,
@@ -15,6 +14,7 @@ from holdfast.organiser.taxonomy import (
     of_folders,
     taught,
 )
+from holdfast.organiser.model import KEEP, Category, Example
 
 
 def example(name: str, category: str, text: str = "") -> Example:

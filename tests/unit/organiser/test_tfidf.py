@@ -5,7 +5,7 @@ from collections import Counter
 import numpy
 import pytest
 
-from holdfast.organiser.tfidf import Vocabulary, is_word, terms_of
+from holdfast.organiser.classify.tfidf import Vocabulary, is_word, terms_of
 
 
 def test_words_count_in_small_letters_and_numbers_by_their_length() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.organiser.model import Unit
-from holdfast.organiser.units import groups, may_group, of_directory, of_start, suffixes_of
+from holdfast.organiser.scan.units import groups, may_group, of_directory, of_start, suffixes_of
 
 
 @pytest.mark.parametrize(

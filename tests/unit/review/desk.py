@@ -7,20 +7,20 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from holdfast.adapters.sqlite.journal import open_journal
-from holdfast.adapters.sqlite.reviews import SqliteReviews, reviews_beside
+from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.adapters.sqlite.state.reviews import SqliteReviews, reviews_beside
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings, ReviewSettings
-from holdfast.folders.edit import Edit
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import close_roots, identity_of, open_roots
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
 from holdfast.review.model import Channel, Decision, Review, Verdict
 from holdfast.review.ports import Presenter
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
+from holdfast.text.edit import Edit
 
 
 class Desk:

@@ -5,8 +5,8 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.changes.diff import hunks, split_lines, unified_diff, with_hunks
-from holdfast.changes.merge import merge
+from holdfast.text.diff import hunks, split_lines, unified_diff, with_hunks
+from holdfast.text.merge import merge
 
 BASE = "".join(f"line {number}\n" for number in range(1, 10))
 texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).map("\n".join)

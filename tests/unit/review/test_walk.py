@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.changes.merge import merge
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.review.model import Action, Decision, Review
+from holdfast.text.merge import merge
 from tests.unit.review.desk import Desk, opened_desk
 
 STEPS = 120

@@ -4,8 +4,8 @@ import os
 import sys
 from pathlib import Path
 
-from holdfast.changes.commit import _Swap
 from holdfast.changes.model import Outcome
+from holdfast.changes.single.commit import _Swap
 from tests.unit.review.desk import opened_desk
 
 _DEAD = 9

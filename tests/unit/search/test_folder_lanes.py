@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
+from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import MOST_DIRECTORIES, watch_directories
 from holdfast.search.folders import lanes as folder_lanes
 from holdfast.search.folders import root as folder_root

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.folder_index import SqliteFolderIndex
-from holdfast.folders.walk import Walk, open_start
+from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
+from holdfast.folders.finding.walk import Walk, open_start
 from holdfast.search.folders.lookup import Place
 from holdfast.search.folders.model import Kind, LeftOut, within
 from holdfast.search.folders.root import FolderRoot, Workshop

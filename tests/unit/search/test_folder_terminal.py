@@ -1,6 +1,6 @@
 """What `holdfast search` shows of a passage."""
 
-from holdfast.cli.search import marked, telling_line
+from holdfast.cli.commands.search import marked, telling_line
 from holdfast.search.tokens import query_tokens
 
 WANTED = frozenset(query_tokens("harbour of readFile"))

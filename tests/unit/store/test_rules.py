@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import InvalidArgument, PermissionDenied
-from holdfast.store.desk import once
 from holdfast.store.listing import entries_of, entry_limit
 from holdfast.store.model import FileLine, Job, Limits, Operation, ProjectState, next_stamp, tenant_of
+from holdfast.store.mutation import once
 from holdfast.store.outbox import after_delete, after_rename, after_write
 from holdfast.store.paths import Move
 

@@ -11,8 +11,8 @@ from holdfast.call import Call, Elicit, InputNeeded, Question, Reply
 from holdfast.config.settings import Settings
 from holdfast.errors import Cancelled, Internal, TimedOut
 from holdfast.tools.answer import Answer
-from holdfast.tools.asking import asking
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.elicitation import asking
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, Steps, Tool
 
 pytestmark = pytest.mark.anyio

@@ -26,17 +26,17 @@ from holdfast.config.settings import (
     Switch,
 )
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound
-from holdfast.folders.budget import estimate_tokens
 from holdfast.folders.service import Folders
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.search.folders.service import FolderSearch
 from holdfast.search.service import Search
 from holdfast.store.service import Store
+from holdfast.text.budget import estimate_tokens
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.pipe import MAX_PARALLEL, MCP_PIPE
-from holdfast.tools.pipe_answer import PipeAnswer, StepOutcome
+from holdfast.tools.pipe.answer import PipeAnswer, StepOutcome
+from holdfast.tools.pipe.entry import MAX_PARALLEL, MCP_PIPE
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, tool
 from tests.helpers import sample
 

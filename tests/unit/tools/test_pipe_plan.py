@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidArgument, PayloadTooLarge
-from holdfast.tools.pipe_plan import MAX_REFERENCES, Step, filled, wait_list
+from holdfast.tools.pipe.plan import MAX_REFERENCES, Step, filled, wait_list
 
 WHOLE = 10**6
 

@@ -10,8 +10,8 @@ import anyio
 import pytest
 
 from holdfast.call import Question, Reply
-from holdfast.transport.elicit import Questions, takes_forms
-from holdfast.transport.stream import serve_stream
+from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.mcp.elicitation import Questions, takes_forms
 from tests.protocol.fixture_asking import question
 from tests.protocol.fixture_table import CALLER, dispatcher
 from tests.unit.transport.test_stream import ENVELOPE, Line

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.call import Question, Reply
 from holdfast.errors import InvalidArgument
-from holdfast.transport.form import reply_to
+from holdfast.transport.mcp.form import reply_to
 from tests.protocol.fixture_asking import DEFAULTS, ENUMS, question
 
 

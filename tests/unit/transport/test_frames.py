@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.transport.frames import Lines, Overlong, answered_id, cancelled_id, error_line, request_of
+from holdfast.transport.client.frames import Lines, Overlong, answered_id, cancelled_id, error_line, request_of
 
 IDS = st.one_of(st.integers(-(2**53), 2**53), st.text(max_size=40))
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.transport.hosts import HostRules
+from holdfast.transport.doors.hosts import HostRules
 
 
 @pytest.mark.parametrize(

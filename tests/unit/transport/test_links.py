@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.transport.links import LINK_SECONDS, SESSION_SECONDS, ConsoleLinks
+from holdfast.transport.doors.browser_sessions import LINK_SECONDS, SESSION_SECONDS, ConsoleLinks
 
 
 class Clock:

@@ -10,8 +10,8 @@ import anyio.to_thread
 import pytest
 
 from holdfast.call import ProgressSink
-from holdfast.transport.progress import progress_to
-from holdfast.transport.stream import serve_stream
+from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.mcp.progress import progress_to
 from tests.protocol.fixture_table import CALLER, dispatcher
 
 pytestmark = pytest.mark.anyio

@@ -13,11 +13,11 @@ from typing import Any
 import pytest
 
 from holdfast import __version__
-from holdfast.transport import relay as relay_module
-from holdfast.transport.dial import Client
-from holdfast.transport.frames import FAREWELL
-from holdfast.transport.relay import Relay
-from holdfast.transport.state import StateFolder
+from holdfast.transport.client import relay as relay_module
+from holdfast.transport.client.dial import Client
+from holdfast.transport.client.frames import FAREWELL
+from holdfast.transport.client.relay import Relay
+from holdfast.transport.state_folder import StateFolder
 
 pytestmark = pytest.mark.timeout(30)
 

@@ -8,8 +8,8 @@ import pytest
 from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, Kind
 from holdfast.call import InputNeeded, Question, Reply
 from holdfast.errors import InvalidArgument
-from holdfast.transport import rounds
-from holdfast.transport.rounds import BadState, Rounds
+from holdfast.transport.mcp import stateless_elicitation
+from holdfast.transport.mcp.stateless_elicitation import BadState, Rounds
 
 pytestmark = pytest.mark.anyio
 
@@ -115,9 +115,9 @@ async def test_a_state_that_is_not_ours_is_refused() -> None:
 async def test_a_state_of_another_process_or_of_yesterday_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     state = await state_after(MAY_IT)
     with monkeypatch.context() as patched:
-        patched.setattr(rounds, "_KEY", b"another key")
+        patched.setattr(stateless_elicitation, "_KEY", b"another key")
         with pytest.raises(BadState):
             again(state)
-    monkeypatch.setattr(rounds, "_LIFETIME_SECONDS", -1.0)
+    monkeypatch.setattr(stateless_elicitation, "_LIFETIME_SECONDS", -1.0)
     with pytest.raises(BadState):
         again(await state_after(MAY_IT))

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.transport.state import AGENT_TOKEN, PERSON_KEY, Lock, StateFault, StateFolder
+from holdfast.transport.state_folder import AGENT_TOKEN, PERSON_KEY, Lock, StateFault, StateFolder
 
 
 def mode_of(path: Path) -> int:

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.transport import stream
-from holdfast.transport.stream import serve_stream
+from holdfast.transport.doors import stream
+from holdfast.transport.doors.stream import serve_stream
 from tests.helpers import sample
 
 ENVELOPE = {

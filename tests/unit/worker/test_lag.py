@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 from holdfast.search.model import Vector
 from holdfast.secret import Secret
 from holdfast.store.model import Stage
-from holdfast.worker.bell import Bell
 from holdfast.worker.lag import Lags, TimedEmbedder
+from holdfast.worker.wakeup import Bell
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 

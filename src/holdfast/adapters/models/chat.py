@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 
 from holdfast.adapters.models.remote import Endpoint, RemoteFault, pause
 from holdfast.config.settings import ChatSettings
+from holdfast.organiser.classify.taxonomy import allowed
 from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, ModelCall, Verdict
 from holdfast.organiser.ports import ClassifyFault
-from holdfast.organiser.taxonomy import allowed
 from holdfast.secret import Secret
 
 PROMPT_VERSION = "1"

@@ -15,8 +15,8 @@ from contextlib import suppress
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.errors import Cancelled
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import Root
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import Root
 from holdfast.search.folders.root import FolderRoot, Workshop
 
 KEPT_ROOTS = 32

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from holdfast.folders.names import shown
 from holdfast.store.paths import Span
+from holdfast.text.names import shown
 
 PROJECT = "folder"
 """The one project of a folder's index."""

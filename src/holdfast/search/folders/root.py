@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 
 from holdfast.call import Call
 from holdfast.errors import HoldfastError, PermissionDenied
-from holdfast.folders.jail import Jail
-from holdfast.folders.roots import Identity, Root, close_roots
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import Identity, Root, close_roots
 from holdfast.search.folders.model import PROJECT, FolderLimits, Kind, Known, key_of
 from holdfast.search.folders.ports import FolderIndex, Watch, Watcher
 from holdfast.search.folders.scan import scan
@@ -24,7 +24,7 @@ from holdfast.search.folders.text import Reading, read_document, read_quickly
 from holdfast.search.index import embed_file, with_words
 from holdfast.search.ports import Embedder, EmbedFault, IndexDamaged
 from holdfast.search.tokens import TOKENIZER
-from holdfast.store.desk import utc_clock
+from holdfast.store.mutation import utc_clock
 
 _log = logging.getLogger(__name__)
 

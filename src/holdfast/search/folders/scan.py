@@ -4,8 +4,8 @@ import os
 from dataclasses import dataclass, field
 
 from holdfast.call import Call
-from holdfast.folders.jail import Jail
-from holdfast.folders.walk import Kind, Walk, open_start
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.finding.walk import Kind, Walk, open_start
 
 WHOLE = "."
 

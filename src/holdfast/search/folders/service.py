@@ -7,7 +7,7 @@ from functools import partial
 
 from holdfast.call import Call
 from holdfast.errors import NotDirectory, SearchBackendError
-from holdfast.folders.jail import Jail
+from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.search.folders.lanes import FolderLanes
 from holdfast.search.folders.lookup import FolderLookup, Place

@@ -6,13 +6,13 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
-from holdfast.folders.decode import SAMPLE_BYTES, decode, sniff
-from holdfast.folders.extract import document_kind, extract
-from holdfast.folders.extract_many import Bounds, Wanted, take_texts
-from holdfast.folders.jail import Jail, OpenFile
-from holdfast.folders.source import read_fully
+from holdfast.folders.access.descriptors import read_fully
+from holdfast.folders.access.jail import Jail, OpenFile
+from holdfast.folders.children.extract import document_kind, extract
+from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
 from holdfast.search.folders.model import FolderLimits, Kind, Known
 from holdfast.search.folders.scan import look_of
+from holdfast.text.decode import SAMPLE_BYTES, decode, sniff
 
 _YOUNG_NS = 2_000_000_000
 """Times of files are as coarse as this on some disks: one written so lately may be written again and look the same."""

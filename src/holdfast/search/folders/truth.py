@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.errors import HoldfastError
-from holdfast.folders.jail import Jail
+from holdfast.folders.access.jail import Jail
 from holdfast.search.folders.lookup import Place
 from holdfast.search.folders.model import FolderHit, FolderLimits, Kind, Known
 from holdfast.search.folders.ports import FolderIndex

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import takewhile
 
 from holdfast.errors import HoldfastError
-from holdfast.folders.jail import Jail
+from holdfast.folders.access.jail import Jail
 from holdfast.search.folders.lookup import UNREAD, Place
 from holdfast.search.folders.model import FolderLimits
 from holdfast.search.folders.text import read_quickly

@@ -1,0 +1,1 @@
+"""The search indexes in SQLite: of the project store and of local folders."""

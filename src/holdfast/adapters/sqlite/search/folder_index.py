@@ -1,0 +1,164 @@
+"""The indexes of local folders: one SQLite file for each root, private to its owner and made again when damaged."""
+
+import os
+import sqlite3
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from datetime import datetime
+
+from holdfast.adapters.sqlite.search.folder_schema import migrate_folder_index
+from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.search.rows import told
+from holdfast.adapters.sqlite.search.words import matching, statistics_of
+from holdfast.adapters.sqlite.search.write import write
+from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
+from holdfast.adapters.sqlite.store.rows import stored_time
+from holdfast.adapters.statements import named_statements
+from holdfast.search.folders.model import PROJECT, Kind, Known
+from holdfast.search.model import (
+    Candidate,
+    Chunk,
+    ChunkText,
+    IndexedFile,
+    Passage,
+    Scope,
+    Statistics,
+    Vector,
+)
+from holdfast.search.ports import IndexDamaged
+from holdfast.search.tokens import TOKENIZER
+
+_WAIT_SECONDS = 30.0
+_DAY_SECONDS = 86_400
+
+
+class SqliteFolderIndex:
+    """Implements `holdfast.search.folders.ports.FolderIndex`; a root's file is used by one thread at a time."""
+
+    def __init__(self, folder: str) -> None:
+        self._files = TenantFiles(folder, migrate=migrate_folder_index)
+        self._index = SqliteIndex(self._files)
+        self._statements = named_statements(__package__, "folder_index.sql")
+        self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
+        self._lock = threading.Lock()
+
+    def files(self, root: str) -> dict[str, Known]:
+        """Return every file that the index holds."""
+        with self._using(root), self._files.snapshot(root) as connection:
+            rows = self._run(connection, "seen_files", root).fetchall()
+        return {row["path"]: Known(row["look"], Kind(row["kind"]), row["digest"], row["size"]) for row in rows}
+
+    def put(self, root: str, path: str, known: Known, chunks: Sequence[Chunk], at: datetime) -> None:
+        """Make the index hold a file as it was read."""
+        with self._using(root):
+            with self._writing(root) as connection:
+                seen = {"look": known.look, "kind": known.kind, "digest": known.digest, "size": known.size}
+                (version,) = self._run(connection, "see_file", root, path=path, **seen).fetchone()
+            self._index.put_words(root, [IndexedFile(PROJECT, path, version, chunks)], TOKENIZER, at)
+
+    def drop(self, root: str, paths: Sequence[str], at: datetime) -> None:
+        """Forget files, all in one transaction."""
+        stamp = {"apikey_hash": root, "tokenizer": TOKENIZER, "at": stored_time(at)}
+        with self._using(root), self._writing(root) as connection:
+            for path in paths:
+                row = self._run(connection, "drop_file", root, path=path).fetchone()
+                if row is not None:
+                    write(connection, IndexedFile(PROJECT, path, row["version"], None), stamp)
+
+    def statistics(self, root: str, terms: Sequence[str]) -> Statistics:
+        """Return what the index holds in all, and of these terms."""
+        with self._using(root), self._files.snapshot(root) as connection:
+            return statistics_of(connection, root, terms)
+
+    def words(
+        self, root: str, scope: Scope, terms: Sequence[str], limit: int, statistics: Statistics
+    ) -> list[Candidate]:
+        """Return the best chunks by BM25."""
+        with self._using(root), self._files.snapshot(root) as connection:
+            return matching(connection, root, scope, terms, limit, statistics)
+
+    def nearest(self, root: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+        """Return the chunks nearest to a vector."""
+        with self._using(root):
+            return self._index.nearest(root, scope, model, vector, limit)
+
+    def passages(self, root: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+        """Return those of the chunks that the index still holds."""
+        with self._using(root):
+            return self._index.passages(root, scope, chunk_ids)
+
+    def owing(self, root: str, model: str) -> list[str]:
+        """Return the files that have a chunk without a vector of a model."""
+        with self._using(root):
+            return [path for _, path in self._index.stale(root, model, -1)]
+
+    def unembedded(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+        """Return the chunks of a file that have no vector of a model."""
+        with self._using(tenant):
+            return self._index.unembedded(tenant, project, path, model)
+
+    def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
+        """Keep vectors whose chunk is still there."""
+        with self._using(tenant):
+            self._index.put_vectors(tenant, model, vectors, at)
+
+    def lines_before(self, root: str, path: str, start: int) -> int:
+        """Return how many lines end before a chunk that begins at that byte."""
+        with self._using(root), self._files.snapshot(root) as connection:
+            (lines,) = self._run(connection, "lines_before", root, path=path, start=start).fetchone()
+            return int(lines)
+
+    def use(self, root: str) -> None:
+        """Remember that a root is used now, by the time of its file."""
+        with suppress(FileNotFoundError):
+            os.utime(self._path(file_name(root)))
+
+    def purge(self, days: float) -> int:
+        """Remove the indexes of roots that were not used for so many days."""
+        oldest = time.time() - days * _DAY_SECONDS
+        removed = 0
+        for name in self._files.names():
+            with self._locked(name), suppress(FileNotFoundError):
+                if os.stat(self._path(name)).st_mtime < oldest:
+                    self._files.remove(name)
+                    removed += 1
+        if removed:
+            self._index.close()
+        return removed
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._index.close()
+        self._files.close()
+
+    def _run(self, connection: sqlite3.Connection, name: str, root: str, **values: object) -> sqlite3.Cursor:
+        return connection.execute(self._statements[name], {"apikey_hash": root, "project": PROJECT, **values})
+
+    @contextmanager
+    def _using(self, root: str) -> Iterator[None]:
+        """Have a root's file to oneself; a damaged one is removed, and is empty the next time."""
+        name = file_name(root)
+        with self._locked(name):
+            try:
+                with told():
+                    yield
+            except IndexDamaged:
+                self._index.close()
+                self._files.remove(name)
+                raise
+
+    @contextmanager
+    def _writing(self, root: str) -> Iterator[sqlite3.Connection]:
+        deadline = time.monotonic() + _WAIT_SECONDS
+        with self._files.writing(file_name(root), deadline, durable=False) as connection:
+            yield connection
+
+    def _locked(self, name: str) -> threading.RLock:
+        with self._lock:
+            return self._locks[name]
+
+    def _path(self, name: str) -> str:
+        return os.path.join(self._files.folder, f"{name}.db")

@@ -1,0 +1,208 @@
+"""The journal of changes in state.db."""
+
+import json
+import os
+from collections.abc import Sequence
+from typing import Any
+
+from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanBook
+from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_item, read_path, read_plan, stored_path
+from holdfast.changes.model import Change, Image, ItemStatus, Kind, Outcome, Plan, PlanStatus
+from holdfast.clock import utc_now
+from holdfast.errors import Conflict
+
+_NEWEST = 2**63 - 1
+_EXPIRED_AT_ONCE = 500
+
+
+def open_journal(state_dir: str) -> "SqliteJournal":
+    """Open, or make, the journal of a state folder."""
+    return SqliteJournal(Database(os.path.join(state_dir, "state.db")))
+
+
+class SqliteJournal:
+    """Implements `holdfast.changes.ports.Journal`."""
+
+    def __init__(self, database: Database) -> None:
+        self._db = database
+        self._plans = SqlitePlanBook(database, self.find)
+        self._under_way = {row["id"]: row["seq"] for row in database.fetch("unfinished_plans")}
+        self._kept_bytes: int = database.fetch("images_bytes")[0][0]
+        self._ages_seen_at = ""
+
+    @property
+    def plans(self) -> SqlitePlanBook:
+        """Return the stepwise plans."""
+        return self._plans
+
+    def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
+        """Make a plan and its before-images durable in one transaction."""
+        with self._db.transaction(durable=True):
+            seq = self._db.run("insert_plan", plan_row(plan)).lastrowid or 0
+            return self._add_items(plan, images, seq, plan.created_at)
+
+    def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
+        """Begin a plan that is here already; its new seq makes it the newest change."""
+        with self._db.transaction(durable=True):
+            if self._db.run("resume_plan", {"id": plan.id, "temp_name": plan.temp_name}).rowcount != 1:
+                raise Conflict(f"Change {plan.id} is not approved, or it is under way or done already.")
+            (seq,) = self._db.run("last_seq").fetchone()
+            self._db.run("delete_items", {"plan_id": plan.id})
+            return self._add_items(plan, images, seq, utc_now())
+
+    def keep(self, image: Image, at: str) -> bool:
+        """Make one more image durable."""
+        with self._db.transaction(durable=True):
+            (seq,) = self._db.run("last_seq").fetchone()
+            return self._add_image(image, at, seq)
+
+    def finish(self, plan_id: str, outcome: Outcome, at: str) -> None:
+        """Record how a plan ended; recovery can tell by the disk, so this need not wait for it."""
+        with self._db.transaction(durable=False):
+            for position, (status, message) in outcome.exceptions.items():
+                row = {"plan_id": plan_id, "position": position, "status": status.value, "error_msg": message}
+                self._db.run("finish_item", row)
+            items = {"plan_id": plan_id, "status": outcome.item_status.value, "error_msg": outcome.message}
+            self._db.run("finish_items", {**items, "identity": outcome.identity})
+            if outcome.kept is not None:
+                (position,) = self._db.run("next_position", {"plan_id": plan_id}).fetchone()
+                self._db.run("insert_item", item_row(plan_id, position, outcome.kept))
+            plan = {"id": plan_id, "status": outcome.status.value, "executed_at": at, "error_msg": outcome.message}
+            if self._db.run("finish_plan", plan).rowcount != 1:
+                raise Conflict(f"Change {plan_id} is not under way, so it cannot end.")
+            if outcome.status is PlanStatus.EXECUTED:
+                self._settle_undone(plan_id)
+        self._under_way.pop(plan_id, None)
+
+    def find(self, plan_id: str) -> Plan | None:
+        """Return a plan with its items."""
+        rows = self._db.fetch("find_plan", {"id": plan_id})
+        if not rows:
+            return None
+        items = self._db.fetch_as(read_item, "find_items", {"plan_id": plan_id})
+        for begun in self._db.fetch("begun_batch", {"plan_id": plan_id}):
+            under_way = set(json.loads(begun["positions"]))
+            items = [
+                item._replace(intended_at=item.intended_at or begun["intended_at"])
+                if item.position in under_way
+                else item
+                for item in items
+            ]
+        return read_plan(rows[0], tuple(items))
+
+    def unfinished(self) -> list[Plan]:
+        """Return the plans without an outcome, oldest first."""
+        found = (self.find(row["id"]) for row in self._db.fetch("unfinished_plans"))
+        return [plan for plan in found if plan is not None]
+
+    def changes(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[Change]:
+        """Return finished changes beneath the roots, newest first."""
+        parameters = {
+            "roots": json.dumps(list(roots)),
+            "limit": limit,
+            "before_seq": _NEWEST if before_seq is None else before_seq,
+        }
+        return [
+            Change(
+                seq=row["seq"],
+                id=row["id"],
+                kind=Kind(row["kind"]),
+                status=PlanStatus(row["status"]),
+                path=read_path(row["src_path"]) or "",
+                dest_path=read_path(row["dest_path"]),
+                items=row["items"],
+                created_at=row["created_at"],
+                undoes=row["undoes"],
+                images_missing=row["images_missing"],
+                done=row["done"],
+                kept=row["kept"],
+            )
+            for row in self._db.fetch("list_changes", parameters)
+        ]
+
+    def latest_on(self, path: str, after_seq: int) -> str | None:
+        """Return the newest later change in effect on a path."""
+        rows = self._db.fetch("latest_on_path", {"path": stored_path(path), "after_seq": after_seq})
+        return rows[0]["id"] if rows else None
+
+    def image(self, hash_: str) -> Image | None:
+        """Return kept bytes, or the file that holds them."""
+        rows = self._db.fetch("find_image", {"hash": hash_})
+        return Image(**dict(rows[0])) if rows else None
+
+    def image_files(self) -> set[str]:
+        """Return the names of the image files in use."""
+        return {row["file"] for row in self._db.fetch("image_files")}
+
+    def expire(self, max_bytes: int, kept_since: str) -> list[str]:
+        """Let images go, oldest use first, until the rest is within the limits."""
+        if self._kept_bytes <= max_bytes and self._ages_seen_at >= kept_since:
+            return []
+        files: list[str] = []
+        with self._db.transaction(durable=False):
+            first_in_use = min(self._under_way.values(), default=_NEWEST)
+            for row in self._db.run(
+                "oldest_images", {"before_seq": first_in_use, "limit": _EXPIRED_AT_ONCE}
+            ).fetchall():
+                if self._kept_bytes <= max_bytes and row["kept_at"] >= kept_since:
+                    self._ages_seen_at = row["kept_at"]
+                    break
+                self._forget_image(row)
+                if row["file"]:
+                    files.append(row["file"])
+        return files
+
+    def checkpoint(self) -> None:
+        """Fold the log into the database file."""
+        self._db.fold()
+
+    def close(self) -> None:
+        """Close the database."""
+        self._db.close()
+
+    def _add_items(self, plan: Plan, images: Sequence[Image], seq: int, at: str) -> list[Image]:
+        known = [image for image in images if not self._add_image(image, at, seq)]
+        given = {image.hash for image in images}
+        for hash_ in {h for item in plan.items for h in (item.before_hash, item.after_hash) if h} - given:
+            self._db.run("touch_image", {"hash": hash_, "kept_at": at, "used_seq": seq})
+        self._db.run_many("insert_item", [item_row(plan.id, n, item) for n, item in enumerate(plan.items)])
+        self._under_way[plan.id] = seq
+        return known
+
+    def _add_image(self, image: Image, at: str, seq: int) -> bool:
+        use = {"hash": image.hash, "kept_at": at, "used_seq": seq}
+        if self._db.run("touch_image", use).rowcount == 1:
+            return False
+        data_id = None
+        if image.data is not None:
+            data_id = self._db.run("insert_image_data", {"data": image.data}).lastrowid
+        self._db.run("insert_image", {**use, "size_bytes": image.size_bytes, "data_id": data_id, "file": image.file})
+        self._kept_bytes += image.size_bytes
+        return True
+
+    def _forget_image(self, row: Any) -> None:
+        self._db.run("delete_image", {"hash": row["hash"]})
+        if row["data_id"] is not None:
+            self._db.run("delete_image_data", {"id": row["data_id"]})
+        self._kept_bytes -= row["size_bytes"]
+
+    def _settle_undone(self, plan_id: str) -> None:
+        """What this plan undid is UNDONE, what that one had undone is in effect again, and so on down the chain."""
+        is_undone = True
+        (below,) = self._db.run("undone_by_plan", {"id": plan_id}).fetchone()
+        while below is not None:
+            if is_undone:
+                self._mark(below, (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE))
+            else:
+                self._mark(below, (PlanStatus.UNDONE, PlanStatus.EXECUTED), (ItemStatus.UNDONE, ItemStatus.DONE))
+            is_undone = not is_undone
+            (below,) = self._db.run("undone_by_plan", {"id": below}).fetchone()
+
+    def _mark(self, plan_id: str, plan: tuple[PlanStatus, PlanStatus], items: tuple[ItemStatus, ItemStatus]) -> None:
+        """Take a plan and its items from one status to the next; one that stands elsewhere stays there."""
+        (row,) = self._db.run("plan_state", {"id": plan_id}).fetchall()
+        change = {"id": plan_id, "present": plan[0].value, "status": plan[1].value}
+        if self._db.run("set_plan_status", {**change, "executed_at": row["executed_at"]}).rowcount == 1:
+            moved = {"plan_id": plan_id, "present": items[0].value, "status": items[1].value}
+            self._db.run("set_items_status", moved)

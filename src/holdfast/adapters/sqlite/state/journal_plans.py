@@ -1,0 +1,221 @@
+"""Stepwise plans in state.db: made, approved, carried out in batches, taken back item by item."""
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_path, stored_path
+from holdfast.changes.model import Aside, Item, ItemStatus, Op, Plan, PlanLine, PlanStatus, Step
+from holdfast.changes.plans.states import plan_may_become, status_of
+from holdfast.errors import Conflict
+
+_NEWEST = 2**63 - 1
+_EXPIRED_AT_ONCE = 500
+
+
+class SqlitePlanBook:
+    """Implements `holdfast.changes.ports.PlanBook`; every UPDATE names the status that it expects."""
+
+    def __init__(self, database: Database, find: Callable[[str], Plan | None]) -> None:
+        self._db = database
+        self._find = find
+
+    def create(self, plan: Plan) -> None:
+        """Write a plan with all of its items in one transaction."""
+        with self._db.transaction(durable=True):
+            self._db.run("insert_plan", plan_row(plan))
+            self._insert_items(plan.id, plan.items)
+
+    def revise(self, plan_id: str, items: Sequence[Item]) -> None:
+        """Replace the items of a plan that nobody has approved yet."""
+        with self._db.transaction(durable=True):
+            self._expect(plan_id, {PlanStatus.CREATED}, "revised")
+            self._db.run("delete_items", {"plan_id": plan_id})
+            self._insert_items(plan_id, items)
+
+    def approve(self, plan_id: str, plan_hash: str, by: str, at: str) -> None:
+        """Record who approved exactly this content."""
+        row = {"id": plan_id, "approved_hash": plan_hash, "approved_by": by, "at": at}
+        with self._db.transaction(durable=True):
+            if self._db.run("approve_plan", row).rowcount != 1:
+                raise self._refused(plan_id, "approved")
+
+    def cancel(self, plan_id: str) -> None:
+        """Close a plan none of whose items was begun."""
+        with self._db.transaction(durable=True):
+            if self._db.run("cancel_plan", {"id": plan_id}).rowcount != 1:
+                raise self._refused(plan_id, "cancelled")
+
+    def start(self, plan_id: str) -> None:
+        """Make a plan the newest change, with the items that failed before waiting again."""
+        with self._db.transaction(durable=False):
+            if self._db.run("start_plan", {"id": plan_id}).rowcount != 1:
+                raise self._refused(plan_id, "carried out")
+            self._db.run("retry_items", {"plan_id": plan_id})
+
+    def advance(self, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> PlanStatus:
+        """Write the outcomes of one batch and the intents of the next in one durable transaction."""
+        with self._db.transaction(durable=True):
+            self._finish(plan_id, steps)
+            self._leave(plan_id, steps)
+            self._intend(plan_id, intents, at)
+            return PlanStatus.APPROVED if intents else self._restate(plan_id, at)
+
+    def skip_rest(self, plan_id: str, why: str, at: str) -> PlanStatus:
+        """End a plan whose waiting items will not be carried out."""
+        with self._db.transaction(durable=True):
+            self._db.run("skip_items", {"plan_id": plan_id, "error_msg": why})
+            self._db.run("leave_batch", {"plan_id": plan_id})
+            return self._restate(plan_id, at)
+
+    def interrupted(self) -> list[Plan]:
+        """Return the plans that a crash may have left in the middle of a batch."""
+        found = (self._find(row["id"]) for row in self._db.fetch("interrupted_plans"))
+        return [plan for plan in found if plan is not None]
+
+    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanLine]:
+        """Return plans beneath the roots, newest first."""
+        asked = {"roots": json.dumps(list(roots)), "limit": limit}
+        rows = self._db.fetch("list_plans", {**asked, "before_seq": _NEWEST if before_seq is None else before_seq})
+        return [
+            PlanLine(
+                seq=row["seq"],
+                id=row["id"],
+                status=PlanStatus(row["status"]),
+                folder=read_path(row["folder"]) or "",
+                created_at=row["created_at"],
+                executed_at=row["executed_at"],
+                moves={status: count for (op, status), count in self._counts(row["id"]).items() if op is Op.MOVE},
+                roots=tuple(filter(None, (read_path(row["root_dir"]), read_path(row["other_root"])))),
+            )
+            for row in rows
+        ]
+
+    def expired_asides(self, kept_since: str) -> list[Aside]:
+        """Return what was set aside before that time, oldest first, a bounded number at once."""
+        rows = self._db.fetch("expired_asides", {"kept_since": kept_since, "limit": _EXPIRED_AT_ONCE})
+        return [
+            Aside(
+                plan_id=row["plan_id"],
+                position=row["position"],
+                path=read_path(row["aside"]) or "",
+                roots=tuple(filter(None, (read_path(row["root_dir"]), read_path(row["other_root"])))),
+            )
+            for row in rows
+        ]
+
+    def forget_asides(self, asides: Sequence[Aside]) -> None:
+        """Record that nothing is kept aside any more."""
+        with self._db.transaction(durable=False):
+            rows = [{"plan_id": aside.plan_id, "position": aside.position} for aside in asides]
+            self._db.run_many("forget_aside", rows)
+
+    def _insert_items(self, plan_id: str, items: Sequence[Item]) -> None:
+        self._db.run_many("insert_item", [item_row(plan_id, item.position, item) for item in items])
+
+    def _finish(self, plan_id: str, steps: Sequence[Step]) -> None:
+        alike: dict[tuple[ItemStatus, str | None], list[int]] = {}
+        for step in steps:
+            if step.identity is None:
+                alike.setdefault((step.status, step.message), []).append(step.position)
+                continue
+            row = {"plan_id": plan_id, "status": step.status.value, "error_msg": step.message}
+            finished = self._db.run("finish_step", {**row, "position": step.position, "identity": step.identity})
+            _expect_all(finished.rowcount, [step.position], plan_id, "end")
+        for (status, message), positions in alike.items():
+            row = {"plan_id": plan_id, "status": status.value, "error_msg": message}
+            changed = sum(self._db.run("finish_steps", {**row, **run}).rowcount for run in _runs(positions))
+            _expect_all(changed, positions, plan_id, "end")
+        done = [step.position for step in steps if step.status is ItemStatus.DONE]
+        if done:
+            self._settle_reversed(plan_id, done)
+
+    def _leave(self, plan_id: str, steps: Sequence[Step]) -> None:
+        """Close the batch under way; what it did not do keeps its intent in its own row."""
+        begun = self._db.run("begun_batch", {"plan_id": plan_id}).fetchone()
+        if begun is None:
+            return
+        done = {step.position for step in steps if step.status is ItemStatus.DONE}
+        rest = [position for position in json.loads(begun["positions"]) if position not in done]
+        if rest:
+            kept = {"plan_id": plan_id, "intended_at": begun["intended_at"], "positions": json.dumps(rest)}
+            self._db.run("keep_intents", kept)
+        self._db.run("leave_batch", {"plan_id": plan_id})
+
+    def _intend(self, plan_id: str, intents: Sequence[Item], at: str) -> None:
+        """Write the intents of a batch as one row, and the helpers of those that are copied to their own."""
+        if not intents:
+            return
+        positions = [item.position for item in intents]
+        asked = ({"plan_id": plan_id, **run} for run in _runs(positions))
+        waiting = sum(self._db.run("waiting_items", run).fetchone()["items"] for run in asked)
+        _expect_all(waiting, positions, plan_id, "begin")
+        batch = {"plan_id": plan_id, "intended_at": at, "positions": json.dumps(positions)}
+        self._db.run("intend_batch", batch)
+        for item in intents:
+            if item.aside is not None:
+                helpers = {"temp_name": item.temp_name, "aside": stored_path(item.aside)}
+                self._db.run("intend_item", {"plan_id": plan_id, "position": item.position, **helpers})
+
+    def _settle_reversed(self, plan_id: str, positions: list[int]) -> None:
+        """What these items took back is UNDONE, what that had taken back is DONE again, and so on down the chain."""
+        present, wanted = ItemStatus.DONE, ItemStatus.UNDONE
+        below = self._state(plan_id)["undoes"]
+        while below is not None and positions:
+            asked = {"plan_id": plan_id, "positions": json.dumps(positions)}
+            positions = [row["reverses"] for row in self._db.run("reversed_positions", asked).fetchall()]
+            change = {"plan_id": below, "present": present.value, "status": wanted.value}
+            self._db.run("set_item_statuses", {**change, "positions": json.dumps(positions)})
+            state = self._state(below)
+            if state["status"] == PlanStatus.UNDONE or not self._any_move_done(below):
+                self._restate(below, state["executed_at"])
+            plan_id, below = below, state["undoes"]
+            present, wanted = wanted, present
+
+    def _restate(self, plan_id: str, at: str | None) -> PlanStatus:
+        """Give a plan the status that its items say, with the time at which it came to rest."""
+        row = self._state(plan_id)
+        present, wanted = PlanStatus(row["status"] or ""), status_of(self._counts(plan_id))
+        if present is wanted:
+            return present
+        if not plan_may_become(present, wanted):
+            raise Conflict(f"Plan {plan_id} is {present}, so it cannot become {wanted}.")
+        executed_at = at if present is PlanStatus.APPROVED else row["executed_at"]
+        change = {"id": plan_id, "present": present.value, "status": wanted.value, "executed_at": executed_at}
+        self._db.run("set_plan_status", change)
+        return wanted
+
+    def _any_move_done(self, plan_id: str) -> bool:
+        """Return whether a plan is still in effect; quick, where counting its items takes longer with each of them."""
+        return self._db.run("any_move_done", {"plan_id": plan_id}).fetchone() is not None
+
+    def _counts(self, plan_id: str) -> Mapping[tuple[Op, ItemStatus], int]:
+        rows = self._db.fetch("count_items", {"plan_id": plan_id})
+        return {(Op(row["op"]), ItemStatus(row["status"])): row["items"] for row in rows}
+
+    def _state(self, plan_id: str) -> Mapping[str, str | None]:
+        row = self._db.run("plan_state", {"id": plan_id}).fetchone()
+        return {"status": None, "executed_at": None, "undoes": None} if row is None else dict(row)
+
+    def _expect(self, plan_id: str, allowed: set[PlanStatus], what: str) -> None:
+        if self._state(plan_id)["status"] not in allowed:
+            raise self._refused(plan_id, what)
+
+    def _refused(self, plan_id: str, what: str) -> Conflict:
+        status = self._state(plan_id)["status"]
+        return Conflict(f"Plan {plan_id} is {status or 'unknown'}, so it cannot be {what}.", status=status)
+
+
+def _runs(positions: Sequence[int]) -> Iterator[dict[str, int]]:
+    """Yield the first and the last of each run of positions without a gap: most batches are one."""
+    ordered = sorted(positions)
+    first = 0
+    for at in range(1, len(ordered) + 1):
+        if at == len(ordered) or ordered[at] != ordered[at - 1] + 1:
+            yield {"first": ordered[first], "last": ordered[at - 1]}
+            first = at
+
+
+def _expect_all(changed: int, positions: Sequence[int], plan_id: str, what: str) -> None:
+    if changed != len(positions):
+        raise Conflict(f"Not all of the items {positions} of plan {plan_id} are waiting, so they cannot {what}.")

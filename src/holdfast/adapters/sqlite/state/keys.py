@@ -1,0 +1,77 @@
+"""Listed keys in state.db, by a connection of their own: looking one up never waits for a change being journalled.
+
+A command opens the same file beside a running server. That is what a write-ahead log permits: each change is one
+short transaction on a table that nobody else writes, and the server's next look sees it.
+"""
+
+import json
+import sqlite3
+import threading
+from typing import Any
+
+from holdfast.adapters.sqlite.log import use_log
+from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.state.migrations import migrate
+from holdfast.adapters.statements import named_statements
+from holdfast.auth.keys import Key
+from holdfast.auth.rates import Rate
+from holdfast.errors import ResourceBusy
+
+_BUSY_MS = 10_000
+
+
+class SqliteKeys:
+    """Implements `holdfast.auth.keys.KeyTable`. In a server it is opened after the journal, which makes the file."""
+
+    def __init__(self, path: str) -> None:
+        make_private(path)
+        self._statements = named_statements(__package__, "keys.sql")
+        self._lock = threading.Lock()
+        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
+        self._connection.row_factory = sqlite3.Row
+        for pragma in (f"busy_timeout = {_BUSY_MS:d}", "synchronous = FULL"):
+            self._connection.execute(f"PRAGMA {pragma}")
+        use_log(self._connection)
+        migrate(self._connection)
+
+    def add(self, key: Key) -> None:
+        """Keep a new key."""
+        row = {"id": key.id, "apikey_hash": key.apikey_hash, "label": key.label, "created_at": key.created_at}
+        self._change("insert_key", {**row, "per_minute": json.dumps(dict(key.per_minute))})
+
+    def find(self, apikey_hash: str) -> Key | None:
+        """Return the key of a hash, revoked or not."""
+        rows = self._fetch("find_key", {"apikey_hash": apikey_hash})
+        return _key(rows[0]) if rows else None
+
+    def all(self) -> list[Key]:
+        """Return every key, the oldest first."""
+        return [_key(row) for row in self._fetch("list_keys", {})]
+
+    def revoke(self, key_id: str, at: str) -> None:
+        """Mark a key as revoked; one that is keeps its time."""
+        self._change("revoke_key", {"id": key_id, "revoked_at": at})
+
+    def close(self) -> None:
+        """Close the connection."""
+        with self._lock:
+            self._connection.close()
+
+    def _fetch(self, name: str, parameters: dict[str, Any]) -> list[sqlite3.Row]:
+        with self._lock:
+            return self._connection.execute(self._statements[name], parameters).fetchall()
+
+    def _change(self, name: str, parameters: dict[str, Any]) -> None:
+        """Run one statement, which is one transaction, on the disk when it returns."""
+        try:
+            with self._lock:
+                self._connection.execute(self._statements[name], parameters)
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                raise ResourceBusy("Another program holds the state database. Try again.") from None
+            raise
+
+
+def _key(row: sqlite3.Row) -> Key:
+    per_minute = {Rate(name): int(number) for name, number in json.loads(row["per_minute"]).items()}
+    return Key(row["id"], row["apikey_hash"], row["label"], row["created_at"], row["revoked_at"], per_minute)

@@ -1,0 +1,1 @@
+"""The project store in SQLite: one database file for each tenant."""

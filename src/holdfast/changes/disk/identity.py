@@ -1,0 +1,145 @@
+"""Which file a plan means: described when it is planned, recognised when it is moved."""
+
+import errno
+import os
+import stat
+from typing import NamedTuple
+
+from holdfast.changes.disk.files import hash_bytes, look
+from holdfast.changes.model import Item, Node, Op
+from holdfast.errors import HoldfastError, NotFound, PermissionDenied
+from holdfast.folders.access.descriptors import READ_FILE
+from holdfast.folders.access.jail import Place
+from holdfast.folders.composite import composite_hash
+
+_SOMETHING_ELSE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+"""What the system says where nothing, or something of another kind, stands."""
+
+
+class Seen(NamedTuple):
+    """A file as somebody found it: what its status said, and its composite hash."""
+
+    device: int
+    inode: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    composite_hash: str
+
+
+def described(place: Place, seen: Seen | None = None) -> Item:
+    """Return what stands at a place as the source of a move; its destination is still to be said.
+
+    A file that is as it was `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
+    file, a link or a directory.
+    """
+    return _described(place.parent_fd, place.name, place.path, seen)
+
+
+def _described(dir_fd: int, name: str, path: str, seen: Seen | None = None) -> Item:
+    status = look(dir_fd, name)
+    if status is None:
+        raise NotFound(f"No such file or directory: {path}")
+    node = _node(status, path)
+    composite = None
+    if node is Node.FILE and seen is not None and _marks(status) == seen[:5]:
+        composite = seen.composite_hash
+    elif node is Node.FILE:
+        status, composite = _read(dir_fd, name, path)
+    elif node is Node.LINK:
+        composite = hash_bytes(os.fsencode(os.readlink(name, dir_fd=dir_fd)))
+    return Item(
+        Op.MOVE,
+        path,
+        node=node,
+        size_bytes=status.st_size,
+        mode=stat.S_IMODE(status.st_mode),
+        uid=status.st_uid,
+        gid=status.st_gid,
+        mtime_ns=status.st_mtime_ns,
+        ctime_ns=status.st_ctime_ns,
+        identity=shown_identity(status),
+        composite_hash=composite,
+    )
+
+
+def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
+    """Return whether the source that the plan means has that name, unchanged; a directory may hold other things.
+
+    An attempt of ours that was taken back has set the time of the last change of status, so it counts only before one;
+    a file with several names has it set with each of them.
+    OSError when the disk does not say what stands there.
+    """
+    try:
+        if item.node is Node.FILE:
+            status, composite = _read(dir_fd, name, item.src_path)
+            return _is_same(item, status) and composite == item.composite_hash
+        found = _described(dir_fd, name, item.src_path)
+    except HoldfastError:
+        return False
+    except OSError as error:
+        if error.errno in _SOMETHING_ELSE:
+            return False
+        raise
+    if found.node is not item.node or not is_same_entry(found.identity, item.identity):
+        return False
+    marks = (found.mtime_ns, found.composite_hash) == (item.mtime_ns, item.composite_hash)
+    return item.node is Node.DIRECTORY or marks
+
+
+def was_moved_to(item: Item, place: Place) -> bool:
+    """Return whether the item's own source, or our copy of it, stands at its destination as it was put there."""
+    status = look(place.parent_fd, place.name)
+    if status is None or not is_same_entry(shown_identity(status), item.dest_identity or item.identity):
+        return False
+    if item.node is not Node.FILE:
+        return item.node is Node.DIRECTORY or status.st_mtime_ns == item.mtime_ns
+    return (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
+
+
+def shown_identity(status: os.stat_result) -> str:
+    """Return device and inode in the form that is journalled."""
+    return f"{status.st_dev}:{status.st_ino}"
+
+
+def is_same_entry(found: str | None, journalled: str | None) -> bool:
+    """Return whether an entry is the one that was journalled for its place: by the inode alone.
+
+    Device numbers are given anew when a machine starts or a disk is plugged in again.
+    """
+    if found is None or journalled is None:
+        return False
+    return found.rpartition(":")[2] == journalled.rpartition(":")[2]
+
+
+def _marks(status: os.stat_result) -> tuple[int, int, int, int, int]:
+    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+
+
+def _is_same(item: Item, status: os.stat_result) -> bool:
+    if status.st_size != item.size_bytes or status.st_mtime_ns != item.mtime_ns:
+        return False
+    if item.identity is None or item.identity.rpartition(":")[2] != str(status.st_ino):
+        return False
+    return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None or status.st_nlink > 1
+
+
+def _node(status: os.stat_result, path: str) -> Node:
+    if stat.S_ISREG(status.st_mode):
+        return Node.FILE
+    if stat.S_ISLNK(status.st_mode):
+        return Node.LINK
+    if stat.S_ISDIR(status.st_mode):
+        return Node.DIRECTORY
+    raise PermissionDenied(f"{path} is neither a file, a link nor a directory, so it is not moved.")
+
+
+def _read(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
+    fd = os.open(name, READ_FILE, dir_fd=dir_fd)
+    try:
+        status = os.fstat(fd)
+        if not stat.S_ISREG(status.st_mode):
+            raise PermissionDenied(f"{path} is not a regular file any more.")
+        return status, composite_hash(fd, status)
+    finally:
+        os.close(fd)

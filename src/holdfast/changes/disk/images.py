@@ -1,0 +1,127 @@
+"""The bytes that changes can be taken back to: small ones inside the journal, large ones as files beside it."""
+
+import os
+import secrets
+from collections.abc import Iterable, Iterator
+from hashlib import sha256
+
+from holdfast.changes.disk.files import CHUNK_BYTES, chunks, hash_bytes, own_folder, write_new
+from holdfast.changes.model import Image
+from holdfast.changes.ports import Journal
+from holdfast.config.settings import JournalSettings
+from holdfast.errors import NotFound, PayloadTooLarge
+
+INLINE_BYTES = 64 * 1024
+"""Up to here one commit of the journal is cheaper than a file of its own with its two syncs (measured: 0.49 ms
+against 0.64 ms at 64 KB, 1.16 ms against 0.76 ms at 256 KB)."""
+
+_FOLDER = "images"
+
+
+class Images:
+    """Image files live in `images/` of the state folder, named by hash and a random part, so none is ever shared."""
+
+    def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
+        self._journal = journal
+        self._settings = settings
+        self._folder = own_folder(state_dir, _FOLDER)
+
+    def admit(self, size_bytes: int, path: str) -> bool:
+        """Return whether that much can be kept; PayloadTooLarge when it cannot and that is not allowed."""
+        if self.fits(size_bytes):
+            return True
+        if self._settings.allow_unjournalled:
+            return False
+        raise PayloadTooLarge(
+            f"{path}: {size_bytes} bytes would have to be kept for undo; the limit is {self._settings.max_bytes}. "
+            "Raise journal.max_bytes, or set journal.allow_unjournalled to go on without undo."
+        )
+
+    def fits(self, size_bytes: int) -> bool:
+        """Return whether that much can be kept at all."""
+        return size_bytes <= self._settings.max_bytes
+
+    def of_bytes(self, data: bytes) -> Image:
+        """Return bytes as an image; a large one is on the disk when this returns."""
+        if len(data) <= INLINE_BYTES:
+            return Image(hash_bytes(data), len(data), data=data)
+        return self._store(data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES))
+
+    def of_file(self, fd: int) -> Image:
+        """Return an open file's bytes as an image, without holding a large file in memory."""
+        if os.fstat(fd).st_size <= INLINE_BYTES:
+            return self.of_bytes(b"".join(chunks(fd)))
+        return self._store(chunks(fd))
+
+    def read(self, hash_: str) -> Iterator[bytes]:
+        """Yield the bytes of an image. NotFound when they are no longer kept."""
+        image = self._journal.image(hash_)
+        if image is None:
+            raise NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
+        if image.data is not None:
+            yield image.data
+            return
+        fd = os.open(os.path.join(self._folder, image.file or ""), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            yield from chunks(fd)
+        finally:
+            os.close(fd)
+
+    def has(self, hash_: str) -> bool:
+        """Return whether the bytes are still kept."""
+        return self._journal.image(hash_) is not None
+
+    def drop(self, files: Iterable[str]) -> None:
+        """Remove image files that the journal no longer names."""
+        for file in files:
+            try:
+                os.unlink(os.path.join(self._folder, file))
+            except FileNotFoundError:
+                continue
+
+    def sweep(self) -> None:
+        """Remove what a crash left: image files that the journal does not know."""
+        known = self._journal.image_files()
+        for shelf in os.scandir(self._folder):
+            if not shelf.is_dir():
+                self.drop([shelf.name])
+                continue
+            found = (f"{shelf.name}/{name}" for name in os.listdir(shelf.path))
+            self.drop(file for file in found if file not in known)
+
+    def _store(self, data: Iterable[bytes]) -> Image:
+        digest, size = sha256(), 0
+
+        def counted() -> Iterator[bytes]:
+            nonlocal size
+            for piece in data:
+                digest.update(piece)
+                size += len(piece)
+                yield piece
+
+        temp = secrets.token_hex(16)
+        folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            write_new(folder_fd, temp, counted(), mode=0o600)
+            file = f"{digest.hexdigest()[:2]}/{digest.hexdigest()}.{temp[:8]}"
+            self._file_away(folder_fd, temp, file)
+        except BaseException:
+            self.drop([temp])
+            raise
+        finally:
+            os.close(folder_fd)
+        return Image(digest.hexdigest(), size, file=file)
+
+    def _file_away(self, folder_fd: int, temp: str, file: str) -> None:
+        shelf = file[:2]
+        try:
+            os.mkdir(shelf, 0o700, dir_fd=folder_fd)
+            os.fsync(folder_fd)
+        except FileExistsError:
+            pass
+        os.rename(temp, file, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
+        shelf_fd = os.open(shelf, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder_fd)
+        try:
+            os.fsync(shelf_fd)
+        finally:
+            os.close(shelf_fd)

@@ -1,0 +1,181 @@
+"""Carries a plan out in batches: intents durable, places checked and moved, directories synced, outcomes durable.
+
+The outcomes of one batch and the intents of the next are one commit. Whatever stops it, the next execution goes on
+from what the journal and the disk say.
+"""
+
+import errno
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+from holdfast.call import Call
+from holdfast.changes.disk import files
+from holdfast.changes.disk.files import look
+from holdfast.changes.disk.links import Links
+from holdfast.changes.disk.locks import Locks
+from holdfast.changes.disk.places import is_tree
+from holdfast.changes.disk.quarantine import Quarantine
+from holdfast.changes.model import Item, ItemStatus, Op, Plan, PlanStatus, Step
+from holdfast.changes.plans.batch import ELSEWHERE, TAKEN, UNSYNCED, Batch, is_synced
+from holdfast.changes.plans.layout import batches
+from holdfast.changes.plans.parents import Parents
+from holdfast.changes.ports import PlanBook
+from holdfast.clock import utc_now
+from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotFound, PermissionDenied
+from holdfast.folders.access.jail import Jail, Place
+
+
+class Executor:
+    """One plan at a time for each caller of `run`; who calls it holds the plan."""
+
+    def __init__(self, book: PlanBook, locks: Locks, quarantine: Quarantine, noticed: Callable[[], None]) -> None:
+        self._book = book
+        self._locks = locks
+        self._quarantine = quarantine
+        self._noticed = noticed
+
+    def run(self, jail: Jail, plan: Plan, call: Call) -> PlanStatus:
+        """Carry out what is PENDING; returns the plan's status afterwards.
+
+        Cancelled or TimedOut between two batches leave a plan that the next execution completes.
+        """
+        progress, links = _Progress(plan, call), Links.of(plan.items)
+        steps = self._settled(jail, plan)
+        settled = {step.position for step in steps}
+        waiting = [item for item in plan.items if item.status is ItemStatus.PENDING and item.position not in settled]
+        try:
+            with Parents(jail) as parents:
+                for items in batches(waiting):
+                    call.check()
+                    parents.refresh()
+                    self._batch(jail, parents, links, plan.id, items, steps, progress)
+        finally:
+            status = self._book.advance(plan.id, steps, [], utc_now())
+            self._noticed()
+        return status
+
+    def settle(self, jail: Jail, plan: Plan) -> PlanStatus:
+        """Record what a crash left of the last batch, by what is on the disk; an undo ends with that."""
+        status = self._book.advance(plan.id, self._settled(jail, plan), [], utc_now())
+        if plan.undoes is not None:
+            status = self._book.skip_rest(plan.id, "It was interrupted before this step.", utc_now())
+        return status
+
+    def _settled(self, jail: Jail, plan: Plan) -> list[Step]:
+        begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
+        steps: list[Step] = []
+        links = Links.of(plan.items) if begun else Links({})
+        staying = {
+            item.unit for item in plan.items if item.unit and item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)
+        }
+        for items in batches(begun):
+            if items[0].op is not Op.MOVE:
+                steps += _settled_directories(jail, items)
+                continue
+            with Parents(jail) as parents:
+                steps += Batch(jail, parents, self._quarantine, self._locks, links).settle(items, staying)
+        return steps
+
+    def _batch(
+        self,
+        jail: Jail,
+        parents: Parents,
+        links: Links,
+        plan_id: str,
+        items: Sequence[Item],
+        steps: list[Step],
+        progress: "_Progress",
+    ) -> None:
+        """Carry out one batch; `steps` holds the outcomes before it, and then its own."""
+        if items[0].op is not Op.MOVE:
+            self._advance(plan_id, steps, items)
+            self._directories(jail, items, steps, progress)
+            return
+        batch = Batch(jail, parents, self._quarantine, self._locks, links)
+        intents = batch.prepare(plan_id, items)
+        self._advance(plan_id, steps, intents)
+        try:
+            batch.run(progress.call)
+        finally:
+            steps += batch.steps
+        progress.add(len(items))
+
+    def _advance(self, plan_id: str, steps: list[Step], intents: Sequence[Item]) -> None:
+        self._book.advance(plan_id, steps, intents, utc_now())
+        steps.clear()
+
+    def _directories(self, jail: Jail, items: Sequence[Item], steps: list[Step], progress: "_Progress") -> None:
+        done: list[tuple[Item, Place]] = []
+        with Parents(jail) as parents:
+            for item in items:
+                step = self._make_or_remove(parents, item, done, progress.call)
+                if step is not None:
+                    steps.append(step)
+            steps += _synced_directories(done)
+        progress.add(len(items))
+
+    def _make_or_remove(self, parents: Parents, item: Item, done: list[tuple[Item, Place]], call: Call) -> Step | None:
+        try:
+            place = parents.place(item.src_path)
+            if place.path != item.src_path:
+                return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
+            with self._locks.hold(call, [place.lock_key]):
+                (files.make_directory if item.op is Op.MKDIR else files.remove_directory)(place.parent_fd, place.name)
+        except FileExistsError:
+            return _there_already(item, place)
+        except OSError as error:
+            harmless = item.op is Op.RMDIR and error.errno in (errno.ENOTEMPTY, errno.ENOENT)
+            return Step(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.strerror)
+        except (AccessDenied, NotFound, NotDirectory, PermissionDenied) as error:
+            harmless = item.op is Op.RMDIR
+            return Step(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.message)
+        done.append((item, place))
+        return None
+
+
+class _Progress:
+    """How far a plan is, in items."""
+
+    def __init__(self, plan: Plan, call: Call) -> None:
+        self.call = call
+        self._total = len(plan.items)
+        self._done = sum(item.status is not ItemStatus.PENDING for item in plan.items)
+
+    def add(self, items: int) -> None:
+        """Report that so many more items have been looked at."""
+        self._done += items
+        self.call.progress(self._done, self._total, f"{self._done} of {self._total} items")
+
+
+def _there_already(item: Item, place: Place) -> Step:
+    if is_tree(look(place.parent_fd, place.name)):
+        return Step(item.position, ItemStatus.SKIPPED, "It was there already.")
+    return Step(item.position, ItemStatus.ERROR, TAKEN)
+
+
+def _synced_directories(done: Sequence[tuple[Item, Place]]) -> list[Step]:
+    """Make new directories durable; one whose parent the disk does not confirm is removed again."""
+    unsynced = {fd for fd in {place.parent_fd for _, place in done} if not is_synced(fd)}
+    steps = []
+    for item, place in reversed(done):
+        status, message = ItemStatus.DONE, None
+        if place.parent_fd in unsynced and item.op is Op.MKDIR:
+            with suppress(OSError):
+                files.remove_directory(place.parent_fd, place.name)
+                status, message = ItemStatus.ERROR, UNSYNCED
+        steps.append(Step(item.position, status, message))
+    return steps
+
+
+def _settled_directories(jail: Jail, items: Sequence[Item]) -> list[Step]:
+    steps = []
+    for item in items:
+        try:
+            with jail.place(item.src_path, follow=False) as place:
+                is_there = is_tree(look(place.parent_fd, place.name))
+                if is_there is (item.op is Op.MKDIR):
+                    files.sync_directory(place.parent_fd)
+                    steps.append(Step(item.position, ItemStatus.DONE))
+        except (OSError, HoldfastError):
+            continue
+    return steps

@@ -1,0 +1,173 @@
+"""Turns wished moves into the items of a plan: which file each one is, a free name for it, and the directories to make."""
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from holdfast.call import Call
+from holdfast.changes.disk.identity import Seen, described
+from holdfast.changes.model import Item, Node, Op, is_beneath
+from holdfast.changes.names import collision_key, free_name, parent_of
+from holdfast.changes.plans.parents import Parents
+from holdfast.changes.single.directories import missing_directories
+from holdfast.errors import InvalidArgument, NotFound
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import identity_of
+
+_OPEN_DIRECTORIES = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """One move as somebody wants it: from where to where, why, and how sure they are.
+
+    `seen` is the source as it was found before; one that is still so is not opened again. Wishes with the same `unit`
+    come true together or not at all.
+    """
+
+    src: str
+    dest: str
+    reasoning: str | None = None
+    confidence: float | None = None
+    seen: Seen | None = None
+    unit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Layout:
+    """The items of a plan and the allowed directories that they lie in, the first being that of the first source."""
+
+    items: tuple[Item, ...]
+    roots: tuple[str, ...]
+
+
+def lay_out(jail: Jail, wishes: Sequence[Wish], call: Call) -> Layout:
+    """Return the items for what is wished; a move to where the file is already makes none.
+
+    Raises what the jail says of a path, InvalidArgument for moves that contradict each other.
+    """
+    return arrange(jail, described_moves(jail, wishes, call), call)
+
+
+def described_moves(jail: Jail, wishes: Sequence[Wish], call: Call, first: int = 0) -> list[Item]:
+    """Return the moves that are wished, numbered from `first`, each with what tells its source from any other file."""
+    sources: list[Item] = []
+    with Parents(jail, _OPEN_DIRECTORIES) as parents:
+        for position, wish in enumerate(wishes, start=first):
+            call.check()
+            place = parents.place(wish.src)
+            if place.status is not None and jail.is_hidden(identity_of(place.status)):
+                raise NotFound(f"No such file or directory: {wish.src}")
+            found = described(place, wish.seen)
+            sources.append(
+                found._replace(
+                    dest_path=wish.dest,
+                    reasoning=wish.reasoning,
+                    confidence=wish.confidence,
+                    position=position,
+                    unit=wish.unit,
+                )
+            )
+    return sources
+
+
+def arrange(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:
+    """Give every move a destination that nothing has or gets, and add the directories that are missing."""
+    _check_sources(moves)
+    targets = _Targets(jail)
+    wanted = []
+    for move in moves:
+        call.check()
+        wanted.append((move, *targets.resolve(move.dest_path or "")))
+    placed = [
+        move._replace(dest_path=targets.free(folder, name, move.src_path))
+        for move, folder, name in wanted
+        if f"{folder.rstrip('/')}/{name}" != move.src_path
+    ]
+    _check_targets(placed)
+    roots = dict.fromkeys([*(jail.parse(move.src_path).root.path for move in placed), *targets.roots])
+    if len(roots) > 2:
+        raise InvalidArgument(f"A plan may touch two allowed directories at most; this one touches {len(roots)}.")
+    after = max((move.position for move in moves), default=-1) + 1
+    made = [
+        Item(Op.MKDIR, path, node=Node.DIRECTORY, position=after + number)
+        for number, path in enumerate(targets.missing)
+    ]
+    return Layout((*placed, *made), tuple(roots))
+
+
+@dataclass
+class _Targets:
+    """The directories that things go to: which are missing, and which names in them are taken."""
+
+    jail: Jail
+    missing: dict[str, None] = field(default_factory=dict)
+    roots: dict[str, None] = field(default_factory=dict)
+    _folders: dict[str, str] = field(default_factory=dict)
+    _taken: dict[str, set[str]] = field(default_factory=dict)
+
+    def resolve(self, dest: str) -> tuple[str, str]:
+        """Return the real directory and the name that a destination means."""
+        folder, name = os.path.split(self.jail.absolute(dest))
+        if name in {"", ".", ".."}:
+            raise InvalidArgument(f"{dest} does not name a file in a directory.")
+        if folder not in self._folders:
+            self._folders[folder] = self._find(folder)
+        return self._folders[folder], name
+
+    def free(self, folder: str, name: str, src: str) -> str:
+        """Return a path in a directory that nothing has; what the source itself is called there does not count."""
+        taken = self._taken_in(folder)
+        own = collision_key(os.path.basename(src)) if parent_of(src) == folder else None
+        if own is not None and collision_key(name) == own and name != os.path.basename(src):
+            return f"{folder.rstrip('/')}/{name}"
+        return f"{folder.rstrip('/')}/{free_name(name, taken)}"
+
+    def _find(self, folder: str) -> str:
+        if folder in self.jail.allowed:
+            self.roots[folder] = None
+            return folder
+        missing, root, real = missing_directories(self.jail, folder)
+        self.roots[root] = None
+        self.missing.update(dict.fromkeys(missing))
+        return real
+
+    def _taken_in(self, folder: str) -> set[str]:
+        if folder not in self._taken:
+            made = {collision_key(os.path.basename(path)) for path in self.missing if parent_of(path) == folder}
+            self._taken[folder] = made if folder in self.missing else made | self._names(folder)
+        return self._taken[folder]
+
+    def _names(self, folder: str) -> set[str]:
+        with self.jail.open_directory(folder) as fd:
+            return {collision_key(name) for name in os.listdir(fd)}
+
+
+def _check_sources(moves: Sequence[Item]) -> None:
+    seen: set[str] = set()
+    for move in moves:
+        if move.src_path in seen:
+            raise InvalidArgument(f"{move.src_path} is moved twice by the same plan.")
+        seen.add(move.src_path)
+    trees = {move.src_path for move in moves if move.node is Node.DIRECTORY}
+    for move in moves:
+        if trees and _inside(parent_of(move.src_path), trees):
+            raise InvalidArgument(f"{move.src_path} lies in a directory that is moved by the same plan.")
+
+
+def _check_targets(moves: Sequence[Item]) -> None:
+    trees = {move.src_path for move in moves if move.node is Node.DIRECTORY}
+    for move in moves:
+        target = move.dest_path or ""
+        if is_beneath(target, [move.src_path]):
+            raise InvalidArgument(f"{move.src_path} cannot be moved into itself.")
+        if trees and _inside(parent_of(target), trees):
+            raise InvalidArgument(f"{target} lies in a directory that is moved by the same plan.")
+
+
+def _inside(path: str, trees: set[str]) -> bool:
+    while path not in trees:
+        if path == "/":
+            return False
+        path = parent_of(path)
+    return True

@@ -1,0 +1,1 @@
+"""Single changes: write, edit, move, delete, create a directory, and their undo."""

@@ -1,0 +1,158 @@
+"""Moving a file, link or tree to a free place: by one rename, or across devices by copy, comparison and publication."""
+
+import errno
+import os
+import stat
+from collections.abc import Sequence
+from dataclasses import replace
+
+from holdfast.call import Call
+from holdfast.changes.disk import files
+from holdfast.changes.disk.cross_device import Crossing
+from holdfast.changes.disk.files import hash_file, look, opened, temp_name
+from holdfast.changes.disk.identity import is_same_entry
+from holdfast.changes.disk.quarantine import Quarantine
+from holdfast.changes.disk.tree import Stocktaking, digest, take_stock
+from holdfast.changes.model import Abandoned, Item, Node, Op, Outcome, Plan
+from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
+from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.roots import identity_of
+
+_HASHED_BYTES = 16 << 20
+
+
+class Moves:
+    """Moves that never replace anything."""
+
+    def __init__(self, recorder: Recorder, quarantine: Quarantine) -> None:
+        self._recorder = recorder
+        self._quarantine = quarantine
+
+    def move(self, jail: Jail, source: Place, target: Place, call: Call, intent: Intent) -> str:
+        """Move what is at the source to the target; returns the id of the change.
+
+        AlreadyExists when the target is there, even if it appears at the last moment; both stay as they are.
+        """
+        if target.path.startswith(source.path + "/"):
+            raise InvalidArgument(f"{source.path} cannot be moved into itself.")
+        if target.status is not None:
+            raise _exists(target)
+        status = look(source.parent_fd, source.name)
+        if status is None:
+            raise NotFound(f"No such file or directory: {source.path}")
+        source = replace(source, status=status)
+        same_device = os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
+        stock = None if same_device else take_stock(source.parent_fd, source.name, source.path, _hashes(jail, call))
+        if same_device and source.root.walk_only:
+            take_stock(source.parent_fd, source.name, source.path, _names(jail, call))
+        item = _item(source, target, stock)
+        plan = new_plan(intent, source.root.path, [item], None, other_root=target.root.path)
+        if stock is not None:
+            plan = self._crossing_plan(jail, plan, source)
+        self._recorder.carry_out(
+            plan,
+            [],
+            lambda: self._carry_out(jail, source, target, plan, stock, call),
+            lambda unfinished: self.settle(jail, unfinished, source, target),
+        )
+        return plan.id
+
+    def settle(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Outcome:
+        """Say by what is on the disk whether a move took effect, finish one that was published, and tidy up."""
+        if plan.first.aside is None:
+            return _settle_rename(source, target, plan.first.identity)
+        try:
+            identity = self._crossing(jail, plan, source, target).settle()
+        except Conflict as conflict:
+            return Outcome.failed(conflict.message)
+        if identity is None:
+            return Outcome.failed("It was interrupted before it took effect.")
+        return Outcome.done(identity)
+
+    def _crossing_plan(self, jail: Jail, plan: Plan, source: Place) -> Plan:
+        aside = f"{self._quarantine.shelf_of(jail, source)}/{plan.id}.0"
+        return replace(plan, items=(plan.first._replace(aside=aside, temp_name=temp_name()),))
+
+    def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Crossing:
+        first = plan.first
+        return Crossing(jail, self._quarantine, source, target, first.temp_name or "", first.aside or "")
+
+    def _carry_out(
+        self, jail: Jail, source: Place, target: Place, plan: Plan, stock: Sequence[Item] | None, call: Call
+    ) -> Outcome:
+        if stock is not None:
+            return Outcome.done(self._crossing(jail, plan, source, target).run(stock, call))
+        try:
+            files.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
+        except FileExistsError:
+            raise Abandoned(_exists(target)) from None
+        except FileNotFoundError:
+            raise Abandoned(NotFound(f"No such file or directory: {source.path}")) from None
+        except OSError as error:
+            if error.errno == errno.EXDEV:
+                raise Abandoned(
+                    InvalidArgument(f"{source.path} and {target.path} cannot be joined by a move.")
+                ) from None
+            raise
+        _sync_both(source, target)
+        return Outcome.done(plan.first.identity)
+
+
+def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcome:
+    at_target = look(target.parent_fd, target.name)
+    if look(source.parent_fd, source.name) is not None or not is_same_entry(_identity(at_target), identity):
+        return Outcome.failed("It was interrupted before it took effect.")
+    _sync_both(source, target)
+    return Outcome.done(identity)
+
+
+def _hashes(jail: Jail, call: Call) -> Stocktaking:
+    return Stocktaking(call, jail.is_hidden)
+
+
+def _names(jail: Jail, call: Call) -> Stocktaking:
+    return Stocktaking(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
+
+
+def _item(source: Place, target: Place, stock: Sequence[Item] | None) -> Item:
+    status = source.status
+    size, mode = (0, 0) if status is None else (status.st_size, status.st_mode & 0o7777)
+    hash_ = _small_file_hash(source) if stock is None else digest(stock)
+    return Item(
+        Op.MOVE,
+        source.path,
+        target.path,
+        node=Node.DIRECTORY if status is not None and stat.S_ISDIR(status.st_mode) else Node.FILE,
+        before_hash=hash_,
+        after_hash=hash_,
+        size_bytes=size,
+        mode=mode,
+        identity=_identity(status),
+    )
+
+
+def _small_file_hash(source: Place) -> str | None:
+    """Return the hash by which an undo knows the file again, where reading it costs little."""
+    status = source.status
+    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _HASHED_BYTES:
+        return None
+    with opened(source.parent_fd, source.name, source.path) as fd:
+        return hash_file(fd)
+
+
+def _identity(status: os.stat_result | None) -> str | None:
+    if status is None:
+        return None
+    device, inode = identity_of(status)
+    return f"{device}:{inode}"
+
+
+def _sync_both(source: Place, target: Place) -> None:
+    files.sync_directory(target.parent_fd)
+    if identity_of(os.fstat(source.parent_fd)) != identity_of(os.fstat(target.parent_fd)):
+        files.sync_directory(source.parent_fd)
+
+
+def _exists(target: Place) -> AlreadyExists:
+    return AlreadyExists(f"{target.path} exists already; nothing was moved. Choose another name, or delete it first.")

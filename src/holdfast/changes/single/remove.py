@@ -1,0 +1,208 @@
+"""Taking a file, a link or a whole tree away, and bringing it back: hidden first, compared, then gone."""
+
+import errno
+from collections.abc import Iterator, Sequence
+
+from holdfast.call import Call, uncancellable_call
+from holdfast.changes.disk.files import look, sync_directory, temp_name
+from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.tree import (
+    Stocktaking,
+    build,
+    digest,
+    erase,
+    erase_ours,
+    known_hash,
+    mend,
+    same_tree,
+    take_stock,
+)
+from holdfast.changes.model import Abandoned, Image, Item, Node, Op, Outcome, Plan
+from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.errors import Conflict, HoldfastError, NotFound, PermissionDenied
+from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.syscalls import rename_noreplace
+
+
+class Removals:
+    """Removes and restores what stands at one place."""
+
+    def __init__(self, images: Images, recorder: Recorder) -> None:
+        self._images = images
+        self._recorder = recorder
+
+    def remove(self, jail: Jail, place: Place, call: Call, intent: Intent, expected: Sequence[Item] = ()) -> str:
+        """Take away what is at the place, every byte kept; returns the id of the change.
+
+        With `expected`, Conflict unless exactly that is there.
+        """
+        images: dict[str, Image] = {}
+        try:
+            items = self._stock_with_images(jail, place, call, images)
+            if expected and not same_tree(items, expected):
+                raise Conflict(f"{place.path} is not as this change left it.")
+            call.check()
+        except BaseException:
+            self._images.drop(image.file for image in images.values() if image.file)
+            raise
+        plan = new_plan(intent, place.root.path, items, temp_name())
+        self._recorder.carry_out(
+            plan,
+            list(images.values()),
+            lambda: self._take_away(jail, place, plan),
+            lambda p: self.settle(jail, p, place),
+        )
+        return plan.id
+
+    def restore(self, jail: Jail, place: Place, items: Sequence[Item], call: Call, intent: Intent) -> str:
+        """Bring back a tree where nothing stands; returns the id of the change."""
+        if place.status is not None:
+            raise Conflict(f"{place.path} exists again; it is not overwritten.")
+        missing = [item for item in items if item.after_hash and not self._images.has(item.after_hash)]
+        if missing:
+            raise NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
+        plan = new_plan(intent, place.root.path, items, temp_name())
+        self._recorder.carry_out(
+            plan, [], lambda: self._bring_back(place, plan, call), lambda p: self.settle(jail, p, place)
+        )
+        return plan.id
+
+    def settle(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
+        """Say by what is on the disk whether a removal or a restoration took effect, and tidy up."""
+        if plan.first.op is Op.REMOVE:
+            return self._settle_removal(jail, plan, place)
+        return self._settle_restoration(jail, plan, place)
+
+    def _stock_with_images(self, jail: Jail, place: Place, call: Call, images: dict[str, Image]) -> list[Item]:
+        plain = take_stock(place.parent_fd, place.name, place.path, _sizes(jail, call))
+        if not self._images.admit(sum(item.size_bytes for item in plain), place.path):
+            return take_stock(place.parent_fd, place.name, place.path, Stocktaking(call, jail.is_hidden))
+
+        def keep(image: Image) -> str:
+            if image.hash in images and image.file:
+                self._images.drop([image.file])
+            images.setdefault(image.hash, image)
+            return image.hash
+
+        how = Stocktaking(
+            call,
+            jail.is_hidden,
+            of_file=lambda fd: keep(self._images.of_file(fd)),
+            of_link=lambda target: keep(self._images.of_bytes(target)),
+        )
+        return take_stock(place.parent_fd, place.name, place.path, how)
+
+    def _take_away(self, jail: Jail, place: Place, plan: Plan) -> Outcome:
+        try:
+            rename_noreplace(place.parent_fd, place.name, place.parent_fd, plan.temp_name or "")
+        except FileNotFoundError:
+            raise Abandoned(NotFound(f"No such file or directory: {place.path}")) from None
+        if not self._is_as_kept(jail, place, plan):
+            self._put_back(place, plan)
+            raise Abandoned(Conflict(f"Another program changed {place.path} at the same moment; it was left in place."))
+        fault = self._erase(place, plan)
+        if fault is not None:
+            self._put_back(place, plan)
+            raise Abandoned(_not_removable(place.path, fault))
+        return Outcome.done()
+
+    def _erase(self, place: Place, plan: Plan) -> OSError | None:
+        """Take the hidden tree away; where the system refuses, make it whole again and return why."""
+        try:
+            erase(place.parent_fd, plan.temp_name or "", plan.items)
+        except OSError as error:
+            self._mend(place, plan)
+            return error
+        sync_directory(place.parent_fd)
+        return None
+
+    def _mend(self, place: Place, plan: Plan) -> None:
+        kept = [item for item in plan.items if item.node is Node.DIRECTORY or self._images.has(known_hash(item) or "")]
+        if kept:
+            mend(place.parent_fd, plan.temp_name or "", kept, self._bytes_of, uncancellable_call())
+
+    def _put_back(self, place: Place, plan: Plan) -> None:
+        """Give a hidden tree its name again; where that was taken meanwhile, the tree is kept under the helper name."""
+        temp = plan.temp_name or ""
+        try:
+            rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
+        except FileExistsError:
+            kept = f"{place.path.rpartition('/')[0]}/{temp}"
+            raise Abandoned(
+                Conflict(f"Something else took the place of {place.path} meanwhile; what was there is kept as {kept}.")
+            ) from None
+        finally:
+            sync_directory(place.parent_fd)
+
+    def _bytes_of(self, item: Item) -> Iterator[bytes]:
+        return self._images.read(known_hash(item) or "")
+
+    def _is_as_kept(self, jail: Jail, place: Place, plan: Plan) -> bool:
+        how = Stocktaking(uncancellable_call(), jail.is_hidden, refuse_writers=True)
+        try:
+            found = take_stock(place.parent_fd, plan.temp_name or "", place.path, how)
+        except (HoldfastError, OSError):
+            return False
+        return same_tree(found, plan.items)
+
+    def _bring_back(self, place: Place, plan: Plan, call: Call) -> Outcome:
+        temp = plan.temp_name or ""
+        build(place.parent_fd, temp, plan.items, self._bytes_of, call)
+        try:
+            rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
+        except FileExistsError:
+            erase_ours(place.parent_fd, temp)
+            raise Abandoned(Conflict(f"{place.path} exists again; it is not overwritten.")) from None
+        sync_directory(place.parent_fd)
+        return Outcome.done()
+
+    def _settle_removal(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
+        temp = plan.temp_name or ""
+        if look(place.parent_fd, temp) is None:
+            gone = look(place.parent_fd, place.name) is None
+            return Outcome.done() if gone else Outcome.failed("It was interrupted before it took effect.")
+        if self._all_known(jail, plan, place):
+            if self._erase(place, plan) is None:
+                return Outcome.done()
+        else:
+            self._mend(place, plan)
+        try:
+            self._put_back(place, plan)
+        except Abandoned as abandoned:
+            return Outcome.failed(abandoned.error.message)
+        return Outcome.failed("It was interrupted and could not be finished; what is left is in place.")
+
+    def _all_known(self, jail: Jail, plan: Plan, place: Place) -> bool:
+        """Return whether all that is left of a hidden tree is kept as an image, entry by entry."""
+        known = {(item.src_path, item.node, item.before_hash) for item in plan.items}
+        how = Stocktaking(uncancellable_call(), jail.is_hidden)
+        try:
+            left = take_stock(place.parent_fd, plan.temp_name or "", place.path, how)
+        except (HoldfastError, OSError):
+            return False
+        kept = all(item.node is Node.DIRECTORY or self._images.has(item.before_hash or "") for item in left)
+        return kept and all((item.src_path, item.node, item.before_hash) in known for item in left)
+
+    def _settle_restoration(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
+        temp = plan.temp_name or ""
+        if look(place.parent_fd, temp) is not None:
+            erase_ours(place.parent_fd, temp)
+            sync_directory(place.parent_fd)
+            return Outcome.failed("It was interrupted before it took effect.")
+        if look(place.parent_fd, place.name) is None:
+            return Outcome.failed("It was interrupted before it took effect.")
+        how = Stocktaking(uncancellable_call(), jail.is_hidden)
+        found = take_stock(place.parent_fd, place.name, place.path, how)
+        if digest(found) == digest(plan.items):
+            return Outcome.done()
+        return Outcome.failed("It was interrupted, and something else is in its place.")
+
+
+def _not_removable(path: str, fault: OSError) -> HoldfastError:
+    if fault.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
+    return PermissionDenied(f"{path} cannot be removed whole ({fault.strerror}); all of it was left in place.")
+
+
+def _sizes(jail: Jail, call: Call) -> Stocktaking:
+    return Stocktaking(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")

@@ -1,0 +1,128 @@
+"""Taking a change back: a change of its own, made only while the disk is as the first one left it."""
+
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from holdfast.call import Call
+from holdfast.changes.disk.files import hash_file, look, opened
+from holdfast.changes.disk.identity import is_same_entry, shown_identity
+from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.locks import Locks
+from holdfast.changes.disk.places import held_place
+from holdfast.changes.model import Item, Kind, Node, Op, Plan, reverse
+from holdfast.changes.names import collision_key, free_name, marked
+from holdfast.changes.ports import Journal
+from holdfast.changes.single.commit import SMALL_BYTES, Commits, read_base
+from holdfast.changes.single.directories import Directories
+from holdfast.changes.single.move import Moves
+from holdfast.changes.single.record import Intent
+from holdfast.changes.single.remove import Removals
+from holdfast.errors import Conflict, HoldfastError
+from holdfast.folders.access.jail import Jail, Place
+
+
+@dataclass(frozen=True)
+class Undo:
+    """Carries out the reverse of a plan."""
+
+    journal: Journal
+    images: Images
+    commits: Commits
+    removals: Removals
+    moves: Moves
+    directories: Directories
+    locks: Locks
+
+    def run(self, jail: Jail, plan: Plan, call: Call) -> str:
+        """Take a plan back; returns the id of the change that did. Conflict when something newer is in the way."""
+        items = reverse(plan.items)
+        if not items:
+            raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
+        intent = Intent(Kind.UNDO, plan.id)
+        if items[0].op in (Op.MKDIR, Op.RMDIR):
+            with self.locks.hold_all(call):
+                return self._directories(jail, plan, items, intent)
+        if items[0].op is Op.REPLACE:
+            return self._content(jail, plan, items[0], intent, call)
+        with self.locks.hold_all(call):
+            if items[0].op is Op.MOVE:
+                return self._move(jail, plan, items[0], intent, call)
+            return self._tree(jail, plan, items, intent, call)
+
+    def bring_out(self, jail: Jail, kept: Item, call: Call) -> str:
+        """Write bytes of somebody else that were saved on the way into a new file beside the one they were met at."""
+        data = b"".join(self.images.read(kept.before_hash or ""))
+        folder, name = os.path.split(kept.src_path)
+        with jail.open_directory(folder) as fd:
+            free = free_name(marked(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
+        with held_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
+            return self.commits.put(place, None, data, Intent(Kind.UNDO)).change_id
+
+    def _content(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
+        data = b"".join(self.images.read(item.after_hash or ""))
+        with held_place(jail, self.locks, call, item.src_path, follow=False) as place:
+            status = look(place.parent_fd, place.name)
+            if status is None or not stat.S_ISREG(status.st_mode):
+                raise self._in_the_way(plan, item.src_path)
+            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self.images.admit) as base:
+                if base.hash != item.before_hash:
+                    raise self._in_the_way(plan, item.src_path)
+                return self.commits.put(place, base, data, intent).change_id
+
+    def _tree(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: Intent, call: Call) -> str:
+        with jail.place(items[0].src_path, follow=False) as place:
+            if items[0].op is Op.RESTORE:
+                if place.status is not None:
+                    raise self._in_the_way(plan, place.path)
+                return self.removals.restore(jail, place, items, call, intent)
+            if place.status is None:
+                raise self._in_the_way(plan, place.path)
+            with self._explained(plan, place):
+                return self.removals.remove(jail, place, call, intent, expected=items)
+
+    def _move(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
+        with (
+            jail.place(item.src_path, follow=False) as source,
+            jail.place(item.dest_path or "", follow=False) as target,
+        ):
+            if not self._is_what_was_moved(plan, item, source):
+                raise self._in_the_way(plan, source.path)
+            if target.status is not None:
+                raise self._in_the_way(plan, target.path)
+            return self.moves.move(jail, source, target, call, intent)
+
+    def _is_what_was_moved(self, plan: Plan, item: Item, source: Place) -> bool:
+        """Return whether the same entry stands there, or one that our own undos brought back in its place."""
+        if source.status is None:
+            return False
+        if is_same_entry(shown_identity(source.status), item.identity):
+            return True
+        if item.node is Node.FILE and item.before_hash is not None:
+            if source.status.st_size != item.size_bytes:
+                return False
+            with opened(source.parent_fd, source.name, source.path) as fd:
+                return hash_file(fd) == item.before_hash
+        later = self.journal.latest_on(source.path, plan.seq)
+        found = self.journal.find(later) if later else None
+        return found is not None and found.kind is Kind.UNDO
+
+    def _directories(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: Intent) -> str:
+        return self.directories.run(jail, plan.root_dir, items, intent)
+
+    @contextmanager
+    def _explained(self, plan: Plan, place: Place) -> Iterator[None]:
+        try:
+            yield
+        except Conflict:
+            raise self._in_the_way(plan, place.path) from None
+
+    def _in_the_way(self, plan: Plan, path: str) -> HoldfastError:
+        later = self.journal.latest_on(path, plan.seq)
+        if later is not None and later != plan.id:
+            return Conflict(
+                f"{path} was changed after change {plan.id}, by change {later}; undo that one first.", blocked_by=later
+            )
+        return Conflict(f"{path} is not as change {plan.id} left it; it was changed outside of Holdfast and is kept.")

@@ -1,0 +1,85 @@
+"""`holdfast config`: what is in force and where each value came from."""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from holdfast.cli.output import json_option, json_text
+from holdfast.config.environment import (
+    SECRET_VARIABLES,
+    SETTINGS_VARIABLE,
+    STATE_DIR_VARIABLE,
+    VARIABLES,
+    state_dir,
+    unknown_variables,
+    variable,
+)
+from holdfast.text.visible import visible
+
+if TYPE_CHECKING:
+    from holdfast.config.load import Loaded
+
+settings_option = click.option("--settings", "path", metavar="FILE", help="The settings file to read.")
+
+
+@click.group("config")
+def config_group() -> None:
+    """Show and check the settings."""
+
+
+@config_group.command("show")
+@settings_option
+@json_option
+def show(path: str | None, *, as_json: bool) -> None:
+    """Print every value in force with its source; secrets are masked."""
+    loaded = _loaded(path)
+    shown = [*_settings_rows(loaded), *_variable_rows(loaded)]
+    if as_json:
+        click.echo(json_text(shown, indent=2))
+        return
+    width = max(len(row["name"]) for row in shown)
+    for row in shown:
+        click.echo(f"{row['name']:<{width}}  {json_text(row['value'])}  ({visible(row['source'])})")
+
+
+@config_group.command("check")
+@settings_option
+def check(path: str | None) -> None:
+    """Check the settings file and the environment; the exit code is 2 when something is wrong."""
+    loaded = _loaded(path)
+    click.echo(
+        f"{visible(loaded.path)}: {len(loaded.lines)} keys, all sound."
+        if loaded.path
+        else "No settings file: defaults hold."
+    )
+    for name in unknown_variables():
+        click.echo(f"warning: the environment variable {visible(name)} means nothing to Holdfast.", err=True)
+
+
+def _loaded(path: str | None) -> "Loaded":
+    from holdfast.config.load import check_names, load
+    from holdfast.tools.registry import Group
+    from holdfast.wiring import TOOLS
+
+    loaded = load(path)
+    check_names(loaded, [tool.name for tool in TOOLS], list(Group))
+    return loaded
+
+
+def _settings_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
+    from holdfast.config.describe import values
+
+    for name, value in values(loaded.settings):
+        yield {"name": name, "value": value, "source": loaded.source_of(name)}
+
+
+def _variable_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
+    from holdfast.config.describe import MASK
+    from holdfast.config.load import DEFAULT
+
+    defaults = {STATE_DIR_VARIABLE: state_dir(), SETTINGS_VARIABLE: loaded.path}
+    for name in VARIABLES:
+        value = variable(name)
+        shown = MASK if value and name in SECRET_VARIABLES else value or defaults.get(name)
+        yield {"name": name, "value": shown, "source": "environment" if value else DEFAULT}

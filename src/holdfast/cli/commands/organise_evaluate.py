@@ -1,0 +1,87 @@
+"""`holdfast organise evaluate`: how well new files would be filed into folders, measured on those that are there."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import TYPE_CHECKING
+
+import click
+
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
+from holdfast.cli.output import json_option, json_text
+from holdfast.config.environment import state_dir
+from holdfast.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from holdfast.folders.access.jail import Jail
+    from holdfast.organiser.classify.evaluate import FolderReport, Report
+
+_SECONDS = 600.0
+_PER_FOLDER = 200
+_MAX_BYTES = 100_000_000
+
+
+@click.command("evaluate", epilog="Example: holdfast organise evaluate ~/Documents")
+@click.argument("folder", type=click.Path(exists=True, file_okay=False))
+@click.option(
+    "--gate", default=0.6, show_default=True, type=click.FloatRange(0, 1), help="Confidence from which files are filed."
+)
+@json_option
+def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
+    """Say how well new files would find their folders below FOLDER; nothing is moved, nothing is sent.
+
+    Each file that lies in a folder is judged as if it were new, by the others alone.
+    """
+    from holdfast.organiser.classify.cascade import rehearsal
+    from holdfast.organiser.classify.taxonomy import of_folders
+    from holdfast.organiser.model import MIN_CHARS
+    from holdfast.organiser.scan.directory import Options
+    from holdfast.organiser.scan.examples import known_files
+
+    call = Call(Caller(LOCAL_USER), timeout_seconds=_SECONDS)
+    with _jail(os.path.abspath(folder)) as jail:
+        known = known_files(jail, call, ".", Options(), _MAX_BYTES, _PER_FOLDER)
+    taxonomy = of_folders([example for example in known if len(example.text) >= MIN_CHARS], _PER_FOLDER)
+    if len(taxonomy) < 2:
+        raise InvalidArgument(f"there must be two folders with readable files to choose between: {folder!r}")
+    report = rehearsal(taxonomy, gate, call.check)
+    if as_json:
+        click.echo(json_text(asdict(report)))
+        return
+    for line in _lines(report):
+        click.echo(line)
+
+
+@contextmanager
+def _jail(folder: str) -> Iterator["Jail"]:
+    from holdfast.folders.access.jail import Jail
+    from holdfast.folders.access.roots import close_roots, open_roots
+
+    roots = open_roots([folder], folder, state_dir())
+    try:
+        yield Jail(roots)
+    finally:
+        close_roots(roots)
+
+
+def _lines(report: "Report") -> Iterator[str]:
+    from holdfast.text.names import shown
+
+    width = max(len(shown(folder.name)) for folder in report.folders)
+    yield f"{'folder':<{width}}  files  right of what it gets  of its own found again"
+    for folder in sorted(report.folders, key=lambda one: -one.precision):
+        yield f"{shown(folder.name):<{width}}  {folder.files:>5}  {_right(folder):>21}  {folder.recall:>22.1%}"
+    yield ""
+    yield f"{report.accuracy:.1%} of {report.files} files would find their folder again."
+    yield (
+        f"At the gate of {report.gate:g}, {report.coverage:.1%} would be filed, {report.precision:.1%} of those rightly;"
+        f" the others would stay and be listed."
+    )
+
+
+def _right(folder: "FolderReport") -> str:
+    if not folder.files:
+        return "too few files"
+    return f"{folder.precision:.1%}, review only" if folder.review_only else f"{folder.precision:.1%}"

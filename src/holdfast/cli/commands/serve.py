@@ -1,0 +1,145 @@
+"""`holdfast serve`: the server in this terminal, or in the background when a relay starts it."""
+
+import asyncio
+import logging
+import os
+import socket
+from contextlib import ExitStack
+from functools import partial
+
+import click
+
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.cli.commands.stdio import serve_in_process
+from holdfast.cli.log import log_to_stderr
+from holdfast.cli.settings import checked
+from holdfast.config.environment import root_dirs, state_dir
+from holdfast.config.load import load
+from holdfast.config.settings import Settings
+from holdfast.text.names import shown
+from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
+from holdfast.transport.shutdown import CLOSED_SECONDS, end_within
+from holdfast.transport.state_folder import StateFolder
+
+_log = logging.getLogger(__name__)
+
+_EPILOG = """\b
+Example:
+  holdfast serve ~/project --port 9000
+  curl -H "Authorization: Bearer $(cat STATE/agent.token)" http://127.0.0.1:9000/mcp …"""
+
+
+@click.command("serve", epilog=_EPILOG)
+@click.argument("directories", nargs=-1, metavar="[DIR]...")
+@click.option("--host", help="Address to listen on (setting server.host, 127.0.0.1).")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port to listen on (setting server.port, 8124; 0: any free)."
+)
+@click.option("--http-host", help="Address of /mcp and /ws, when it is not to be --host.")
+@click.option("--http-port", type=click.IntRange(0, 65535), help="Port of /mcp and /ws, when it is not to be --port.")
+@click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
+@click.option("--no-ui", is_flag=True, help="Without the person's pages.")
+@click.option("--no-http", is_flag=True, help="Without /mcp and /ws. With --no-ui as well: MCP on stdin and stdout.")
+@click.option("--background", is_flag=True, hidden=True)
+def serve_command(
+    directories: tuple[str, ...],
+    host: str | None,
+    port: int | None,
+    http_host: str | None,
+    http_port: int | None,
+    settings_path: str | None,
+    *,
+    no_ui: bool,
+    no_http: bool,
+    background: bool,
+) -> None:
+    """Run the server until Ctrl-C: MCP at /mcp, WebSocket at /ws, /health, and the socket that relays use.
+
+    DIR are the directories that agents may use over HTTP; without any there are no file tools there.
+    A background server that is running is asked to finish and is replaced.
+    """
+    log_to_stderr()
+    if no_ui and no_http:
+        serve_in_process(directories, settings_path)
+        return
+    settings = checked(load(settings_path))
+    folder = StateFolder(state_dir())
+    folder.prepare()
+    addresses = _addresses(settings, host, port, http_host, http_port)
+    with ExitStack() as stack:
+        stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
+        listeners = tuple(stack.enter_context(listener) for listener in _listeners(addresses, background))
+        _run(stack, folder, settings, directories, listeners, no_ui, no_http, background)
+    end_within(CLOSED_SECONDS)
+
+
+def _run(
+    stack: ExitStack,
+    folder: StateFolder,
+    settings: Settings,
+    directories: tuple[str, ...],
+    listeners: tuple[socket.socket, ...],
+    no_ui: bool,
+    no_http: bool,
+    background: bool,
+) -> None:
+    from holdfast.transport.server import Plan, Server
+    from holdfast.wiring import build
+
+    wired = build(settings, folder.path)
+    stack.callback(wired.close)
+    given = directories or tuple(settings.folders.roots) or tuple(root_dirs())
+    roots = wired.open_roots(Caller(LOCAL_USER, roots=given, cwd=os.getcwd())) if given else []
+    plan = Plan(
+        folder=folder,
+        settings=settings,
+        kind=BACKGROUND if background else FOREGROUND,
+        dispatcher=wired.dispatcher,
+        open_roots=wired.open_roots,
+        listeners=listeners,
+        roots=tuple(roots),
+        has_mcp=not no_http,
+        has_console=not no_ui,
+        key_list=wired.tenant_of,
+        has_work=wired.has_work,
+        release=wired.release,
+        index_status=wired.index_status,
+        announce=_note if background else partial(_announce, folder, roots, not no_http),
+    )
+    wired.workers.start()
+    asyncio.run(Server(plan).run())
+
+
+def _addresses(
+    settings: Settings, host: str | None, port: int | None, http_host: str | None, http_port: int | None
+) -> list[tuple[str, int]]:
+    """Return where to listen: one address for everything, and a second one when HTTP was given its own."""
+    first = (host or settings.server.host, settings.server.port if port is None else port)
+    second = (http_host or first[0], first[1] if http_port is None else http_port)
+    if host is None and port is None:
+        return [second]
+    return [first] if first == second else [first, second]
+
+
+def _listeners(addresses: list[tuple[str, int]], background: bool) -> list[socket.socket]:
+    from holdfast.transport.doors.listen import listen_on
+
+    return [listen_on(host, port, or_any_port=background) for host, port in addresses]
+
+
+def _note(url: str, _link: str | None) -> None:
+    _log.info("background server %d at %s", os.getpid(), url)
+
+
+def _announce(folder: StateFolder, roots: list[str], has_mcp: bool, url: str, link: str | None) -> None:
+    """Say where the doors are; the link works once, for a minute."""
+    click.echo(f"Holdfast is running (pid {os.getpid()}). Ctrl-C ends it.", err=True)
+    if has_mcp:
+        click.echo(
+            f"  MCP       {url}/mcp    with: Authorization: Bearer $(cat {folder.file('agent.token')!r})", err=True
+        )
+        named = ", ".join(map(shown, roots)) or "none over HTTP: name directories to allow them"
+        click.echo(f"  folders   {named}", err=True)
+    if link is not None:
+        click.echo(f"  console   {link}", err=True)
+    click.echo("  stdio     holdfast stdio DIR…", err=True)

@@ -1,0 +1,97 @@
+"""`holdfast stdio --in-process`: the server inside the process that the MCP client started.
+
+Without that option the relay answers to this command before the CLI is even imported.
+"""
+
+import asyncio
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+
+import click
+
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.cli.log import log_to_stderr
+from holdfast.cli.settings import checked
+from holdfast.config.environment import root_dirs, state_dir
+from holdfast.config.load import load
+from holdfast.errors import HoldfastError
+from holdfast.transport.client.dial import Client
+from holdfast.transport.client.relay import Relay
+from holdfast.transport.client.relay import main as relay
+from holdfast.transport.lifecycle import IN_PROCESS, hold_server_lock
+from holdfast.transport.shutdown import CLOSED_SECONDS, end_within
+from holdfast.transport.state_folder import StateFault, StateFolder
+
+_EPILOG = """\b
+Example, as MCP clients are configured:
+  {"command": "holdfast", "args": ["stdio", "/home/me/project"]}"""
+
+
+@click.command("stdio", epilog=_EPILOG)
+@click.argument("directories", nargs=-1, metavar="[DIR]...")
+@click.option("--in-process", is_flag=True, help="Serve from this process, without a shared server.")
+@click.option("--settings", "settings_path", metavar="FILE", help="The settings file; with --in-process only.")
+def stdio_command(directories: tuple[str, ...], settings_path: str | None, *, in_process: bool) -> None:
+    """Speak MCP on stdin and stdout; this is what an MCP client starts.
+
+    DIR are the directories the client's agent may use; without any it is the working directory, unless that is / or
+    the home folder. The work is done by one server for all clients, started in the background when there is none.
+    """
+    if in_process:
+        log_to_stderr()
+        serve_in_process(directories, settings_path)
+        return
+    if settings_path is not None:
+        raise click.UsageError("--settings goes with --in-process: the shared server has its own settings file.")
+    sys.exit(relay(list(directories)))
+
+
+def serve_in_process(directories: tuple[str, ...], settings_path: str | None) -> None:
+    """Be the one server of the state folder, for this client and for whoever comes by the socket."""
+    from holdfast.transport.doors.stdio import claim_stdout
+
+    stdout = claim_stdout()
+    folder = StateFolder(state_dir())
+    try:
+        folder.prepare()
+        with ExitStack() as stack:
+            _serve(stack, folder, directories, settings_path, stdout)
+        end_within(CLOSED_SECONDS)
+    except HoldfastError as error:
+        sys.exit(_voice(folder, stdout).give_up(error.code, error.message, error.exit_status))
+    except StateFault as fault:
+        sys.exit(_voice(folder, stdout).give_up("INTERNAL", str(fault), fault.exit_status))
+
+
+def _voice(folder: StateFolder, stdout: int) -> Relay:
+    """Return what tells a client that there will be no server."""
+    return Relay(folder, Client("agent", [], [], "/"), stdout=stdout)
+
+
+def _serve(
+    stack: ExitStack, folder: StateFolder, directories: tuple[str, ...], settings_path: str | None, stdout: int
+) -> None:
+    from holdfast.transport.server import Plan, Server
+    from holdfast.wiring import build
+
+    settings = checked(load(settings_path))
+    stack.enter_context(hold_server_lock(folder, IN_PROCESS))
+    wired = build(settings, folder.path)
+    stack.callback(wired.close)
+    roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
+    caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd())
+    caller = replace(caller, roots=tuple(wired.open_roots(caller)))
+    plan = Plan(
+        folder,
+        settings,
+        IN_PROCESS,
+        wired.dispatcher,
+        wired.open_roots,
+        stdio=(caller, stdout),
+        release=wired.release,
+        index_status=wired.index_status,
+    )
+    wired.workers.start()
+    asyncio.run(Server(plan).run())

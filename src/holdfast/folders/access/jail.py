@@ -1,0 +1,385 @@
+"""The jail: turns a caller's path into a descriptor that lies beneath an allowed directory, or refuses.
+
+No method hands out a checked string: the check and the open are one act. On Linux the kernel resolves
+(`openat2` with RESOLVE_BENEATH); what it refuses or cannot do is walked here, a component at a time,
+without following any link that was not read from the descriptor it was found through.
+"""
+
+import errno
+import os
+import stat
+import sys
+import unicodedata
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import NoReturn
+
+from holdfast.errors import (
+    AccessDenied,
+    InvalidPath,
+    IsDirectory,
+    NotDirectory,
+    NotFound,
+    PermissionDenied,
+)
+from holdfast.folders.access.roots import Identity, Root, identity_of
+from holdfast.folders.access.syscalls import has_openat2, openat2_beneath
+
+MAX_LINKS = 40
+MAX_NAME_BYTES = 255
+MAX_PATH_BYTES = 4096
+
+QUARANTINE = ".holdfast-quarantine"
+"""The directory that keeps the sources of moves to other devices for a while; no path leads into it."""
+
+_CHANGED = frozenset({errno.EINVAL, errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
+"""What the kernel says of a name that was a link or a directory a moment ago and is not any more."""
+
+_O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
+_DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
+_READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+
+
+@dataclass(frozen=True, slots=True)
+class JailedPath:
+    """A path whose syntax is sound and whose root is known; nothing is said about what is there."""
+
+    root: Root
+    parts: tuple[str, ...]
+    shown: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenFile:
+    """An open regular file: descriptor, status at opening, and its path for the person who asked."""
+
+    fd: int
+    status: os.stat_result
+    shown: str
+
+    @property
+    def identity(self) -> Identity:
+        """Return the file's device and inode."""
+        return identity_of(self.status)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a file is or would be: the open parent directory and the one name in it.
+
+    `status` is that of the entry itself (a link is not followed), None when nothing is there.
+    `path` is the absolute path in the words of the root, the form that is journalled and shown.
+    """
+
+    root: Root
+    parent_fd: int
+    name: str
+    path: str
+    status: os.stat_result | None
+
+    @property
+    def lock_key(self) -> tuple[Identity, str]:
+        """Return a key equal for every spelling of the same place."""
+        return (identity_of(os.fstat(self.parent_fd)), self.name)
+
+
+class Jail:
+    """Opens files beneath the roots of one caller. Safe to share between threads."""
+
+    def __init__(self, roots: Sequence[Root], hidden: Iterable[Identity] = ()) -> None:
+        self.roots = tuple(roots)
+        self.hidden = frozenset(hidden)
+
+    @property
+    def allowed(self) -> list[str]:
+        """Return the real paths of the allowed directories, the first being where relative paths start."""
+        return [root.path for root in self.roots]
+
+    @property
+    def walks_only(self) -> bool:
+        """Return whether a hidden folder lies beneath a root, so that no program may open by path there."""
+        return any(root.walk_only for root in self.roots)
+
+    def parse(self, path: str) -> JailedPath:
+        """Say which root a path belongs to. InvalidPath on bad syntax, AccessDenied when it belongs to none."""
+        _check_syntax(path)
+        if not path.startswith("/"):
+            return JailedPath(self.roots[0], _visible(_split(path), path), path)
+        root, rest = self._root_of(path)
+        return JailedPath(root, _visible(_split(rest), path), path)
+
+    @contextmanager
+    def open_file(self, path: str) -> Iterator[OpenFile]:
+        """Open a regular file for reading. FIFOs, sockets and devices are refused without waiting."""
+        jailed = self.parse(path)
+        fd = self._open(jailed, _READ)
+        try:
+            status = os.fstat(fd)
+            if stat.S_ISDIR(status.st_mode):
+                raise IsDirectory(f"{path} is a directory. Use list_directory or directory_tree.")
+            if not stat.S_ISREG(status.st_mode):
+                raise PermissionDenied(f"{path} is not a regular file (a FIFO, socket or device).")
+            yield OpenFile(fd, status, path)
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def open_directory(self, path: str) -> Iterator[int]:
+        """Open a directory, for listing or for walking beneath it."""
+        jailed = self.parse(path)
+        fd = self._open(jailed, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            yield fd
+        finally:
+            os.close(fd)
+
+    def directory_at(self, jailed: JailedPath) -> Identity:
+        """Return which directory a path leads to now."""
+        fd = self._open(jailed, _DIRECTORY | _O_PATH)
+        try:
+            return identity_of(os.fstat(fd))
+        finally:
+            os.close(fd)
+
+    @contextmanager
+    def place(self, path: str, *, follow: bool) -> Iterator[Place]:
+        """Find where a path's last component lives; its parent must exist.
+
+        With `follow` a link at the end is resolved, if it stays beneath the roots, to the file it names;
+        without it the place is the link itself. A root has no place: InvalidPath.
+        """
+        place = self._walk_to_place(self.parse(path), follow=follow)
+        try:
+            yield place
+        finally:
+            os.close(place.parent_fd)
+
+    def locate(self, path: str) -> tuple[Root, tuple[str, ...]]:
+        """Return the root and the real names beneath it that a path stands for, links resolved; none for a root."""
+        place = self._walk_to_place(self.parse(path), follow=True, root_as_self=True)
+        os.close(place.parent_fd)
+        return place.root, _split(place.path[len(place.root.path.rstrip("/")) :])
+
+    def is_hidden(self, identity: Identity) -> bool:
+        """Return whether a directory is the state folder, which no caller sees."""
+        return identity in self.hidden
+
+    def absolute(self, path: str) -> str:
+        """Return the path in the words of its root, for showing; it is never opened."""
+        jailed = self.parse(path)
+        return "/".join([jailed.root.path.rstrip("/"), *jailed.parts]) or "/"
+
+    def _root_of(self, path: str) -> tuple[Root, str]:
+        best: tuple[Root, str] | None = None
+        longest = -1
+        for root in self.roots:
+            for name in (root.path, root.given):
+                prefix = name.rstrip("/") + "/"
+                if (path == name or path.startswith(prefix)) and len(prefix) > longest:
+                    best, longest = (root, path[len(prefix) :]), len(prefix)
+        if best is None:
+            raise AccessDenied.outside(path)
+        return best
+
+    def _open(self, jailed: JailedPath, flags: int) -> int:
+        root = jailed.root
+        if has_openat2() and not root.walk_only:
+            try:
+                return openat2_beneath(root.fd, "/".join(jailed.parts) or ".", flags)
+            except OSError as error:
+                if error.errno not in (errno.EXDEV, errno.ENOSYS):
+                    _refuse(error, jailed.shown)
+        try:
+            return self._walk_open(jailed, flags)
+        except OSError as error:
+            _refuse(error, jailed.shown)
+
+    def _walk_open(self, jailed: JailedPath, flags: int) -> int:
+        if not jailed.parts:
+            return os.open(".", flags, dir_fd=jailed.root.fd)
+        for _ in range(8):
+            place = self._walk_to_place(jailed, follow=True, root_as_self=True)
+            try:
+                fd = os.open(place.name, flags | os.O_NOFOLLOW, dir_fd=place.parent_fd)
+            except OSError as error:
+                if error.errno != errno.ELOOP:
+                    raise
+                continue
+            finally:
+                os.close(place.parent_fd)
+            if self.hidden and identity_of(os.fstat(fd)) in self.hidden:
+                os.close(fd)
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            return fd
+        raise OSError(errno.EXDEV, "the path kept changing")
+
+    def _walk_to_place(self, jailed: JailedPath, *, follow: bool, root_as_self: bool = False) -> Place:
+        walk = _Walk(self, jailed)
+        try:
+            return walk.run(follow=follow, root_as_self=root_as_self)
+        except OSError as error:
+            walk.close()
+            _refuse(error, jailed.shown)
+        except BaseException:
+            walk.close()
+            raise
+
+
+class _Walk:
+    """One resolution by hand: a stack of real names beneath a root, and what is still to be resolved."""
+
+    def __init__(self, jail: Jail, jailed: JailedPath) -> None:
+        self.jail = jail
+        self.shown = jailed.shown
+        self.pending = deque(jailed.parts)
+        self.links = 0
+        self.fd = -1
+        self._enter(jailed.root)
+
+    def _enter(self, root: Root) -> None:
+        fd = os.dup(root.fd)
+        self.close()
+        self.root = root
+        self.stack: list[str] = []
+        self.fd = fd
+
+    def close(self) -> None:
+        if self.fd >= 0:
+            os.close(self.fd)
+            self.fd = -1
+
+    def run(self, *, follow: bool, root_as_self: bool) -> Place:
+        while self.pending:
+            name = self.pending.popleft()
+            if name == "..":
+                self._up()
+                continue
+            status = self._look(name)
+            is_link = status is not None and stat.S_ISLNK(status.st_mode)
+            if not self.pending and not (is_link and follow):
+                return self._place(name, status)
+            if status is None:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            try:
+                if is_link:
+                    self._follow(name)
+                else:
+                    self._down(name)
+            except OSError as error:
+                self._look_again(name, status, error)
+        if not self.stack:
+            if not root_as_self:
+                raise InvalidPath(f"{self.shown} is an allowed directory itself; name something in it.")
+            return Place(self.root, self.fd, ".", self.root.path, os.fstat(self.fd))
+        name = self.stack[-1]
+        self._up()
+        return self._place(name, self._look(name))
+
+    def _place(self, name: str, status: os.stat_result | None) -> Place:
+        path = "/".join([self.root.path.rstrip("/"), *self.stack, name])
+        return Place(self.root, self.fd, name, path, status)
+
+    def _look(self, name: str) -> os.stat_result | None:
+        try:
+            status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
+        except FileNotFoundError:
+            return None
+        return None if name == QUARANTINE or self.jail.is_hidden(identity_of(status)) else status
+
+    def _step(self, fd: int, name: str) -> int:
+        below = os.open(name, _DIRECTORY | _O_PATH, dir_fd=fd)
+        if name == QUARANTINE or (self.jail.hidden and self.jail.is_hidden(identity_of(os.fstat(below)))):
+            os.close(below)
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return below
+
+    def _down(self, name: str) -> None:
+        below = self._step(self.fd, name)
+        os.close(self.fd)
+        self.fd = below
+        self.stack.append(name)
+
+    def _up(self) -> None:
+        """Go one up by walking down again from the root: the kernel's own `..` may leave it after a rename."""
+        if not self.stack:
+            raise AccessDenied.outside(self.shown)
+        names = self.stack[:-1]
+        self._enter(self.root)
+        for name in names:
+            self._down(name)
+
+    def _look_again(self, name: str, before: os.stat_result, error: OSError) -> None:
+        """Put a name back when it became something else between the look and the step; else the error stands."""
+        if error.errno not in _CHANGED or not (stat.S_ISLNK(before.st_mode) or stat.S_ISDIR(before.st_mode)):
+            raise error
+        self._count_link()
+        self.pending.appendleft(name)
+
+    def _count_link(self) -> None:
+        self.links += 1
+        if self.links > MAX_LINKS:
+            raise AccessDenied.outside(self.shown)
+
+    def _follow(self, name: str) -> None:
+        self._count_link()
+        target = os.readlink(name, dir_fd=self.fd)
+        if target.startswith("/"):
+            try:
+                root, target = self.jail._root_of(target)
+            except AccessDenied:
+                raise AccessDenied.outside(self.shown) from None
+            self._enter(root)
+        self.pending.extendleft(reversed(_split(target)))
+
+
+def _split(path: str) -> tuple[str, ...]:
+    return tuple(part for part in path.split("/") if part not in ("", "."))
+
+
+def _visible(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
+    """Return the parts of a path; the quarantine is as if it were not there, however its name is spelt."""
+    if (not path.isascii() or ".holdfast-" in path.lower()) and any(_folded(part) == QUARANTINE for part in parts):
+        raise NotFound(f"No such file or directory: {path}")
+    return parts
+
+
+def _folded(name: str) -> str:
+    """Return a name as file systems compare it that tell neither cases apart nor characters that show nothing."""
+    decomposed = unicodedata.normalize("NFD", name).casefold()
+    return "".join(char for char in decomposed if unicodedata.category(char) != "Cf")
+
+
+def _check_syntax(path: str) -> None:
+    if "\0" in path:
+        raise InvalidPath("A path cannot hold a NUL byte.")
+    try:
+        encoded = path.encode("utf-8", "surrogateescape")  # a name that is no UTF-8 comes from the journal
+    except UnicodeEncodeError:
+        raise InvalidPath("A path must be valid Unicode text; it holds a lone surrogate.") from None
+    if len(encoded) > MAX_PATH_BYTES:
+        raise InvalidPath(f"The path is {len(encoded)} bytes long; the limit is {MAX_PATH_BYTES}.")
+    if any(len(part) > MAX_NAME_BYTES for part in encoded.split(b"/")):
+        raise InvalidPath(f"A name in the path is longer than {MAX_NAME_BYTES} bytes: {path[:80]!r}…")
+
+
+def _refuse(error: OSError, shown: str) -> NoReturn:
+    number = error.errno
+    if number == errno.ENOENT:
+        raise NotFound(f"No such file or directory: {shown}") from None
+    if number == errno.ENOTDIR:
+        raise NotDirectory(f"A component of {shown} is not a directory.") from None
+    if number in (errno.EXDEV, errno.ELOOP):
+        raise AccessDenied.outside(shown) from None
+    if number in (errno.EACCES, errno.EPERM):
+        raise PermissionDenied(f"The operating system does not allow access to {shown}.") from None
+    if number == errno.ENXIO:
+        raise PermissionDenied(f"{shown} is not a regular file (a FIFO, socket or device).") from None
+    if number == errno.ENAMETOOLONG:
+        raise InvalidPath(f"A name in the path is too long: {shown[:80]!r}…") from None
+    raise error
+
+
+if sys.platform not in {"linux", "darwin"}:
+    raise ImportError("Folder tools need Linux or macOS.")

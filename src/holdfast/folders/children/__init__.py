@@ -1,0 +1,1 @@
+"""Confined child processes that read files: document extraction, image scaling, jq queries."""

@@ -1,0 +1,291 @@
+"""Programs that read files run here: as children that can open nothing but what they were given, and that end with the call.
+
+Landlock confines a thread and whatever that thread starts, so each child is started from a thread that has
+locked itself in. The child sees the given directories for reading and nothing else: no other file, no network.
+"""
+
+import os
+import resource
+import secrets
+import select
+import stat
+import subprocess
+import sys
+import sysconfig
+import time
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from holdfast.call import Call
+from holdfast.errors import PayloadTooLarge
+from holdfast.folders.access.syscalls import (
+    LANDLOCK_EXECUTE,
+    LANDLOCK_READ_DIR,
+    LANDLOCK_READ_FILE,
+    landlock_abi,
+    landlock_restrict_thread,
+)
+
+_READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR
+_RUN = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR | LANDLOCK_EXECUTE
+_POLL_SECONDS = 0.05
+_CHUNK_BYTES = 1 << 16
+_TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+_BUSY_SHARE = 0.2
+
+
+@dataclass(frozen=True, slots=True)
+class Child:
+    """A program to run. `directory_fd` becomes its working directory, `pass_fds` keep their numbers in it.
+
+    `memory_bytes` bounds it where the system can (one of ours bounds itself); with `idle_seconds` it is given up when
+    it neither works nor writes for so long.
+    """
+
+    argv: Sequence[str]
+    readable_fds: Sequence[int] = ()
+    runnable_paths: Sequence[str] = ()
+    directory_fd: int | None = None
+    pass_fds: Sequence[int] = ()
+    stdin: bytes = b""
+    max_output_bytes: int = 64_000_000
+    memory_bytes: int | None = None
+    idle_seconds: float | None = None
+    environment: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a child ended. `stopped` says that `enough` ended it early."""
+
+    status: int
+    stdout: bytes
+    stderr: bytes
+    stopped: bool = False
+
+
+class Stalled(Exception):
+    """A child waits for something that does not come."""
+
+
+def can_confine() -> bool:
+    """Return whether this kernel can lock a child in; without it no program may open by path."""
+    return landlock_abi() > 0
+
+
+def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = ()) -> Child:
+    """Describe a child that runs a module of ours under this interpreter, and reads only Python itself and what is passed."""
+    return Child(
+        [sys.executable, "-I", *arguments],
+        runnable_paths=_python_paths(),
+        pass_fds=pass_fds,
+        stdin=stdin,
+        environment={"LC_ALL": "C.UTF-8"},
+    )
+
+
+def run(
+    call: Call,
+    child: Child,
+    *,
+    enough: Callable[[bytes], bool] | None = None,
+    while_running: Callable[[], None] | None = None,
+) -> Outcome:
+    """Run a child to its end and return what it wrote.
+
+    The child is killed when the call is cancelled or its deadline passes (then Cancelled or TimedOut is raised),
+    when it writes more than `max_output_bytes` (PayloadTooLarge), or when `enough`, given each piece of output
+    as it comes, says so. `while_running` is called again and again until then, for telling progress.
+    Raises Stalled for a child that was idle for longer than it may be.
+    """
+    call.check()
+    process = _start(child)
+    try:
+        return _Pump(call, child, process, enough, while_running or _nothing).run()
+    finally:
+        with suppress(ProcessLookupError):
+            process.kill()
+        process.wait()
+        for stream in (process.stdin, process.stdout, process.stderr):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+
+
+def _nothing() -> None:
+    return None
+
+
+def _start(child: Child) -> "subprocess.Popen[bytes]":
+    """Start a child from a thread made for it: what locks the child in locks its thread in as well, for good."""
+    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-confine") as thread:
+        return thread.submit(_start_here, child).result()
+
+
+def _start_here(child: Child) -> "subprocess.Popen[bytes]":
+    if can_confine():
+        _lock_in(child)
+    return _popen(child)
+
+
+def _lock_in(child: Child) -> None:
+    opened: list[int] = []
+    rules = [(fd, _READ if _is_directory(fd) else LANDLOCK_READ_FILE) for fd in child.readable_fds]
+    try:
+        for path in child.runnable_paths:
+            with suppress(FileNotFoundError):
+                opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+        rules += [(fd, _RUN if os.path.isdir(f"/proc/self/fd/{fd}") else _RUN & ~LANDLOCK_READ_DIR) for fd in opened]
+        landlock_restrict_thread(rules)
+    finally:
+        for fd in opened:
+            os.close(fd)
+
+
+def _is_directory(fd: int) -> bool:
+    return stat.S_ISDIR(os.fstat(fd).st_mode)
+
+
+def _popen(child: Child) -> "subprocess.Popen[bytes]":
+    directory = f"/proc/self/fd/{child.directory_fd}" if sys.platform == "linux" else f"/dev/fd/{child.directory_fd}"
+    process = subprocess.Popen(
+        child.argv,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        cwd=directory if child.directory_fd is not None else "/",
+        env=child.environment,
+        pass_fds=child.pass_fds,
+        bufsize=0,
+    )
+    if child.memory_bytes is not None and hasattr(resource, "prlimit"):
+        with suppress(OSError):
+            resource.prlimit(process.pid, resource.RLIMIT_AS, (child.memory_bytes, child.memory_bytes))
+    return process
+
+
+class _Idleness:
+    """Notices a child that reads nothing, writes nothing and hardly computes, where the system tells.
+
+    Its other threads may look for work all the while, so a little processor time is no sign of life.
+    """
+
+    def __init__(self, pid: int, seconds: float | None) -> None:
+        self._pid = pid
+        self._seconds = seconds
+        self._reads, self._ticks, self._since = b"", 0, time.monotonic()
+
+    def check(self, *, has_written: bool) -> None:
+        """Raise Stalled when it has lasted too long."""
+        if self._seconds is None or (time.monotonic() - self._since < self._seconds and not has_written):
+            return
+        reads, ticks = self._reads_and_ticks()
+        busy = (ticks - self._ticks) / _TICKS_PER_SECOND > _BUSY_SHARE * self._seconds
+        if not (has_written or busy or reads != self._reads):
+            raise Stalled
+        self._reads, self._ticks, self._since = reads, ticks, time.monotonic()
+
+    def _reads_and_ticks(self) -> tuple[bytes, int]:
+        try:
+            reads = _small_file(f"/proc/{self._pid}/io").partition(b"syscr:")[2].split()[0]
+            fields = _small_file(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
+        except (OSError, IndexError):
+            return secrets.token_bytes(8), 0
+        return reads, int(fields[11]) + int(fields[12])
+
+
+def _small_file(path: str) -> bytes:
+    fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        return os.read(fd, 4096)
+    finally:
+        os.close(fd)
+
+
+class _Pump:
+    """Feeds a child and drains it, watching the call meanwhile."""
+
+    def __init__(
+        self,
+        call: Call,
+        child: Child,
+        process: "subprocess.Popen[bytes]",
+        enough: Callable[[bytes], bool] | None,
+        while_running: Callable[[], None],
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.call, self.child, self.process, self.enough = call, child, process, enough
+        self.while_running = while_running
+        self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
+        self.to_write = memoryview(child.stdin)
+        self.out, self.err = bytearray(), bytearray()
+        self.idleness = _Idleness(process.pid, child.idle_seconds)
+
+    def run(self) -> Outcome:
+        reading = {self.stdout.fileno(): self.out, self.stderr.fileno(): self.err}
+        writing = [self.stdin.fileno()]
+        os.set_blocking(self.stdin.fileno(), False)
+        if not self.to_write:
+            self.stdin.close()
+            writing = []
+        while reading:
+            self.call.check()
+            self.while_running()
+            readable, writable = _ready(reading, writing, min(_POLL_SECONDS, self.call.remaining()))
+            self.idleness.check(has_written=bool(readable))
+            if writable and not self._feed():
+                writing = []
+            for fd in readable:
+                piece = os.read(fd, _CHUNK_BYTES)
+                if not piece:
+                    del reading[fd]
+                elif self._keep(reading[fd], piece):
+                    return Outcome(0, bytes(self.out), bytes(self.err), stopped=True)
+        return Outcome(self._wait(), bytes(self.out), bytes(self.err))
+
+    def _feed(self) -> bool:
+        try:
+            written = os.write(self.stdin.fileno(), self.to_write[:_CHUNK_BYTES])
+        except BrokenPipeError:
+            written = len(self.to_write)
+        self.to_write = self.to_write[written:]
+        if not self.to_write:
+            self.stdin.close()
+        return bool(self.to_write)
+
+    def _keep(self, into: bytearray, piece: bytes) -> bool:
+        into += piece
+        if len(self.out) + len(self.err) > self.child.max_output_bytes:
+            raise PayloadTooLarge(
+                f"The program wrote more than {self.child.max_output_bytes} bytes; narrow the question."
+            )
+        return into is self.out and self.enough is not None and self.enough(piece)
+
+    def _wait(self) -> int:
+        while True:
+            try:
+                return self.process.wait(timeout=_POLL_SECONDS)
+            except subprocess.TimeoutExpired:
+                self.call.check()
+
+
+def _ready(reading: Iterable[int], writing: Iterable[int], seconds: float) -> tuple[list[int], list[int]]:
+    """Wait so long at most for descriptors of any number, which `select` cannot take above 1023."""
+    poller = select.poll()
+    for fd in reading:
+        poller.register(fd, select.POLLIN)
+    for fd in writing:
+        poller.register(fd, select.POLLOUT)
+    ready = {fd for fd, _ in poller.poll(seconds * 1000)}
+    return [fd for fd in reading if fd in ready], [fd for fd in writing if fd in ready]
+
+
+def _python_paths() -> list[str]:
+    """Return what an interpreter must read to start: itself, its libraries, the installed packages."""
+    places = {sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"], str(Path(__file__).parents[3])}
+    return sorted(places | {"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo"})

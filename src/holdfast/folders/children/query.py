@@ -1,0 +1,53 @@
+"""Runs a jq expression on a JSON or YAML file, in a confined child with no environment, bounded in time, memory and results."""
+
+import json
+from dataclasses import dataclass
+from typing import Literal
+
+from holdfast.call import Call
+from holdfast.errors import InvalidArgument, InvalidQuery, PayloadTooLarge, TimedOut
+from holdfast.folders.access.jail import OpenFile
+from holdfast.folders.children.request import Question, ask
+
+MAX_RESULTS = 100
+MAX_FILE_BYTES = 256 << 20
+_MEMORY_BYTES = 4 << 30
+_MAX_EXPRESSION_CHARS = 20_000
+_ROOM_FOR_JSON = 7
+
+Format = Literal["json", "yaml"]
+
+
+@dataclass(frozen=True, slots=True)
+class Results:
+    """The first results as compact JSON; `more` says that there are others, `cut` that the last one is not whole."""
+
+    values: tuple[str, ...]
+    more: bool
+    cut: bool
+
+
+def query(call: Call, file: OpenFile, form: Format, expression: str, seconds: float, max_chars: int) -> Results:
+    """Return what the expression gives. InvalidQuery for a bad expression or document, TimedOut, PayloadTooLarge."""
+    if file.status.st_size > MAX_FILE_BYTES:
+        raise PayloadTooLarge(f"{file.shown} has {file.status.st_size} bytes; queries read up to {MAX_FILE_BYTES}.")
+    if len(expression) > _MAX_EXPRESSION_CHARS:
+        raise InvalidQuery(f"The expression has {len(expression)} characters; the limit is {_MAX_EXPRESSION_CHARS}.")
+    request = {"form": form, "expression": expression, "max_results": MAX_RESULTS, "max_chars": max_chars}
+    question = Question(
+        "holdfast.folders.children.query_child",
+        request,
+        f"The query on {file.shown}",
+        seconds,
+        _MEMORY_BYTES,
+        max_chars * _ROOM_FOR_JSON,
+    )
+    try:
+        reply = ask(call, question, file.fd)
+    except TimedOut as error:
+        raise TimedOut(f"{error.message} Narrow the expression, or raise timeout.") from None
+    except InvalidArgument as error:
+        raise InvalidQuery(error.message) from None
+    if "error" in reply.header:
+        raise InvalidQuery(f"{file.shown}: {reply.header['error']}")
+    return Results(tuple(json.loads(reply.payload)), reply.header["more"], reply.header["cut"])

@@ -1,0 +1,1 @@
+"""Finding files: walking, ignore rules, globs, name search, content search, listings and trees."""

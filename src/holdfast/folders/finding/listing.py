@@ -1,0 +1,142 @@
+"""One directory as lines: what each entry is, what it is called, and how big it is if that was asked."""
+
+import os
+import stat
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from holdfast.call import Call
+from holdfast.errors import HoldfastError
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.finding.walk import Kind, Start, open_start, scan
+from holdfast.folders.service import Folders
+from holdfast.text.budget import broken_cursor, decode_cursor
+from holdfast.text.names import are_plain, shown
+from holdfast.text.page import Page, more
+
+EMPTY = "The directory is empty."
+_AT_ONCE = 256
+_NAME_COLUMN = 30
+_SIZE_COLUMN = 10
+_UNITS = ("B", "KB", "MB", "GB", "TB")
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """An entry with its size; only regular files have one."""
+
+    name: str
+    kind: Kind
+    size: int
+
+
+def list_directory(folders: Folders, call: Call, path: str, cursor: str | None = None) -> str:
+    """Return `[FILE] name`, `[DIR] name` or `[LINK] name` lines, sorted by name, up to the token budget."""
+    after = _text_of(cursor, "after")
+    with open_start(folders.jail, path, ignore=False) as start:
+        entries = scan(folders.jail, start.fd)
+        first = bisect_right(entries, os.fsencode(after), key=lambda entry: os.fsencode(entry[0])) if after else 0
+        page = Page(folders.settings.max_answer_tokens)
+        for index in range(first, len(entries), _AT_ONCE):
+            call.check()
+            some = entries[index : index + _AT_ONCE]
+            added = page.add_all(_lines(folders.jail, start, some))
+            if added < len(some):
+                at = index + added
+                return page.text(
+                    f"[{len(entries) - at} of {len(entries)} entries left]", more({"after": entries[at - 1][0]})
+                )
+    return page.text() or EMPTY
+
+
+def list_with_sizes(folders: Folders, call: Call, path: str, sort_by: str, cursor: str | None = None) -> str:
+    """Return the listing with sizes and a line of totals, sorted by name or by size with the biggest first."""
+    skip = _skip_of(cursor)
+    with open_start(folders.jail, path, ignore=False) as start:
+        entries = _sized(folders.jail, call, start)
+    if sort_by == "size":
+        entries.sort(key=lambda entry: -entry.size)
+    page = Page(folders.settings.max_answer_tokens)
+    for index, entry in enumerate(entries[skip:], skip):
+        size = format_size(entry.size) if entry.kind is Kind.FILE else ""
+        if not page.add(
+            f"{_label(entry.kind)} {shown(entry.name).ljust(_NAME_COLUMN)} {size.rjust(_SIZE_COLUMN)}".rstrip()
+        ):
+            return page.text(*_totals(entries), more({"skip": index}))
+    return page.text(*_totals(entries))
+
+
+def format_size(size: int) -> str:
+    """Return a size as the reference server writes it: `0 B`, `1.50 KB`."""
+    value, unit = float(size), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{size} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
+
+
+def _lines(jail: Jail, start: Start, entries: Sequence[tuple[str, Kind]]) -> list[str]:
+    if are_plain([name for name, _ in entries]):
+        return [
+            f"[FILE] {name}" if kind is Kind.FILE else f"{_label(kind)} {name}{_target(jail, start, name, kind)}"
+            for name, kind in entries
+        ]
+    return [f"{_label(kind)} {shown(name)}{_target(jail, start, name, kind)}" for name, kind in entries]
+
+
+def _label(kind: Kind) -> str:
+    if kind is Kind.DIRECTORY:
+        return "[DIR]"
+    return "[LINK]" if kind is Kind.LINK else "[FILE]"
+
+
+def _target(jail: Jail, start: Start, name: str, kind: Kind) -> str:
+    """Return where a link leads, resolved by the jail; nothing when that is outside, cannot be said, or it is no link."""
+    if kind is not Kind.LINK:
+        return ""
+    try:
+        with jail.place(f"{start.path}/{name}", follow=True) as place:
+            return f" -> {shown(place.path)}"
+    except (HoldfastError, OSError):
+        return ""
+
+
+def _sized(jail: Jail, call: Call, start: Start) -> list[Sized]:
+    sized: list[Sized] = []
+    for index, (name, kind) in enumerate(scan(jail, start.fd)):
+        if index % _AT_ONCE == 0:
+            call.check()
+        try:
+            status = os.stat(name, dir_fd=start.fd, follow_symlinks=False)
+        except OSError:
+            continue
+        sized.append(Sized(name, kind, status.st_size if stat.S_ISREG(status.st_mode) else 0))
+    return sized
+
+
+def _totals(entries: Sequence[Sized]) -> list[str]:
+    kinds = [entry.kind for entry in entries]
+    directories, links = kinds.count(Kind.DIRECTORY), kinds.count(Kind.LINK)
+    counted = f"Total: {len(kinds) - directories - links} files, {directories} directories"
+    return [
+        f"\n{counted}, {links} links" if links else f"\n{counted}",
+        f"Combined size: {format_size(sum(entry.size for entry in entries))}",
+    ]
+
+
+def _text_of(cursor: str | None, key: str) -> str:
+    if cursor is None:
+        return ""
+    value = decode_cursor(cursor).get(key)
+    if not isinstance(value, str) or not value:
+        raise broken_cursor()
+    return value
+
+
+def _skip_of(cursor: str | None) -> int:
+    if cursor is None:
+        return 0
+    value = decode_cursor(cursor).get("skip")
+    if not isinstance(value, int) or value < 0:
+        raise broken_cursor()
+    return value

@@ -1,0 +1,70 @@
+"""Finding files and directories by the pattern of their names."""
+
+from collections.abc import Iterator, Sequence
+
+from holdfast.call import Call
+from holdfast.folders.finding.glob import Glob, State
+from holdfast.folders.finding.walk import Kind, Position, Walk, open_start, position
+from holdfast.folders.service import Folders
+from holdfast.text.budget import broken_cursor, decode_cursor
+from holdfast.text.names import shown
+from holdfast.text.page import Page, more
+
+NOTHING = "No matches found."
+
+
+def search(
+    folders: Folders, call: Call, path: str, pattern: str, *, exclude: Sequence[str] = (), cursor: str | None = None
+) -> str:
+    """Return the absolute paths that match, a line each, up to the token budget and the time limit."""
+    seconds = folders.settings.search_seconds
+    page = Page(folders.settings.max_answer_tokens)
+    after = _position_of(cursor)
+    with open_start(folders.jail, path, ignore=True) as start:
+        walk = Walk(folders.jail, call, start, ignore=True, seconds=seconds)
+        prefix = start.path.rstrip("/") + "/"
+        last = ""
+        for relative in _matching(walk, Glob(pattern), [Glob(text) for text in exclude], after):
+            if not page.add(shown(prefix + relative)):
+                return page.text(more({"after": last}))
+            last = relative
+    if walk.ran_out:
+        resume = more({"after": walk.last})
+        return page.text(f"[Stopped after {seconds:g} s, {walk.seen} entries looked at.]", resume)
+    return page.text() or NOTHING
+
+
+def _position_of(cursor: str | None) -> Position | None:
+    if cursor is None:
+        return None
+    after = decode_cursor(cursor).get("after")
+    if not isinstance(after, str):
+        raise broken_cursor()
+    return position(after)
+
+
+def _matching(walk: Walk, glob: Glob, exclude: list[Glob], after: Position | None) -> Iterator[str]:
+    states: dict[str, tuple[State, list[State]]] = {"": (glob.start, [each.start for each in exclude])}
+    for folder, entries in walk:
+        relative = folder.relative
+        state, barred = states[relative]
+        name, kind = entries[-1]
+        if kind is Kind.DIRECTORY:
+            inside = state.enter(name)
+            if inside.is_dead or any(each.matches(name) for each in barred) or _is_over(relative + name, after):
+                walk.prune()
+            else:
+                states[f"{relative}{name}/"] = (inside, [each.enter(name) for each in barred])
+        for name in state.select(entries):
+            if any(each.matches(name) for each in barred):
+                continue
+            if after is None or position(relative + name) > after:
+                yield relative + name
+
+
+def _is_over(directory: str, after: Position | None) -> bool:
+    """Return whether everything in a directory comes before the position to go on from."""
+    if after is None:
+        return False
+    here = position(directory)
+    return here < after and here != after[: len(here)]

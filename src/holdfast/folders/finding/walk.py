@@ -1,0 +1,381 @@
+"""One walk over a tree by descriptors, so that no link swapped in on the way can lead out of the root.
+
+Links are reported and never followed, the state folder is left out, and what cannot be opened or has gone is passed
+over. Entries come in the order of their names' bytes, a directory's own content right after it.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from enum import Enum
+from operator import itemgetter
+from typing import NamedTuple
+
+from holdfast.call import Call
+from holdfast.errors import NotDirectory
+from holdfast.folders.access.descriptors import READ_DIRECTORY, READ_FILE
+from holdfast.folders.access.jail import QUARANTINE, Jail
+from holdfast.folders.access.roots import Root, identity_of
+from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, Rules, below
+
+OPEN_DIRECTORIES = 64
+_LONGEST_RUN = 512
+_PROGRESS_SECONDS = 0.5
+
+
+Position = tuple[bytes, ...]
+
+
+class Kind(Enum):
+    """What an entry is, links not followed."""
+
+    FILE = "file"
+    DIRECTORY = "directory"
+    LINK = "link"
+    OTHER = "other"
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """An open directory to walk from: where it really lies, and the ignore rules that hold from above."""
+
+    root: Root
+    parts: tuple[str, ...]
+    fd: int
+    rules: Rules
+
+    @property
+    def folder(self) -> str:
+        """Return its path beneath the root, ending in `/`, empty for the root itself."""
+        return "".join(f"{part}/" for part in self.parts)
+
+    @property
+    def path(self) -> str:
+        """Return its absolute path, for showing."""
+        return "/".join([self.root.path.rstrip("/"), *self.parts]) or "/"
+
+
+@dataclass(slots=True)
+class Folder:
+    """A directory on the way down. `relative` is its path from the start, ending in `/`, empty for the start."""
+
+    relative: str
+    name: str
+    rules: Rules
+    entries: list[tuple[str, Kind]]
+    fd: int
+    at: int = 0
+
+    def next_run(self) -> list[tuple[str, Kind]]:
+        """Return the entries up to the next directory and go past them; empty at the end."""
+        first = self.at
+        for _, kind in self.entries[first : first + _LONGEST_RUN]:
+            self.at += 1
+            if kind is Kind.DIRECTORY:
+                break
+        return self.entries[first : self.at]
+
+
+class Run(NamedTuple):
+    """Neighbours in one folder: any number of files and links, of which only the last may be a directory."""
+
+    folder: Folder
+    entries: list[tuple[str, Kind]]
+
+
+@contextmanager
+def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[Start]:
+    """Open a directory as the start of a walk, reading the ignore rules between its root and it.
+
+    Raises what the jail raises; NotDirectory when something else is there.
+    """
+    root, parts = jail.locate(path)
+    fd = os.open(".", READ_DIRECTORY, dir_fd=root.fd)
+    rules = NO_RULES
+    try:
+        for depth, name in enumerate(parts):
+            if ignore:
+                rules = below(rules, fd, "".join(f"{part}/" for part in parts[:depth]), names_in(fd))
+            deeper = open_directory(jail, fd, name)
+            if deeper is None:
+                with jail.open_directory(path):
+                    raise NotDirectory(f"{path} changed while it was opened, or cannot be listed.")
+            os.close(fd)
+            fd = deeper
+        yield Start(root, parts, fd, rules)
+    finally:
+        os.close(fd)
+
+
+def position(relative: str) -> Position:
+    """Return what sorts paths in the order that a walk gives them."""
+    return tuple(os.fsencode(relative).split(b"/"))
+
+
+def open_beneath(jail: Jail, fd: int, folder: str) -> int | None:
+    """Open a directory some levels below another, a level at a time, so that no link is followed on the way."""
+    opened: int | None = os.dup(fd)
+    for name in folder.split("/")[:-1]:
+        assert opened is not None
+        deeper = open_directory(jail, opened, name)
+        os.close(opened)
+        opened = deeper
+        if opened is None:
+            break
+    return opened
+
+
+def names_in(fd: int) -> list[str]:
+    """Return the names in an open directory, none when it cannot be read."""
+    try:
+        return os.listdir(fd)
+    except OSError:
+        return []
+
+
+def open_directory(jail: Jail, fd: int, name: str) -> int | None:
+    """Open a directory that lies in another; None when it is gone, unreadable, a link or hidden."""
+    try:
+        opened = os.open(name, READ_DIRECTORY, dir_fd=fd)
+    except OSError:
+        return None
+    if name == QUARANTINE or (jail.hidden and jail.is_hidden(identity_of(os.fstat(opened)))):
+        os.close(opened)
+        return None
+    return opened
+
+
+def open_regular(fd: int, name: str) -> int | None:
+    """Open a regular file that lies in a directory; None when it is anything else, gone or unreadable."""
+    try:
+        opened = os.open(name, READ_FILE, dir_fd=fd)
+    except OSError:
+        return None
+    if stat.S_ISREG(os.fstat(opened).st_mode):
+        return opened
+    os.close(opened)
+    return None
+
+
+def scan(jail: Jail, fd: int) -> list[tuple[str, Kind]]:
+    """Return the entries of an open directory in the order of their bytes; what cannot be looked at is left out."""
+    hidden = {inode for _, inode in jail.hidden}
+    found: list[tuple[str, Kind]] = []
+    file = Kind.FILE
+    try:
+        with os.scandir(fd) as entries:
+            for entry in entries:
+                try:
+                    kind = file if entry.is_file(follow_symlinks=False) else _kind(entry)
+                    if entry.name == QUARANTINE:
+                        continue
+                    if hidden and entry.inode() in hidden and _is_hidden(jail, fd, entry.name):
+                        continue
+                except OSError:
+                    continue
+                found.append((entry.name, kind))
+    except OSError:
+        return []
+    return _sorted(found)
+
+
+def _sorted(entries: list[tuple[str, Kind]]) -> list[tuple[str, Kind]]:
+    """Sort by the names' bytes, which is the order of the characters unless a name is no UTF-8."""
+    try:
+        "".join([name for name, _ in entries]).encode()
+    except UnicodeEncodeError:
+        return sorted(entries, key=lambda entry: os.fsencode(entry[0]))
+    return sorted(entries, key=itemgetter(0))
+
+
+def _kind(entry: "os.DirEntry[str]") -> Kind:
+    if entry.is_dir(follow_symlinks=False):
+        return Kind.DIRECTORY
+    return Kind.LINK if entry.is_symlink() else Kind.OTHER
+
+
+def _is_hidden(jail: Jail, fd: int, name: str) -> bool:
+    return jail.is_hidden(identity_of(os.stat(name, dir_fd=fd, follow_symlinks=False)))
+
+
+def scan_unignored(jail: Jail, fd: int, folder: str, rules: Rules) -> tuple[list[tuple[str, Kind]], Rules]:
+    """Return a directory's entries without those that are ignored, and the rules that hold in it.
+
+    `folder` is its path beneath the root. Git's own directory is left out as well.
+    """
+    entries = scan(jail, fd)
+    rules = below(rules, fd, folder, [name for name, _ in entries if name[0] == "."])
+    doubtful = rules.doubtful(entries)
+    if not doubtful:
+        return entries, rules
+    kept = [
+        (name, kind)
+        for name, kind in entries
+        if name not in doubtful
+        or (name != REPOSITORY and not rules.ignores(folder, name, is_directory=kind is Kind.DIRECTORY))
+    ]
+    return kept, rules
+
+
+class Judge:
+    """Says whether single paths beneath a start are ignored, by themselves or by a directory above them."""
+
+    def __init__(self, jail: Jail, start: Start) -> None:
+        self._jail, self._start = jail, start
+        self._known: dict[str, Rules | None] = {"": self._rules(start.rules, "")}
+
+    def ignores(self, relative: str) -> bool:
+        """Return whether a file is left out by default."""
+        *folders, name = relative.split("/")
+        rules, folder = self._known[""], ""
+        for each in folders:
+            if rules is None or rules.ignores(self._start.folder + folder, each, is_directory=True):
+                return True
+            folder += f"{each}/"
+            if folder not in self._known:
+                self._known[folder] = self._rules(rules, folder)
+            rules = self._known[folder]
+        return rules is None or rules.ignores(self._start.folder + folder, name, is_directory=False)
+
+    def _rules(self, above: Rules, folder: str) -> Rules | None:
+        fd = open_beneath(self._jail, self._start.fd, folder)
+        if fd is None:
+            return None
+        try:
+            return below(above, fd, self._start.folder + folder, names_in(fd))
+        finally:
+            os.close(fd)
+
+
+class Pace:
+    """Lets a long walk be cancelled, tells how far it is, and says when its own seconds are over."""
+
+    def __init__(self, call: Call, seconds: float | None) -> None:
+        self._call = call
+        self._told_at = time.monotonic()
+        self._deadline = None if seconds is None else self._told_at + seconds
+
+    def is_over(self, seen: int) -> bool:
+        """Return whether the time is over. Raises Cancelled or TimedOut as the call does."""
+        self._call.check()
+        now = time.monotonic()
+        if now - self._told_at > _PROGRESS_SECONDS:
+            self._told_at = now
+            self._call.progress(seen, None, f"{seen} entries looked at")
+        return self._deadline is not None and now > self._deadline
+
+
+class Walk:
+    """Iterate over it for the runs of entries; `prune()` right after one that ends in a directory keeps out of it.
+
+    With `seconds` it ends early when they are over: `ran_out` says so, and `last` is the entry after which it ended.
+    `closed` are the directories that may not be opened, by their path from the start.
+    """
+
+    def __init__(self, jail: Jail, call: Call, start: Start, *, ignore: bool, seconds: float | None = None) -> None:
+        self._jail, self._start, self._ignore = jail, start, ignore
+        self._above = start.folder
+        self._stack: list[Folder] = []
+        self._pruned = False
+        self._pace = Pace(call, seconds)
+        self.seen = 0
+        self.ran_out = False
+        self.last = ""
+        self.closed: list[str] = []
+
+    def prune(self) -> None:
+        """Do not go into the directory that was given last."""
+        self._pruned = True
+
+    def open_file(self, folder: Folder, name: str) -> int | None:
+        """Open a file of the run that was given last, if it is a regular one; the caller closes it."""
+        fd = self._fd_of(folder)
+        return None if fd is None else open_regular(fd, name)
+
+    def look(self, folder: Folder, name: str) -> os.stat_result | None:
+        """Return the status of an entry of the run that was given last, links not followed; None when it is gone."""
+        fd = self._fd_of(folder)
+        try:
+            return None if fd is None else os.stat(name, dir_fd=fd, follow_symlinks=False)
+        except OSError:
+            return None
+
+    def __iter__(self) -> Iterator[Run]:
+        try:
+            self._enter(os.dup(self._start.fd), "", "", self._start.rules)
+            while self._stack:
+                folder = self._stack[-1]
+                entries = folder.next_run()
+                if not entries:
+                    _close(self._stack.pop())
+                    continue
+                self.seen += len(entries)
+                self._pruned = False
+                yield Run(folder, entries)
+                name, kind = entries[-1]
+                if self._pace.is_over(self.seen):
+                    self.ran_out = True
+                    self.last = folder.relative + name
+                    return
+                if kind is Kind.DIRECTORY and not self._pruned:
+                    self._descend(folder, name)
+        finally:
+            for folder in self._stack:
+                _close(folder)
+
+    def _descend(self, folder: Folder, name: str) -> None:
+        fd = self._fd_of(folder)
+        opened = None if fd is None else open_directory(self._jail, fd, name)
+        if opened is not None:
+            self._enter(opened, f"{folder.relative}{name}/", name, folder.rules)
+        elif fd is not None and _is_closed(fd, name):
+            self.closed.append(folder.relative + name)
+
+    def _enter(self, fd: int, relative: str, name: str, rules: Rules) -> None:
+        if self._ignore:
+            entries, rules = scan_unignored(self._jail, fd, self._above + relative, rules)
+        else:
+            entries = [entry for entry in scan(self._jail, fd) if entry[0] != REPOSITORY]
+        self._stack.append(Folder(relative, name, rules, entries, fd))
+        if len(self._stack) > OPEN_DIRECTORIES:
+            _close(self._stack[-OPEN_DIRECTORIES - 1])
+
+    def _fd_of(self, folder: Folder) -> int | None:
+        return folder.fd if folder.fd >= 0 else self._reopen()
+
+    def _reopen(self) -> int | None:
+        """Open the folder on top again, from the start down, and keep those right above it for the way back."""
+        fd = os.dup(self._start.fd)
+        keep_from = len(self._stack) - OPEN_DIRECTORIES
+        for depth, folder in enumerate(self._stack):
+            if depth:
+                deeper = open_directory(self._jail, fd, folder.name)
+                if depth - 1 < keep_from:
+                    os.close(fd)
+                if deeper is None:
+                    return None
+                fd = deeper
+            if depth >= keep_from:
+                _close(folder)
+                folder.fd = fd
+        return fd
+
+
+def _is_closed(fd: int, name: str) -> bool:
+    try:
+        os.close(os.open(name, READ_DIRECTORY, dir_fd=fd))
+    except PermissionError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def _close(folder: Folder) -> None:
+    if folder.fd >= 0:
+        with suppress(OSError):
+            os.close(folder.fd)
+        folder.fd = -1

@@ -1,0 +1,1 @@
+"""Reading files: text by lines, documents as text, descriptions of a file."""

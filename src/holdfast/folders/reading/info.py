@@ -1,0 +1,198 @@
+"""Describes a file before anyone reads it: size, times, lines, tokens, encoding, hash, and the shape of JSON and CSV.
+
+A file up to the given size is read once, in pieces; of a bigger one only a sample, and the numbers are marked as estimates.
+"""
+
+import codecs
+import hashlib
+import os
+import stat
+from dataclasses import dataclass, replace
+from pathlib import PurePosixPath
+
+from holdfast.call import Call
+from holdfast.config.settings import FolderSettings
+from holdfast.errors import IsDirectory
+from holdfast.folders.access.descriptors import read_fully
+from holdfast.folders.access.jail import QUARANTINE, Jail, OpenFile
+from holdfast.folders.access.roots import identity_of
+from holdfast.folders.access.syscalls import birth_time
+from holdfast.folders.children.extract import document_kind
+from holdfast.folders.reading.shape import csv_shape, json_shape
+from holdfast.text.budget import estimate_tokens
+from holdfast.text.decode import SAMPLE_BYTES, Encoding, decode, sniff
+from holdfast.text.media_types import mime_type, text_type
+
+MAX_COUNTED_ENTRIES = 100_000
+MAX_SHAPED_BYTES = 10_000_000
+_CHUNK_BYTES = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class Info:
+    """What is known about a file or directory; fields that do not apply are None."""
+
+    size: int
+    created: float
+    modified: float
+    accessed: float
+    is_directory: bool
+    permissions: str
+    entries: int | None = None
+    mime_type: str | None = None
+    encoding: str | None = None
+    newlines: str | None = None
+    lines: int | None = None
+    characters: int | None = None
+    tokens: int | None = None
+    estimated: bool = False
+    sha256: str | None = None
+    shape: str | None = None
+    hint: str | None = None
+
+
+def describe(call: Call, jail: Jail, path: str, settings: FolderSettings) -> Info:
+    """Return what there is to know about a path, without reading more than a bounded part of it."""
+    try:
+        with jail.open_file(path) as file:
+            return _described_file(call, file, settings)
+    except IsDirectory:
+        with jail.open_directory(path) as fd:
+            return replace(_status_info(fd), entries=_count_entries(call, jail, fd))
+
+
+def _status_info(fd: int) -> Info:
+    status = os.fstat(fd)
+    return Info(
+        size=status.st_size,
+        created=birth_time(fd) or status.st_ctime,
+        modified=status.st_mtime,
+        accessed=status.st_atime,
+        is_directory=stat.S_ISDIR(status.st_mode),
+        permissions=f"{stat.S_IMODE(status.st_mode):03o}",
+    )
+
+
+def _count_entries(call: Call, jail: Jail, fd: int) -> int:
+    count = 0
+    with os.scandir(fd) as entries:
+        for entry in entries:
+            if entry.name == QUARANTINE:
+                continue
+            if jail.hidden and jail.is_hidden(identity_of(entry.stat(follow_symlinks=False))):
+                continue
+            count += 1
+            if count >= MAX_COUNTED_ENTRIES:
+                break
+            if count % 1000 == 0:
+                call.check()
+    return count
+
+
+def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> Info:
+    info, size = _status_info(file.fd), file.status.st_size
+    first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
+    suffix = PurePosixPath(file.shown).suffix.lower()
+    encoding = None if document_kind(first, file.shown) else sniff(first, complete=len(first) == size)
+    whole = size <= settings.max_edit_bytes
+    if encoding is None:
+        sha256 = _hash(call, file.fd, size) if whole else None
+        return replace(info, mime_type=mime_type(first, suffix), sha256=sha256, hint=_binary_hint(first, file.shown))
+    counted = _count(call, file.fd, size, encoding) if whole else _estimate(first, size, encoding)
+    info = replace(
+        info,
+        mime_type=text_type(suffix),
+        encoding=encoding.name,
+        newlines=counted.newlines,
+        lines=counted.lines,
+        characters=counted.characters,
+        tokens=counted.tokens,
+        estimated=not whole,
+        sha256=counted.sha256,
+        shape=_shape(file.fd, size, suffix, first, encoding, counted.lines),
+    )
+    return replace(info, hint=_hint(info, settings.max_answer_tokens))
+
+
+@dataclass(frozen=True, slots=True)
+class _Count:
+    lines: int
+    characters: int
+    tokens: int
+    newlines: str
+    sha256: str | None = None
+
+
+def _count(call: Call, fd: int, size: int, encoding: Encoding) -> _Count:
+    digest = hashlib.sha256()
+    decoder = codecs.getincrementaldecoder(encoding.codec)("replace")
+    lines = crlf = characters = tokens = 0
+    last, offset = "", 0
+    while offset < size and (chunk := read_fully(fd, offset, min(_CHUNK_BYTES, size - offset))):
+        call.check()
+        call.progress(offset, size, "reading")
+        digest.update(chunk)
+        text = decoder.decode(chunk.removeprefix(encoding.bom) if offset == 0 else chunk)
+        offset += len(chunk)
+        lines += text.count("\n")
+        crlf += text.count("\r\n") + (last == "\r" and text.startswith("\n"))
+        characters += len(text)
+        tokens += estimate_tokens(text)
+        last = text[-1:] or last
+    style = _newline_style(lines, crlf)
+    return _Count(lines + (last not in ("\n", "")), characters, tokens, style, f"sha256:{digest.hexdigest()}")
+
+
+def _estimate(first: bytes, size: int, encoding: Encoding) -> _Count:
+    text = decode(first, encoding, errors="replace")
+    factor = size / len(first)
+    lines = text.count("\n")
+    style = _newline_style(lines, text.count("\r\n"))
+    return _Count(
+        max(1, round(lines * factor)), round(len(text) * factor), round(estimate_tokens(text) * factor), style
+    )
+
+
+def _newline_style(lines: int, crlf: int) -> str:
+    if not lines:
+        return "none"
+    return "LF" if not crlf else "CRLF" if crlf == lines else "mixed"
+
+
+def _hash(call: Call, fd: int, size: int) -> str:
+    digest, offset = hashlib.sha256(), 0
+    while offset < size and (chunk := read_fully(fd, offset, min(_CHUNK_BYTES, size - offset))):
+        call.check()
+        digest.update(chunk)
+        offset += len(chunk)
+    return f"sha256:{digest.hexdigest()}"
+
+
+def _shape(fd: int, size: int, suffix: str, first: bytes, encoding: Encoding, lines: int) -> str | None:
+    if suffix == ".json" or (not suffix and first.lstrip()[:1] in (b"{", b"[")):
+        return (
+            json_shape(decode(read_fully(fd, 0, size), encoding, errors="replace"))
+            if size <= MAX_SHAPED_BYTES
+            else None
+        )
+    if suffix in {".csv", ".tsv"}:
+        whole = size <= MAX_SHAPED_BYTES
+        text = decode(read_fully(fd, 0, size) if whole else first, encoding, errors="replace")
+        return csv_shape(text, None if whole else lines)
+    return None
+
+
+def _binary_hint(first: bytes, name: str) -> str:
+    return "Use read_text_file: its text is extracted." if document_kind(first, name) else "Use read_media_file."
+
+
+def _hint(info: Info, budget: int) -> str | None:
+    if not info.tokens or info.tokens <= budget or not info.lines:
+        return None
+    reads = -(-info.tokens // budget)
+    per_read = max(1, info.lines // reads)
+    about = "about " if info.estimated else ""
+    return (
+        f"{about}{reads} answers long: go on with the cursor of read_text_file, "
+        f"or read_files by start_line/end_line, {per_read} lines at a time; grep_content finds the place."
+    )

@@ -1,0 +1,316 @@
+"""Reads the lines that were asked for, as many as the token budget allows, and says where to go on.
+
+Nothing is read beyond what can be shown: a page from the start, a page from the end, or the way to a line.
+"""
+
+import codecs
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.call import Call
+from holdfast.errors import InvalidArgument, InvalidOffset, InvalidQuery
+from holdfast.folders.reading.source import Source
+from holdfast.text.budget import broken_cursor, fit, fit_end
+from holdfast.text.decode import Encoding, binary_file, sniff
+
+_SCAN_BYTES = 1 << 20
+_ASCII_PER_TOKEN = 4
+_WIDEST_CHAR_BYTES = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Which lines are wanted; lines count from 1 and both ends are included. Nothing given means all of them."""
+
+    head: int | None = None
+    tail: int | None = None
+    start_line: int | None = None
+    end_line: int | None = None
+    read_to_next_pattern: str | None = None
+
+    def check(self) -> None:
+        """Raise InvalidArgument where two ways of asking exclude each other, InvalidOffset on numbers below 1."""
+        ranged = self.start_line is not None or self.end_line is not None or self.read_to_next_pattern is not None
+        if self.head is not None and self.tail is not None:
+            raise InvalidArgument("Cannot specify both head and tail parameters simultaneously")
+        if ranged and (self.head is not None or self.tail is not None):
+            raise InvalidArgument("head and tail cannot be combined with start_line, end_line or read_to_next_pattern.")
+        for name in ("head", "tail", "start_line", "end_line"):
+            value = getattr(self, name)
+            if value is not None and value < 1:
+                raise InvalidOffset(f"{name} must be at least 1: {value}")
+        if self.start_line and self.end_line and self.end_line < self.start_line:
+            raise InvalidOffset(f"end_line {self.end_line} lies before start_line {self.start_line}.")
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a later call goes on: a byte offset to read from (or back from), the lines still wanted, the line number."""
+
+    offset: int
+    lines_left: int | None = None
+    line: int | None = None
+    backwards: bool = False
+    begun: bool = False
+
+    def state(self) -> dict[str, Any]:
+        """Return it in the form that a cursor carries."""
+        return {"o": self.offset, "n": self.lines_left, "l": self.line, "b": self.backwards, "g": self.begun}
+
+    @classmethod
+    def of(cls, state: Any) -> "Position":
+        """Return the position that a cursor carried. InvalidArgument when it is not one."""
+        if not isinstance(state, dict):
+            raise broken_cursor()
+        offset, left, line = state.get("o"), state.get("n"), state.get("l")
+        if not isinstance(offset, int) or not all(value is None or _is_count(value) for value in (offset, left, line)):
+            raise broken_cursor()
+        return cls(offset, left, line, bool(state.get("b")), bool(state.get("g")))
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """What was read. `rest` is where to go on, None at the end; `notes` are for the reader, beside the text."""
+
+    text: str
+    encoding: Encoding
+    rest: Position | None = None
+    first_line: int | None = None
+    notes: tuple[str, ...] = ()
+
+    @property
+    def line_count(self) -> int:
+        """Return how many lines the text touches."""
+        return self.text.count("\n") + (not self.text.endswith("\n") if self.text else 0)
+
+
+def read(call: Call, source: Source, selection: Selection, max_tokens: int, position: Position | None = None) -> Piece:
+    """Read one piece. A selection that ends before the file does ends without that line's newline."""
+    selection.check()
+    pattern = _compiled(selection.read_to_next_pattern)
+    at = position or _first_position(call, source, selection)
+    if at.offset > source.size:
+        raise broken_cursor()
+    return _backward(source, at, max_tokens) if at.backwards else _forward(source, at, pattern, max_tokens)
+
+
+def _first_position(call: Call, source: Source, selection: Selection) -> Position:
+    if selection.tail is not None:
+        return Position(source.size, selection.tail, backwards=True)
+    if selection.head is not None:
+        return Position(source.start, selection.head, 1)
+    line = selection.start_line or 1
+    wanted = selection.end_line - line + 1 if selection.end_line is not None else None
+    return Position(_offset_of_line(call, source, line), wanted, line)
+
+
+def _forward(source: Source, at: Position, pattern: Any, max_tokens: int) -> Piece:
+    window = _before_nul(source, source.read_at(at.offset, _window_bytes(source.encoding, max_tokens)))
+    reaches_end = at.offset + len(window) >= source.size
+    encoding, text, errors, notes = _decoded(source, window, reaches_end)
+    end, found = _selected_end(text, at, pattern)
+    shown, left = fit(text[:end], max_tokens)
+    if left or (not found and not reaches_end):
+        return _cut_short(at, shown, window, encoding, errors, notes)
+    if pattern is not None and not found:
+        notes = (*notes, "No later line matches read_to_next_pattern; read to the end of the file.")
+    if found and (end < len(text) or not reaches_end):
+        shown = _without_newline(shown)
+    return Piece(shown, encoding, None, at.line, notes)
+
+
+def _selected_end(text: str, at: Position, pattern: Any) -> tuple[int, bool]:
+    """Return where the selection ends in the text, and whether it does end there."""
+    ends = [end for end in (_end_of_lines(text, at.lines_left), _before_match(text, at, pattern)) if end is not None]
+    return (min(ends), True) if ends else (len(text), False)
+
+
+def _end_of_lines(text: str, lines: int | None) -> int | None:
+    if lines is None:
+        return None
+    end = 0
+    for _ in range(lines):
+        end = text.find("\n", end) + 1
+        if end == 0:
+            return None
+    return end
+
+
+def _before_match(text: str, at: Position, pattern: Any) -> int | None:
+    if pattern is None:
+        return None
+    start = 0 if at.begun else text.find("\n") + 1
+    while 0 < start < len(text) or (start == 0 and at.begun and text):
+        end = text.find("\n", start) + 1 or len(text)
+        if pattern.search(text[start:end].rstrip("\r\n")):
+            return start
+        start = end
+    return None
+
+
+def _cut_short(
+    at: Position, shown: str, window: bytes, encoding: Encoding, errors: str, notes: tuple[str, ...]
+) -> Piece:
+    newlines = shown.count("\n")
+    offset = at.offset + _byte_length(window, shown, encoding, errors)
+    left = None if at.lines_left is None else at.lines_left - newlines
+    line = None if at.line is None else at.line + newlines
+    return Piece(shown, encoding, Position(offset, left, line, begun=True), at.line, notes)
+
+
+def _backward(source: Source, at: Position, max_tokens: int) -> Piece:
+    unit = source.encoding.unit_bytes
+    start = max(source.start, (at.offset - _window_bytes(source.encoding, max_tokens)) // unit * unit)
+    window = source.read_at(start, at.offset - start)
+    if start > source.start:
+        whole_lines = _after_nul(source, window) or _after_first_newline(window, source.encoding)
+        window, start = window[whole_lines:], start + whole_lines
+    encoding, text, errors, notes = _decoded(source, window, final=True)
+    wanted = _last_lines(text, at.lines_left or 0)
+    shown, left = fit_end(wanted, max_tokens)
+    offset = start + _byte_length(window, text[: len(text) - len(shown)], encoding, errors)
+    lines_left = (at.lines_left or 0) - Piece(shown, encoding).line_count + _is_inside_a_line(source, offset)
+    if not left and (len(wanted) < len(text) or offset <= source.start or lines_left <= 0):
+        return Piece(shown, encoding, None, None, notes)
+    return Piece(shown, encoding, Position(offset, lines_left, backwards=True), None, notes)
+
+
+def _is_inside_a_line(source: Source, offset: int) -> bool:
+    newline = source.encoding.newline
+    return offset > source.start and source.read_at(offset - len(newline), len(newline)) != newline
+
+
+def _last_lines(text: str, lines: int) -> str:
+    start = len(text)
+    for _ in range(lines):
+        start = text.rfind("\n", 0, max(0, start - 1)) + 1
+        if start == 0:
+            return text
+    return text[start:]
+
+
+def _before_nul(source: Source, window: bytes) -> bytes:
+    """Return the text before the first NUL: what begins as text may go on as something else, or as a hole."""
+    nul = window.find(b"\0") if source.encoding.unit_bytes == 1 else -1
+    if nul == 0:
+        raise binary_file()
+    return window if nul < 0 else window[:nul]
+
+
+def _after_nul(source: Source, window: bytes) -> int:
+    """Return where the text after the last NUL begins, 0 without one."""
+    after = window.rfind(b"\0") + 1 if source.encoding.unit_bytes == 1 else 0
+    if after and after == len(window):
+        raise binary_file()
+    return after
+
+
+def _decoded(source: Source, window: bytes, final: bool) -> tuple[Encoding, str, str, tuple[str, ...]]:
+    """Return a window's text. Bytes that break the encoding of a file's beginning are judged anew, then replaced."""
+    encoding = source.encoding
+    try:
+        return encoding, _decode(window, encoding, "strict", final), "strict", ()
+    except UnicodeDecodeError:
+        pass
+    if encoding.is_plain_utf8 and source.first.isascii():
+        other = sniff(window, complete=final)
+        if other is not None and other.unit_bytes == 1 and not other.is_plain_utf8:
+            return other, _decode(window, other, "replace", final), "replace", ()
+    note = f"Some bytes are not valid {encoding.name} and are shown as U+FFFD."
+    return encoding, _decode(window, encoding, "replace", final), "replace", (note,)
+
+
+def _decode(data: bytes, encoding: Encoding, errors: str, final: bool) -> str:
+    return codecs.getincrementaldecoder(encoding.codec)(errors).decode(data, final)
+
+
+def _byte_length(window: bytes, prefix: str, encoding: Encoding, errors: str) -> int:
+    """Return how many bytes of the window make up the prefix of its text."""
+    if errors == "strict" and encoding.codec.startswith("utf"):
+        return len(prefix.encode(encoding.codec))
+    low, high = 0, len(window)
+    while low < high:
+        middle = (low + high) // 2
+        if len(_decode(window[:middle], encoding, errors, final=False)) < len(prefix):
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+def _window_bytes(encoding: Encoding, max_tokens: int) -> int:
+    return _ASCII_PER_TOKEN * (max_tokens + 1) * encoding.unit_bytes + _WIDEST_CHAR_BYTES
+
+
+def _offset_of_line(call: Call, source: Source, line: int) -> int:
+    offset, seen = source.start, 1
+    while seen < line and offset < source.size:
+        call.check()
+        call.progress(call.elapsed(), None, f"looking for line {line}: byte {offset} of {source.size}")
+        chunk = source.read_at(offset, _SCAN_BYTES)
+        if not chunk:
+            break
+        if source.encoding.unit_bytes == 1 and seen + (count := chunk.count(b"\n")) < line:
+            seen += count
+            offset += len(chunk)
+            continue
+        for end in _line_ends(chunk, source.encoding):
+            seen += 1
+            if seen == line:
+                return _checked_start(source, offset + end, line, seen)
+        offset += len(chunk)
+    return _checked_start(source, offset, line, seen)
+
+
+def _checked_start(source: Source, offset: int, line: int, seen: int) -> int:
+    past_the_end = seen < line or (offset >= source.size and line > 1)
+    if past_the_end:
+        total = seen if offset > source.start and not _ends_with_newline(source) else seen - 1
+        raise InvalidOffset(f"start_line {line} is past the end: the file has {total} lines.")
+    return offset
+
+
+def _ends_with_newline(source: Source) -> bool:
+    return not _is_inside_a_line(source, source.size)
+
+
+def _line_ends(chunk: bytes, encoding: Encoding) -> Iterator[int]:
+    """Yield the offset after each line feed that stands on a code unit's boundary."""
+    newline, at = encoding.newline, -1
+    while (at := chunk.find(newline, at + 1)) >= 0:
+        if at % encoding.unit_bytes == 0:
+            yield at + len(newline)
+
+
+def _after_first_newline(window: bytes, encoding: Encoding) -> int:
+    """Return where the first whole line of a window begins; inside one enormous line, its first whole character."""
+    first = next(_line_ends(window, encoding), len(window))
+    if first < len(window):
+        return first
+    if encoding.codec != "utf-8":
+        return 0
+    return next((at for at in range(min(4, len(window))) if window[at] & 0xC0 != 0x80), 0)
+
+
+def _without_newline(text: str) -> str:
+    return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
+
+
+def _compiled(pattern: str | None) -> Any:
+    if pattern is None:
+        return None
+    import re2
+
+    options = re2.Options()
+    options.log_errors = False
+    try:
+        return re2.compile(pattern, options)
+    except re2.error as error:
+        reason = error.args[0] if error.args else "not a valid expression"
+        reason = reason.decode() if isinstance(reason, bytes) else reason
+        raise InvalidQuery(f"read_to_next_pattern is not a valid regular expression: {reason}") from None
+
+
+def _is_count(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

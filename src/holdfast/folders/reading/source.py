@@ -1,0 +1,71 @@
+"""What is read as text: a file through its descriptor, or the text that was taken out of a document."""
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from holdfast.call import Call
+from holdfast.config.settings import FolderSettings
+from holdfast.errors import Conflict
+from holdfast.folders.access.descriptors import read_fully
+from holdfast.folders.access.jail import OpenFile
+from holdfast.folders.children.extract import document_kind, extract
+from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file, sniff
+
+ReadAt = Callable[[int, int], bytes]
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Bytes of text that can be read at any offset; `first` is their beginning, already read.
+
+    `size` is that at opening, so a file that grows meanwhile still has an end.
+    """
+
+    size: int
+    encoding: Encoding
+    version: str
+    first: bytes
+    reader: ReadAt
+    note: str = ""
+
+    @property
+    def start(self) -> int:
+        """Return where the text begins, after the mark."""
+        return len(self.encoding.bom)
+
+    def read_at(self, offset: int, length: int) -> bytes:
+        """Return the bytes at an offset, never beyond the size at opening; fewer when the file shrank."""
+        end = min(offset + length, self.size)
+        if end <= len(self.first):
+            return self.first[offset:end]
+        return self.reader(offset, end - offset)
+
+    def check_version(self, version: object) -> None:
+        """Raise Conflict when a cursor was given for another state of the file."""
+        if version != self.version:
+            raise Conflict("The file changed since the cursor was given. Read it again from the start.")
+
+
+def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> Source:
+    """Say how a file reads as text. InvalidArgument when it is binary; documents are extracted first."""
+    size, version = file.status.st_size, version_of(file.status)
+    first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
+    kind = document_kind(first, file.shown)
+    if kind is not None:
+        return _extracted(call, file, settings, version)
+    encoding = sniff(first, complete=len(first) == size)
+    if encoding is None:
+        raise binary_file()
+    return Source(size, encoding, version, first, lambda offset, length: read_fully(file.fd, offset, length))
+
+
+def version_of(status: os.stat_result) -> str:
+    """Return a text that differs when the file was replaced or written."""
+    return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}"
+
+
+def _extracted(call: Call, file: OpenFile, settings: FolderSettings, version: str) -> Source:
+    document = extract(call, file, settings.max_document_bytes)
+    data = document.text.encode()
+    return Source(len(data), UTF8, version, data, lambda offset, length: data[offset : offset + length], document.note)

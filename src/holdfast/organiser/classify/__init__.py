@@ -1,0 +1,1 @@
+"""Classifying files: which folder a file belongs to, and how confident the answer is."""

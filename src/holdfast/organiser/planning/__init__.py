@@ -1,0 +1,1 @@
+"""Building, correcting and explaining a plan from classified files."""

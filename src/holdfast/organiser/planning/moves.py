@@ -1,0 +1,105 @@
+"""Turns verdicts into moves, doubts and files that stay; what belongs together goes as one or stays as one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from holdfast.changes.disk.identity import Seen
+from holdfast.changes.names import collision_key
+from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.organiser.model import KEEP, Doubt, Found, Verdict
+
+NamesIn = Callable[[str], set[str]]
+"""What the names in a folder, given by its path from the planned one, share with those some file system takes for them."""
+
+
+class Judged(NamedTuple):
+    """A file or unit with the verdict on it; the confidence is the one that counts."""
+
+    found: Found
+    file_hash: str
+    verdict: Verdict
+
+
+@dataclass(slots=True)
+class Draft:
+    """What becomes of the files: moves, those of units first so that they keep their names, and what stays."""
+
+    wishes: list[Wish] = field(default_factory=list)
+    doubts: list[Doubt] = field(default_factory=list)
+    stay: int = 0
+    moved: int = 0
+
+
+def drafted(judged: Sequence[Judged], folder: str, places: Mapping[str, str], gate: float, names_in: NamesIn) -> Draft:
+    """Return what becomes of files of a folder, given by its absolute path; `places` are the categories' folders."""
+    draft = Draft()
+    ordered = sorted(judged, key=lambda one: not one.found.members)
+    for one in ordered:
+        target = places.get(one.verdict.category)
+        if one.verdict.category == KEEP or (target is not None and _is_in(one.found, target)):
+            draft.stay += 1
+        elif target is None or one.verdict.confidence < gate:
+            draft.doubts.append(doubt_of(one, one.verdict.reasoning))
+        elif taken := _taken(one.found, names_in(target)):
+            reason = f"{taken!r} is in {target} already, and what belongs together keeps its names."
+            draft.doubts.append(doubt_of(one, reason))
+        else:
+            draft.moved += bool(one.file_hash)
+            draft.wishes += wishes_of(one, f"{folder.rstrip('/')}/{target}")
+    return draft
+
+
+def doubt_of(one: Judged, reasoning: str) -> Doubt:
+    """Return a file that stays for somebody to look at."""
+    confidence = round(one.verdict.confidence, 3)
+    guess = one.verdict.category if confidence else ""
+    return Doubt(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning), one.found.look)
+
+
+def wishes_of(one: Judged, target: str) -> list[Wish]:
+    """Return the moves that bring a file and what goes with it into a folder, given by its absolute path."""
+    verdict = one.verdict
+    hashes = (one.file_hash, *("" for _ in one.found.members))
+    return [
+        Wish(
+            found.path,
+            f"{target}/{found.name}",
+            _sendable(verdict.reasoning),
+            round(verdict.confidence, 3),
+            _seen(found, hash_),
+            one.found.path if one.found.members else None,
+        )
+        for found, hash_ in zip((one.found, *one.found.members), hashes, strict=True)
+    ]
+
+
+def _sendable(reasoning: str) -> str:
+    """Return words that may quote a file's name as any program can read them: a byte that is no UTF-8 becomes U+FFFD."""
+    return reasoning.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+
+
+def _seen(found: Found, file_hash: str) -> Seen | None:
+    if not file_hash:
+        return None
+    return Seen(found.device, found.inode, found.size, found.mtime_ns, found.ctime_ns, file_hash)
+
+
+def _is_in(found: Found, target: str) -> bool:
+    """Return whether a file lies in a folder already, or the folder is the file itself or lies in it."""
+    lies_there = found.folder == target or found.folder.startswith(f"{target}/")
+    return lies_there or target == found.relative or target.startswith(f"{found.relative}/")
+
+
+def _taken(found: Found, names: set[str]) -> str | None:
+    """Return a name of a unit that the folder has already; the names of one that fits are taken from then on."""
+    if not found.members:
+        return None
+    wanted = [one.name for one in (found, *found.members)]
+    keys = [collision_key(name) for name in wanted]
+    clash = next((name for name, key in zip(wanted, keys, strict=True) if key in names), None)
+    if clash is None and len(set(keys)) < len(keys):
+        clash = found.name
+    if clash is None:
+        names.update(keys)
+    return clash

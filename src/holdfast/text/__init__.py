@@ -1,0 +1,1 @@
+"""Pure text rules: decoding, editing, diff, merge, media types, display, token budgets."""

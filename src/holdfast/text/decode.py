@@ -1,0 +1,113 @@
+"""Pure: which encoding a file is in, its text, and whether the text can be turned back into the same bytes."""
+
+import codecs
+from dataclasses import dataclass
+
+from holdfast.errors import InvalidArgument
+from holdfast.text.decode_legacy import guess
+
+SAMPLE_BYTES = 1 << 16
+
+_CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
+_MAX_CONTROL_SHARE = 0.01
+
+
+@dataclass(frozen=True, slots=True)
+class Encoding:
+    """How a file's text is stored: the Python codec, the mark at the start if there is one, bytes of a code unit."""
+
+    codec: str
+    bom: bytes = b""
+    unit_bytes: int = 1
+
+    @property
+    def name(self) -> str:
+        """Return the name that callers are told."""
+        shown = _SHOWN.get(self.codec, self.codec)
+        return f"{shown} with BOM" if self.bom else shown
+
+    @property
+    def is_plain_utf8(self) -> bool:
+        """Return whether nothing about the encoding needs saying."""
+        return self.codec == "utf-8" and not self.bom
+
+    @property
+    def newline(self) -> bytes:
+        """Return the bytes of a line feed."""
+        return "\n".encode(self.codec)
+
+
+UTF8 = Encoding("utf-8")
+
+_SHOWN = {"cp1252": "windows-1252", "cp1251": "windows-1251", "cp1250": "windows-1250"}
+_MARKED = (
+    Encoding("utf-8", codecs.BOM_UTF8),
+    Encoding("utf-32-le", codecs.BOM_UTF32_LE, 4),
+    Encoding("utf-32-be", codecs.BOM_UTF32_BE, 4),
+    Encoding("utf-16-le", codecs.BOM_UTF16_LE, 2),
+    Encoding("utf-16-be", codecs.BOM_UTF16_BE, 2),
+)
+
+
+def binary_file() -> InvalidArgument:
+    """Return the error for a file that holds no text."""
+    return InvalidArgument("Binary file. Use read_media_file.")
+
+
+def sniff(data: bytes, *, complete: bool = True) -> Encoding | None:
+    """Return the encoding of a file from its bytes, None when they are no text.
+
+    `complete` says that the data is the whole file; a sample may end inside a character.
+    Valid UTF-8 is decided over all the data; a legacy encoding over a sample that begins where ASCII ends.
+    """
+    for marked in _MARKED:
+        if data.startswith(marked.bom):
+            return marked if _holds(data, marked, complete) else None
+    if b"\0" in data:
+        return None
+    if _holds(data, UTF8, complete):
+        return UTF8
+    return _legacy(data)
+
+
+def decode(data: bytes, encoding: Encoding, *, errors: str = "strict") -> str:
+    """Return the text without its mark. UnicodeDecodeError when the bytes are not in that encoding."""
+    return str(data.removeprefix(encoding.bom) if encoding.bom else data, encoding.codec, errors)
+
+
+def encode(text: str, encoding: Encoding) -> bytes:
+    """Return the bytes of a text with its mark. UnicodeEncodeError when the encoding lacks a character."""
+    return encoding.bom + text.encode(encoding.codec)
+
+
+def round_trips(data: bytes, encoding: Encoding) -> bool:
+    """Return whether decoding and encoding gives back the same bytes, so that an edit leaves the rest alone."""
+    try:
+        return encode(decode(data, encoding), encoding) == data
+    except UnicodeError:
+        return False
+
+
+def _holds(data: bytes, encoding: Encoding, complete: bool) -> bool:
+    try:
+        codecs.getincrementaldecoder(encoding.codec)().decode(data, complete)
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _legacy(data: bytes) -> Encoding | None:
+    sample = _sample_from_first_high_byte(data)
+    if len(sample) - len(sample.translate(None, _CONTROLS)) > _MAX_CONTROL_SHARE * len(sample):
+        return None
+    codec = guess(sample)
+    return Encoding(codec) if codec else None
+
+
+def _sample_from_first_high_byte(data: bytes) -> bytes:
+    """Return at most SAMPLE_BYTES from the line in which ASCII ends to the end of a line."""
+    ascii_bytes = len(data) - len(data.lstrip(bytes(range(128))))
+    start = data.rfind(b"\n", 0, ascii_bytes) + 1
+    end = min(len(data), start + SAMPLE_BYTES)
+    line_end = data.rfind(b"\n", start, end) + 1
+    return data[start : line_end if line_end > ascii_bytes else end]

@@ -1,0 +1,215 @@
+"""Pure: the edit engine: literal replacements on a file's text, counted, in order, all or nothing.
+
+Nothing here guesses. A match that is not there, or is there more often than announced, is an error that says
+what was found; near misses are named by line and never applied.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+from holdfast.errors import EditRejected
+from holdfast.text.budget import estimate_tokens
+from holdfast.text.edit_match import LfView, Suggestion, lf, places, suggestions, typographic_place
+
+OVERWRITE = "OVERWRITE_FILE"
+APPEND = "APPEND_TO_FILE"
+MAX_SHOWN_LINES = 5_000
+_REPEAT_HINT_CHARS = 12
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace `old` by `new`, `count` times; `old` may be OVERWRITE_FILE or APPEND_TO_FILE."""
+
+    old: str
+    new: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """Longest text to match, and the most that an error may show of the file."""
+
+    max_match_chars: int = 200_000
+    max_answer_tokens: int = 25_000
+
+
+def apply_edits(
+    text: str | None, edits: Sequence[Edit], limits: Limits, check: Callable[[], None] = lambda: None
+) -> str:
+    """Return the text after all edits, each applied to what the one before left; None stands for a missing file.
+
+    `check` is called before each edit and may raise: many edits of a large file take their time.
+
+    Raises EditRejected naming the edit that does not fit; then none of them counts. Line ends of the text are
+    kept as they are: a line feed in a match also matches CRLF, and inserted lines end as the file's lines do.
+    """
+    if not edits:
+        raise EditRejected("validation_error", "There is no edit.", "Give at least one edit.")
+    running = text
+    for index, edit in enumerate(edits):
+        check()
+        try:
+            running = _apply(running, edit, limits)
+        except EditRejected as error:
+            raise _at(error, index, len(edits), running, limits) from None
+    if running == text or running is None:
+        raise EditRejected(
+            "validation_error",
+            "The edits leave the file as it is.",
+            "Check whether one edit takes back what another one did.",
+        )
+    return running
+
+
+def _apply(text: str | None, edit: Edit, limits: Limits) -> str:
+    _check(edit, limits)
+    if text is None:
+        return _created(edit)
+    if edit.old == OVERWRITE:
+        return _with_newlines_of(text, edit.new)
+    if edit.old == APPEND:
+        return text + _with_newlines_of(text, edit.new)
+    if not edit.old.strip():
+        return _filled(text, edit)
+    return _replaced(text, edit)
+
+
+def _check(edit: Edit, limits: Limits) -> None:
+    if edit.old == edit.new:
+        raise EditRejected(
+            "validation_error",
+            "The text to match and its replacement are the same: nothing would change.",
+            "Give a replacement that differs.",
+        )
+    if len(edit.old) > limits.max_match_chars:
+        raise EditRejected(
+            "validation_error",
+            f"The text to match has {len(edit.old)} characters; the limit is {limits.max_match_chars}.",
+            f"Match a shorter, unique part, or replace the whole file with {OVERWRITE} as the match.",
+        )
+    if edit.count < 1:
+        raise EditRejected(
+            "validation_error",
+            f"expected_replacements must be at least 1: {edit.count}",
+            "Give the number of occurrences to replace.",
+        )
+
+
+def _created(edit: Edit) -> str:
+    if edit.old.strip():
+        raise EditRejected(
+            "file_not_found",
+            "The file does not exist.",
+            "To create it, give an empty text to match; otherwise check the path.",
+        )
+    return edit.new
+
+
+def _filled(text: str, edit: Edit) -> str:
+    if not text and not edit.old:
+        return edit.new
+    error_type = "validation_error" if edit.old else "file_exists"
+    raise EditRejected(
+        error_type,
+        "The text to match is blank, and the file has content." if text else "The text to match is blank.",
+        f"Match a unique piece of the file; to replace the whole file give {OVERWRITE} as the match, "
+        f"to add at its end {APPEND}.",
+    )
+
+
+def _replaced(text: str, edit: Edit) -> str:
+    view = LfView(text)
+    old, new = lf(edit.old), lf(edit.new)
+    if old == new:
+        raise EditRejected(
+            "validation_error",
+            "The text to match and its replacement differ only in line ends, which an edit keeps as the file has them.",
+            f"To change line ends, replace the whole file with {OVERWRITE} as the match, or use write_file.",
+        )
+    found, spots = places(view.text, old, edit.count)
+    if found == 0 and edit.count == 1:
+        spot = typographic_place(view.text, old)
+        found, spots = (0, []) if spot is None else (1, [spot])
+    if found == 0:
+        raise _not_found(view, old, new)
+    if found != edit.count or not spots:
+        raise _wrong_count(found, edit.count)
+    return _splice(view, spots, old, new)
+
+
+def _splice(view: LfView, spots: Sequence[int], old: str, new: str) -> str:
+    """Replace only where old and new differ, so that what they share keeps the file's own characters."""
+    head = _common_prefix(old, new)
+    tail = _common_prefix(old[head:][::-1], new[head:][::-1])
+    inserted = _with_newlines_of(view.raw, new[head : len(new) - tail])
+    pieces: list[str] = []
+    at = 0
+    for spot in spots:
+        pieces.append(view.raw[at : view.to_raw(spot + head)])
+        pieces.append(inserted)
+        at = view.to_raw(spot + len(old) - tail)
+    pieces.append(view.raw[at:])
+    return "".join(pieces)
+
+
+def _common_prefix(one: str, other: str) -> int:
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _with_newlines_of(text: str, inserted: str) -> str:
+    """Return the inserted text with the line ends that most lines of the text have."""
+    feeds = text.count("\n")
+    if not feeds:
+        return inserted
+    plain = lf(inserted)
+    return plain.replace("\n", "\r\n") if 2 * text.count("\r\n") > feeds else plain
+
+
+def _not_found(view: LfView, old: str, new: str) -> EditRejected:
+    near: list[Suggestion] = suggestions(view.text, old)
+    if len(new.strip()) >= _REPEAT_HINT_CHARS and new in view.text:
+        hint = "The replacement is already in the file: this edit may have been applied before."
+    elif near:
+        best = near[0]
+        hint = (
+            f"The nearest text is in lines {best['start_line']} to {best['end_line']} "
+            f"({best['similarity']:.0%} alike). Read it and match it exactly, white space included."
+        )
+    else:
+        hint = "Read the file again and match its text exactly, white space included."
+    return EditRejected(
+        "validation_error", "The text to match was found 0 times in the file.", hint, found=0, suggestions=near
+    )
+
+
+def _wrong_count(found: int, expected: int) -> EditRejected:
+    if found == expected:
+        message = "The text to match overlaps itself in the file, so there is more than one way to replace it."
+    else:
+        times = "time" if found == 1 else "times"
+        message = f"The text to match was found {found} {times} in the file; {expected} expected."
+    return EditRejected(
+        "validation_error",
+        message,
+        "Add surrounding lines until the match is unique, or announce the number of occurrences where the tool takes it.",
+        found=found,
+    )
+
+
+def _at(error: EditRejected, index: int, total: int, text: str | None, limits: Limits) -> EditRejected:
+    """Say which edit failed, and show the file where that is affordable."""
+    details = {key: value for key, value in error.details.items() if key not in ("error", "error_type", "hint")}
+    if text and text.count("\n") < MAX_SHOWN_LINES and estimate_tokens(text) <= limits.max_answer_tokens:
+        details["file_content"] = text
+    message = f"edits[{index}]: {error.message}"
+    if total > 1:
+        message += " No edit of this file was applied."
+    return EditRejected(error.details["error_type"], message, error.details["hint"], edit_index=index, **details)

@@ -1,0 +1,95 @@
+"""Pure: the three-way merge of texts by lines: what two sides made of a common base, together, or nothing.
+
+Changes that touch the same lines or lines next to each other do not merge, unless both sides made the same of them.
+"""
+
+from collections import Counter
+from collections.abc import Sequence
+from difflib import SequenceMatcher
+
+from holdfast.text.diff import split_lines
+
+_MAX_COMPARED = 4_000_000
+_MAX_STEPS = 50_000_000
+_FEWEST_FOR_COMMON = 200
+"""difflib leaves lines that occur too often aside only in texts of so many lines."""
+
+Region = tuple[int, int, int, int]
+"""A stretch that all three have in common: where it begins in base, ours and theirs, and its length."""
+
+
+def merge(base: str, ours: str, theirs: str) -> str | None:
+    """Return the text with the changes of both sides, None when they cannot be told apart line by line."""
+    if ours in (base, theirs):
+        return theirs
+    if theirs == base:
+        return ours
+    old, one, other = split_lines(base), split_lines(ours), split_lines(theirs)
+    head = _same(old, one, other)
+    tail = _same(old[head:][::-1], one[head:][::-1], other[head:][::-1])
+    inner = [lines[head : len(lines) - tail] for lines in (old, one, other)]
+    if max(len(inner[1]), len(inner[2])) * len(inner[0]) > _MAX_COMPARED:
+        return None
+    if any(len(side) < _FEWEST_FOR_COMMON and _is_costly(inner[0], side) for side in inner[1:]):
+        return None
+    merged = _merge_lines(*inner)
+    return None if merged is None else "".join([*old[:head], merged, *old[len(old) - tail :]])
+
+
+def _merge_lines(old: list[str], one: list[str], other: list[str]) -> str | None:
+    out: list[str] = []
+    at_old = at_one = at_other = 0
+    for start, start_one, start_other, length in _common(old, one, other):
+        piece = _settled(old[at_old:start], one[at_one:start_one], other[at_other:start_other])
+        if piece is None:
+            return None
+        out += piece
+        out += old[start : start + length]
+        at_old, at_one, at_other = start + length, start_one + length, start_other + length
+    return "".join(out)
+
+
+def _settled(old: Sequence[str], one: Sequence[str], other: Sequence[str]) -> Sequence[str] | None:
+    if one in (old, other):
+        return other
+    return one if other == old else None
+
+
+def _common(old: list[str], one: list[str], other: list[str]) -> list[Region]:
+    """Return the stretches of the base that both sides kept, and an empty one at the end of everything."""
+    kept_one, kept_other = _kept(old, one), _kept(old, other)
+    regions: list[Region] = []
+    i = j = 0
+    while i < len(kept_one) and j < len(kept_other):
+        start_one, at_one, length_one = kept_one[i]
+        start_other, at_other, length_other = kept_other[j]
+        start = max(start_one, start_other)
+        end = min(start_one + length_one, start_other + length_other)
+        if start < end:
+            regions.append((start, at_one + start - start_one, at_other + start - start_other, end - start))
+        if start_one + length_one < start_other + length_other:
+            i += 1
+        else:
+            j += 1
+    return [*regions, (len(old), len(one), len(other), 0)]
+
+
+def _kept(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
+    matcher = SequenceMatcher(None, old, new, autojunk=_is_costly(old, new))
+    return [(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size]
+
+
+def _is_costly(old: list[str], new: list[str]) -> bool:
+    """Return whether equal lines are so many that aligning them all could take minutes."""
+    times = Counter(new)
+    pairs = sum(count * times[line] for line, count in Counter(old).items())
+    return pairs * min(len(old), len(new)) > _MAX_STEPS
+
+
+def _same(*sides: list[str]) -> int:
+    count = 0
+    for lines in zip(*sides, strict=False):
+        if len(set(lines)) > 1:
+            break
+        count += 1
+    return count

@@ -1,0 +1,1 @@
+"""The tools of local folders: read, find, change, search."""

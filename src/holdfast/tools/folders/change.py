@@ -1,0 +1,349 @@
+"""The tools that change local files, list what was changed, and take it back."""
+
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from holdfast.app import App
+from holdfast.call import Call
+from holdfast.changes.model import Change, PlanStatus
+from holdfast.changes.service import Written
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, fit
+from holdfast.text.diff import unified_diff
+from holdfast.text.edit import Edit
+from holdfast.text.names import shown as shown_name
+from holdfast.tools.answer import Answer
+from holdfast.tools.organiser.undo_report import counted, stayed_lines, undone_moves
+from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+
+_MAX_LISTED = 500
+_MAX_SEQ = 2**63 - 1
+
+
+class WriteFile(Arguments):
+    """Arguments of write_file."""
+
+    path: str = Field(description="File to create or replace.")
+    content: str = Field(description="The whole new content, stored as UTF-8.")
+
+
+class ReferenceEdit(Arguments):
+    """One edit of edit_file, in the reference server's words."""
+
+    old_text: str = Field(alias="oldText", description="Exact text, found exactly once.")
+    new_text: str = Field(alias="newText", description="What replaces it.")
+
+
+class EditFile(Arguments):
+    """Arguments of edit_file."""
+
+    path: str = Field(description="File to edit.")
+    edits: list[ReferenceEdit] = Field(min_length=1, description="Applied in order, all or none.")
+    dry_run: bool = Field(False, alias="dryRun", description="Only show the diff.")
+
+
+class CountedEdit(Arguments):
+    """One edit of edit_files."""
+
+    old_string: str = Field(
+        description="Exact text to match. Empty creates a missing file; OVERWRITE_FILE or APPEND_TO_FILE also work."
+    )
+    new_string: str = Field(description="What replaces it.")
+    expected_replacements: int = Field(1, ge=1, description="How often old_string must occur.")
+
+
+class FileEdits(Arguments):
+    """The edits of one file."""
+
+    path: str = Field(description="File to edit.")
+    edits: list[CountedEdit] = Field(min_length=1, description="Applied in order, all or none.")
+    expected_hash: str | None = Field(None, description="Refuse unless the file has this SHA-256.")
+
+
+class EditFiles(Arguments):
+    """Arguments of edit_files."""
+
+    files: list[FileEdits] = Field(min_length=1, max_length=100, description="Independent files.")
+
+
+class FileOutcome(BaseModel):
+    """What became of one file."""
+
+    path: str
+    status: str = Field(description="applied or failed")
+    hash: str | None = None
+    change_id: str | None = None
+    error: dict[str, Any] | None = None
+
+
+class EditFilesAnswer(BaseModel):
+    """One outcome a file, in the order asked."""
+
+    files: list[FileOutcome]
+
+
+class AppendText(Arguments):
+    """Arguments of append_text."""
+
+    path: str = Field(description="File to extend; created when missing.")
+    content: str = Field(description="Text to add at the end, as it is.")
+
+
+class CreateDirectory(Arguments):
+    """Arguments of create_directory."""
+
+    path: str = Field(description="Directory to make.")
+
+
+class MoveFile(Arguments):
+    """Arguments of move_file."""
+
+    source: str = Field(description="What to move.")
+    destination: str = Field(description="New path, where nothing is yet.")
+
+
+class DeleteFile(Arguments):
+    """Arguments of delete_file."""
+
+    path: str = Field(description="File, link or directory.")
+    recursive: bool = Field(False, description="Delete a directory with all it holds.")
+
+
+class ListChanges(Arguments):
+    """Arguments of list_changes."""
+
+    limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Most changes to return.")
+    cursor: str | None = Field(None, description="next_cursor of the answer before.")
+
+
+class ListedChange(BaseModel):
+    """One change."""
+
+    change_id: str
+    kind: str
+    path: str
+    destination: str | None = None
+    status: str
+    at: str
+    entries: int = Field(description="files and directories touched")
+    undoable: bool
+    undoes: str | None = None
+    kept: int = Field(0, description="saved contents of another program; undo_change writes them")
+
+
+class ListChangesAnswer(BaseModel):
+    """Newest first."""
+
+    changes: list[ListedChange]
+    next_cursor: str | None = None
+
+
+class UndoChange(Arguments):
+    """Arguments of undo_change."""
+
+    change_id: str = Field(min_length=1, max_length=64, description="Id from list_changes or a change's answer.")
+
+
+@tool("write_file", group=Group.FILES, effect=Effect.DESTROY, title="Write file", idempotent=True)
+def write_file(app: App, call: Call, arguments: WriteFile) -> Answer:
+    """Create a file or replace its whole content, atomically. The old content can be brought back by undo_change.
+
+    For changes to a part of a file use edit_files.
+    """
+    done = app.changes.write(app.folders_of(call.caller), call, arguments.path, arguments.content)
+    return Answer.of(f"Successfully wrote to {arguments.path}\n{_trail(done)}")
+
+
+@tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="Edit file")
+def edit_file(app: App, call: Call, arguments: EditFile) -> Answer:
+    """Replace exact pieces of a text file and return the unified diff.
+
+    Each oldText must occur exactly once; a line feed also matches CRLF. dryRun shows the diff and writes nothing.
+    """
+    edits = [Edit(edit.old_text, edit.new_text) for edit in arguments.edits]
+    folders = app.folders_of(call.caller)
+    done = app.changes.edit(folders, call, arguments.path, edits, dry_run=arguments.dry_run)
+    shown, cut = fit(unified_diff(done.before, done.after, arguments.path), folders.settings.max_answer_tokens)
+    note = "The diff is longer than an answer may be; the rest was left out." if cut else ""
+    trail = "Dry run: nothing was written." if arguments.dry_run else _trail(done)
+    return Answer.of(_fenced(shown), note, trail)
+
+
+@tool("edit_files", group=Group.FILES, effect=Effect.DESTROY, title="Edit files", output=EditFilesAnswer)
+def edit_files(app: App, call: Call, arguments: EditFiles) -> Answer:
+    """Edit several text files by exact replacement; each file is all or nothing and independent of the others.
+
+    old_string must occur exactly expected_replacements times. Every answer has the new hash, to be given as
+    expected_hash of the next edit. A failed file has error.hint and often its content.
+    """
+    outcomes: list[FileOutcome] = []
+    budget = app.settings.folders.max_answer_tokens
+    for number, file in enumerate(arguments.files, start=1):
+        call.check()
+        outcome = _edited(app, call, file)
+        budget -= _trim_error(outcome, budget)
+        outcomes.append(outcome)
+        call.progress(number, len(arguments.files), file.path)
+    applied = sum(outcome.status == "applied" for outcome in outcomes)
+    lines = [f"{applied} of {len(outcomes)} files edited."]
+    lines += [_outcome_line(one) for one in outcomes]
+    return Answer.of("\n".join(lines), data=EditFilesAnswer(files=outcomes))
+
+
+@tool("append_text", group=Group.FILES, effect=Effect.ADD, title="Append text")
+def append_text(app: App, call: Call, arguments: AppendText) -> Answer:
+    """Add text at the end of a file, in the file's encoding and line ends. No line break is put in between."""
+    done = app.changes.append(app.folders_of(call.caller), call, arguments.path, arguments.content)
+    return Answer.of(f"Successfully appended to {arguments.path}\n{_trail(done)}")
+
+
+@tool("create_directory", group=Group.FILES, effect=Effect.ADD, title="Create directory", idempotent=True)
+def create_directory(app: App, call: Call, arguments: CreateDirectory) -> Answer:
+    """Make a directory and the missing ones above it. One that exists is left as it is."""
+    change_id, _ = app.changes.create_directory(app.folders_of(call.caller), call, arguments.path)
+    if change_id is None:
+        return Answer.of(f"Directory {arguments.path} exists already.")
+    return Answer.of(f"Successfully created directory {arguments.path}\nchange {change_id}")
+
+
+@tool("move_file", group=Group.FILES, effect=Effect.CHANGE, title="Move or rename")
+def move_file(app: App, call: Call, arguments: MoveFile) -> Answer:
+    """Move or rename a file or directory. Never replaces: an existing destination is an error."""
+    folders = app.folders_of(call.caller)
+    change_id = app.changes.move(folders, call, arguments.source, arguments.destination)
+    return Answer.of(f"Successfully moved {arguments.source} to {arguments.destination}\nchange {change_id}")
+
+
+@tool("delete_file", group=Group.FILES, effect=Effect.DESTROY, title="Delete")
+def delete_file(app: App, call: Call, arguments: DeleteFile) -> Answer:
+    """Delete a file, a link or a directory; undo_change brings it back. A directory with content needs recursive."""
+    folders = app.folders_of(call.caller)
+    change_id = app.changes.delete(folders, call, arguments.path, recursive=arguments.recursive)
+    return Answer.of(f"Successfully deleted {arguments.path}\nchange {change_id}")
+
+
+@tool("list_changes", group=Group.FILES, effect=Effect.READ, title="List changes", output=ListChangesAnswer)
+def list_changes(app: App, call: Call, arguments: ListChanges) -> Answer:
+    """List the changes made to the allowed directories, newest first, with the id that undo_change takes."""
+    before = _position(arguments.cursor)
+    found = app.changes.list(app.folders_of(call.caller), arguments.limit + 1, before)
+    shown = found[: arguments.limit]
+    following = encode_cursor({"seq": shown[-1].seq}) if len(found) > len(shown) else None
+    data = ListChangesAnswer(changes=[_listed(change) for change in shown], next_cursor=following)
+    lines = [_change_line(change) for change in data.changes] or ["No changes."]
+    more = "" if following is None else f'[More: repeat the call with cursor="{following}"]'
+    return Answer.of("\n".join(lines), more, data=data)
+
+
+@tool("undo_change", group=Group.FILES, effect=Effect.DESTROY, title="Undo a change")
+def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
+    """Take one change back: old bytes, names and modes return. Refused when something newer would be lost.
+
+    An undo is a change itself and can be undone.
+    """
+    undone = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
+    plan, trail = undone.plan, f"change {undone.change_id}"
+    path = shown_name(plan.folder or plan.first.src_path)
+    found = undone_moves(undone) if plan.stepwise else None
+    if undone.change_id is None:
+        return Answer.of(f"The {plan.kind} of {path} was taken back before; nothing is left to undo.", data=found)
+    if found is not None:
+        how = " in part" if found.stayed else ""
+        lines = [f"Undid {plan.kind} of {path}{how}: {counted(found.came_back)}.", *stayed_lines(found), trail]
+        return Answer.of("\n".join(lines), data=found)
+    if plan.status is PlanStatus.FAILED:
+        return Answer.of(f"Wrote what another program had saved at {path} beside it, as (kept)\n{trail}")
+    return Answer.of(f"Undid {plan.kind} of {path}\n{trail}")
+
+
+CHANGING: tuple[Tool, ...] = (
+    write_file,
+    edit_file,
+    edit_files,
+    append_text,
+    create_directory,
+    move_file,
+    delete_file,
+    list_changes,
+    undo_change,
+)
+
+
+def _edited(app: App, call: Call, file: FileEdits) -> FileOutcome:
+    edits = [Edit(edit.old_string, edit.new_string, edit.expected_replacements) for edit in file.edits]
+    folders = app.folders_of(call.caller)
+    try:
+        done = app.changes.edit(folders, call, file.path, edits, expected_hash=file.expected_hash)
+    except HoldfastError as error:
+        call.check()
+        return FileOutcome(path=file.path, status="failed", error=error.payload())
+    return FileOutcome(path=file.path, status="applied", hash=done.hash, change_id=done.change_id)
+
+
+def _trim_error(outcome: FileOutcome, budget: int) -> int:
+    """Leave a file's content out of its error where the answer would become too long; return what it costs."""
+    if outcome.error is None or "file_content" not in outcome.error:
+        return 0
+    cost = estimate_tokens(outcome.error["file_content"])
+    if cost <= budget:
+        return cost
+    del outcome.error["file_content"]
+    return 0
+
+
+def _outcome_line(outcome: FileOutcome) -> str:
+    if outcome.error is not None:
+        return f"{shown_name(outcome.path)}: {outcome.error['message']} {outcome.error.get('hint', '')}".rstrip()
+    return f"{shown_name(outcome.path)}: {outcome.hash} change {outcome.change_id}"
+
+
+def _change_line(change: ListedChange) -> str:
+    where = shown_name(change.path)
+    if change.destination is not None:
+        where += f" -> {shown_name(change.destination)}"
+    undo = "undoable" if change.undoable else "not undoable"
+    more = f", {change.entries} entries" if change.entries > 1 else ""
+    more += f", kept {change.kept} of another program" if change.kept else ""
+    return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo}{more})"
+
+
+def _trail(done: Written) -> str:
+    return f"{done.hash}\nchange {done.change_id}"
+
+
+def _fenced(diff: str) -> str:
+    """Return the diff in a fence longer than any run of backticks in it."""
+    fence = "```"
+    while fence in diff:
+        fence += "`"
+    return f"{fence}diff\n{diff}{fence}"
+
+
+def _position(cursor: str | None) -> int | None:
+    if cursor is None:
+        return None
+    seq = decode_cursor(cursor).get("seq")
+    if not isinstance(seq, int) or not 0 <= seq <= _MAX_SEQ:
+        raise InvalidArgument("The cursor is not one of list_changes.")
+    return seq
+
+
+def _listed(change: Change) -> ListedChange:
+    return ListedChange(
+        change_id=change.id,
+        kind=change.kind.value,
+        path=_text(change.path),
+        destination=None if change.dest_path is None else _text(change.dest_path),
+        status=change.status.value,
+        at=change.created_at,
+        entries=change.items,
+        undoable=change.undoable,
+        undoes=change.undoes,
+        kept=change.kept,
+    )
+
+
+def _text(path: str) -> str:
+    """Return a path as JSON can hold it: a byte that is no UTF-8 becomes U+FFFD."""
+    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

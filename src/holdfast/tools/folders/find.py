@@ -1,0 +1,137 @@
+"""The tools that find: listings, the tree, search by name and search by content."""
+
+from typing import Literal
+
+from pydantic import Field
+
+from holdfast.app import App
+from holdfast.auth.rates import Rate
+from holdfast.call import Call
+from holdfast.folders.finding import listing, tree
+from holdfast.folders.finding.matches import grep_content as grep
+from holdfast.folders.finding.names import search
+from holdfast.folders.finding.ripgrep import Question
+from holdfast.tools.answer import Answer
+from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+
+_PATH = "Directory, absolute or relative to the first allowed directory."
+_MAX_PATTERNS = 100
+_CURSOR = "From the previous answer, to go on."
+
+
+class Listing(Arguments):
+    """Arguments of list_directory."""
+
+    path: str = Field(description=_PATH)
+    cursor: str | None = Field(None, description=_CURSOR)
+
+
+class SizedListing(Listing):
+    """Arguments of list_directory_with_sizes."""
+
+    sort_by: Literal["name", "size"] = Field("name", alias="sortBy", description="Order of the entries.")
+
+
+class TreeOf(Arguments):
+    """Arguments of directory_tree."""
+
+    path: str = Field(description=_PATH)
+    exclude_patterns: list[str] = Field(
+        [],
+        alias="excludePatterns",
+        max_length=_MAX_PATTERNS,
+        description="Globs to leave out; a plain name means any depth.",
+    )
+    max_depth: int | None = Field(None, ge=1, description="Levels to open out.")
+    cursor: str | None = Field(None, description=_CURSOR)
+
+
+class NameSearch(Arguments):
+    """Arguments of search_files."""
+
+    path: str = Field(description=_PATH)
+    pattern: str = Field(description="Glob: *.py in that directory only, **/*.py at any depth.")
+    exclude_patterns: list[str] = Field(
+        [], alias="excludePatterns", max_length=_MAX_PATTERNS, description="Globs to leave out."
+    )
+    cursor: str | None = Field(None, description=_CURSOR)
+
+
+class ContentSearch(Arguments):
+    """Arguments of grep_content."""
+
+    pattern: str = Field(description="Regular expression.")
+    search_path: str = Field(".", description="Directory or file.")
+    case_insensitive: bool = Field(False, description="Ignore case.")
+    context_lines: int = Field(2, ge=0, le=50, description="Lines around each match.")
+    glob: str | None = Field(None, description="Only these files: *.py, src/**, !*.md.")
+    max_results: int = Field(200, ge=1, le=5000, description="Matches over all files.")
+    section_patterns: list[str] | None = Field(
+        None, max_length=_MAX_PATTERNS, description="Regexes for lines that begin a section."
+    )
+    include_ignored: bool = Field(False, description="Search ignored files too.")
+    cursor: str | None = Field(None, description=_CURSOR)
+
+
+@tool("list_directory", group=Group.FILES, effect=Effect.READ, title="List directory")
+def list_directory(app: App, call: Call, args: Listing) -> Answer:
+    """List a directory, sorted: [FILE], [DIR] or [LINK] and the name. A name with strange characters is quoted."""
+    return Answer.of(listing.list_directory(app.folders_of(call.caller), call, args.path, args.cursor))
+
+
+@tool(
+    "list_directory_with_sizes", group=Group.FILES, effect=Effect.READ, title="List directory with sizes", listed=False
+)
+def list_directory_with_sizes(app: App, call: Call, args: SizedListing) -> Answer:
+    """List a directory with the size of each file and totals."""
+    folders = app.folders_of(call.caller)
+    return Answer.of(listing.list_with_sizes(folders, call, args.path, args.sort_by, args.cursor))
+
+
+@tool("directory_tree", group=Group.FILES, effect=Effect.READ, title="Directory tree")
+def directory_tree(app: App, call: Call, args: TreeOf) -> Answer:
+    """Show a tree as JSON: name, type and children, the top levels first.
+
+    Leaves out .git and what .gitignore ignores. A directory beyond the budget is "collapsed" with its number of entries.
+    """
+    text, notice = tree.directory_tree(
+        app.folders_of(call.caller),
+        call,
+        args.path,
+        exclude=args.exclude_patterns,
+        max_depth=args.max_depth,
+        cursor=args.cursor,
+    )
+    return Answer.of(text, notice)
+
+
+@tool("search_files", group=Group.FILES, effect=Effect.READ, title="Search files by name", rate=Rate.SEARCH)
+def search_files(app: App, call: Call, args: NameSearch) -> Answer:
+    """Find files and directories by name; absolute paths, one a line. For their content use grep_content.
+
+    Leaves out .git and what .gitignore ignores, unless `path` lies in it.
+    """
+    folders = app.folders_of(call.caller)
+    return Answer.of(search(folders, call, args.path, args.pattern, exclude=args.exclude_patterns, cursor=args.cursor))
+
+
+@tool("grep_content", group=Group.FILES, effect=Effect.READ, title="Search file content", rate=Rate.SEARCH)
+def grep_content(app: App, call: Call, args: ContentSearch) -> Answer:
+    """Find text in files: `12:` is a match, `12-` context, [sections: 12..40] how far the section around line 12 goes.
+
+    Leaves out binary files, .git and what .gitignore ignores.
+    """
+    question = Question(args.pattern, args.case_insensitive, args.context_lines, args.glob, args.include_ignored)
+    text = grep(
+        app.folders_of(call.caller),
+        call,
+        args.search_path,
+        question,
+        max_results=args.max_results,
+        section_patterns=args.section_patterns or (),
+        cursor=args.cursor,
+    )
+    return Answer.of(text)
+
+
+FINDING: tuple[Tool, ...] = (list_directory, list_directory_with_sizes, directory_tree, search_files, grep_content)

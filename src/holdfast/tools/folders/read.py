@@ -1,0 +1,156 @@
+"""The tools that read: text, media, descriptions, jq queries; and the tuple of them all."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from pydantic import BaseModel, Field
+
+from holdfast.app import App
+from holdfast.call import Call
+from holdfast.folders.children.media import read_media
+from holdfast.folders.children.query import Format, Results, query
+from holdfast.folders.reading.info import Info, describe
+from holdfast.text.budget import fit
+from holdfast.text.names import shown
+from holdfast.tools.answer import Answer, Media, Text
+from holdfast.tools.folders.read_text import answer_budget, read_files, read_multiple_files, read_text_file
+from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+
+
+class NoArguments(Arguments):
+    """Arguments of a tool that takes none."""
+
+
+class PathOnly(Arguments):
+    """Arguments of a tool that takes one path."""
+
+    path: str = Field(description="File path.")
+
+
+class Query(Arguments):
+    """Arguments of the jq queries."""
+
+    file_path: str = Field(description="File path.")
+    expression: str = Field(description="jq expression.")
+    timeout: float = Field(30, gt=0, le=600, description="Seconds.")
+
+
+class FileInfo(BaseModel):
+    """What get_file_info answers."""
+
+    size: int
+    created: str
+    modified: str
+    accessed: str
+    isDirectory: bool  # noqa: N815  the reference server's names
+    isFile: bool  # noqa: N815
+    permissions: str
+    entries: int | None = None
+    mimeType: str | None = None  # noqa: N815
+    encoding: str | None = None
+    newlines: str | None = None
+    lines: int | None = None
+    characters: int | None = None
+    tokens: int | None = None
+    estimated: bool | None = None
+    sha256: str | None = None
+    shape: str | None = None
+    hint: str | None = None
+
+
+@tool("read_media_file", group=Group.FILES, effect=Effect.READ, title="Read an image, sound or other bytes")
+def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
+    """Read an image (scaled to what a model sees), a sound, or any binary file as base64."""
+    folders = app.folders_of(call.caller)
+    media = read_media(call, folders.jail, args.path, folders.settings)
+    block = Media(media.kind, media.data, media.mime_type, media.uri)
+    return Answer((block, *([Text(f"[{media.note}]")] if media.note else [])))
+
+
+@tool("get_file_info", group=Group.FILES, effect=Effect.READ, title="Describe a file", output=FileInfo)
+def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
+    """Size, times, lines, token estimate, encoding, sha256 and the shape of JSON/CSV, to plan a read before doing it."""
+    folders = app.folders_of(call.caller)
+    info = _wire_info(describe(call, folders.jail, args.path, folders.settings))
+    values = info.model_dump(exclude_none=True)
+    return Answer.of("\n".join(f"{key}: {_plain(value)}" for key, value in values.items()), data=info)
+
+
+def _wire_info(info: Info) -> FileInfo:
+    return FileInfo(
+        size=info.size,
+        created=_iso(info.created),
+        modified=_iso(info.modified),
+        accessed=_iso(info.accessed),
+        isDirectory=info.is_directory,
+        isFile=not info.is_directory,
+        permissions=info.permissions,
+        entries=info.entries,
+        mimeType=info.mime_type,
+        encoding=info.encoding,
+        newlines=info.newlines,
+        lines=info.lines,
+        characters=info.characters,
+        tokens=info.tokens,
+        estimated=info.estimated or None,
+        sha256=info.sha256,
+        shape=info.shape,
+        hint=info.hint,
+    )
+
+
+def _iso(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _plain(value: Any) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+@tool("list_allowed_directories", group=Group.FILES, effect=Effect.READ, title="List the allowed directories")
+def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer:
+    """List the directories that can be used; relative paths start at the first."""
+    allowed = app.folders_of(call.caller).jail.allowed
+    return Answer.of("Allowed directories:\n" + "\n".join(map(shown, allowed)))
+
+
+@tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600)
+def query_json(app: App, call: Call, args: Query) -> Answer:
+    """Run a jq expression on a JSON or JSON-lines file, big ones too. At most 100 results, one per line."""
+    return _queried(app, call, args, "json")
+
+
+@tool("query_yaml", group=Group.FILES, effect=Effect.READ, title="Query YAML", timeout_seconds=600, listed=False)
+def query_yaml(app: App, call: Call, args: Query) -> Answer:
+    """Run a jq expression on a YAML file. At most 100 results, one JSON value per line."""
+    return _queried(app, call, args, "yaml")
+
+
+def _queried(app: App, call: Call, args: Query, form: Format) -> Answer:
+    folders = app.folders_of(call.caller)
+    budget = answer_budget(folders)
+    with folders.jail.open_file(args.file_path) as file:
+        results = query(call, file, form, args.expression, args.timeout, budget * 4)
+    text, left = fit("\n".join(results.values), budget)
+    notice = _query_notice(results, left)
+    return Answer.of(text, f"[{notice}]" if notice else "")
+
+
+def _query_notice(results: Results, left: bool) -> str:
+    if results.cut or left:
+        return "Cut by the token budget: narrow the expression."
+    if results.more:
+        return f"Showing the first {len(results.values)} results; there are more. Narrow the expression, or slice with .[100:200]."
+    return "" if results.values else "No results."
+
+
+READING: tuple[Tool, ...] = (
+    read_text_file,
+    read_files,
+    read_multiple_files,
+    read_media_file,
+    get_file_info,
+    list_allowed_directories,
+    query_json,
+    query_yaml,
+)

@@ -1,0 +1,247 @@
+"""The tools that read text: one file, many files and slices of them, within one token budget per answer."""
+
+import json
+import secrets
+from hashlib import sha256
+
+from pydantic import Field
+
+from holdfast.app import App
+from holdfast.call import Call
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.folders.reading.read import Piece, Position, Selection, read
+from holdfast.folders.reading.source import Source, open_source
+from holdfast.folders.service import Folders
+from holdfast.text.budget import broken_cursor, decode_cursor, encode_cursor, estimate_tokens
+from holdfast.text.names import shown
+from holdfast.tools.answer import Answer, Text
+from holdfast.tools.registry import Arguments, Effect, Group, tool
+
+RESERVED_TOKENS = 200
+"""Kept free in every answer for headers and notes."""
+
+MAX_FILES = 100
+
+
+class ReadTextFile(Arguments):
+    """Arguments of read_text_file."""
+
+    path: str = Field(description="File path.")
+    head: int | None = Field(None, description="First N lines.")
+    tail: int | None = Field(None, description="Last N lines.")
+    cursor: str | None = Field(None, description="From a cut answer, to go on.")
+
+
+class Slice(Arguments):
+    """Which lines of a file."""
+
+    head: int | None = Field(None, description="First N lines.")
+    tail: int | None = Field(None, description="Last N lines.")
+    start_line: int | None = Field(None, description="From 1.")
+    end_line: int | None = Field(None, description="Included.")
+    read_to_next_pattern: str | None = Field(None, description="Regex: stop before the next line that matches.")
+
+    def selection(self) -> Selection:
+        """Return the slice in the words of the reader."""
+        return Selection(self.head, self.tail, self.start_line, self.end_line, self.read_to_next_pattern)
+
+
+class FileRead(Slice):
+    """One file to read, whole, a slice, or several."""
+
+    path: str = Field(description="File path.")
+    reads: list[Slice] | None = Field(None, max_length=100, description="Several slices.")
+
+    def selections(self) -> list[Selection]:
+        """Return the slices in order. InvalidArgument when there is both one slice and several."""
+        if self.reads is None:
+            return [self.selection()]
+        if self.selection() != Selection():
+            raise InvalidArgument("Give the slice either beside path or in reads, not both.")
+        return [each.selection() for each in self.reads]
+
+
+class ReadFiles(Arguments):
+    """Arguments of read_files."""
+
+    files: list[FileRead] = Field(min_length=1, max_length=MAX_FILES, description="Files, in order.")
+    cursor: str | None = Field(None, description="From a cut answer; repeat files with it.")
+
+
+class ReadMultipleFiles(Arguments):
+    """Arguments of read_multiple_files."""
+
+    paths: list[str] = Field(min_length=1, max_length=MAX_FILES, description="File paths.")
+
+
+def answer_budget(folders: Folders) -> int:
+    """Return the tokens that an answer's text may use, headers and notes left out."""
+    return folders.settings.max_answer_tokens - RESERVED_TOKENS
+
+
+@tool("read_text_file", group=Group.FILES, effect=Effect.READ, title="Read a text file")
+def read_text_file(app: App, call: Call, args: ReadTextFile) -> Answer:
+    """Read one file as text in any encoding; PDF, DOCX, XLSX and PPTX are extracted. Long files are cut with a cursor."""
+    folders = app.folders_of(call.caller)
+    with folders.jail.open_file(args.path) as file:
+        source = open_source(call, file, folders.settings)
+        position = _position(args.cursor, source)
+        piece = read(call, source, Selection(args.head, args.tail), answer_budget(folders), position)
+    notes = _notes(source, piece)
+    if piece.rest is not None:
+        notes.append(_cut_note(source, piece, encode_cursor({"v": source.version, "p": piece.rest.state()})))
+    blocks = (Text(piece.text), *([Text(f"[{' '.join(notes)}]")] if notes else []))
+    return Answer(blocks, is_cut=piece.rest is not None)
+
+
+def _position(cursor: str | None, source: Source) -> Position | None:
+    if cursor is None:
+        return None
+    state = decode_cursor(cursor)
+    if "v" not in state or "p" not in state:
+        raise broken_cursor()
+    source.check_version(state["v"])
+    return Position.of(state["p"])
+
+
+def _notes(source: Source, piece: Piece) -> list[str]:
+    notes = [f"{source.note}."] if source.note else []
+    if not piece.encoding.is_plain_utf8:
+        notes.append(f"Encoding: {piece.encoding.name}.")
+    return [*notes, *piece.notes]
+
+
+def _cut_note(source: Source, piece: Piece, cursor: str) -> str:
+    assert piece.rest is not None
+    at, size = piece.rest.offset, source.size
+    where = f"from byte {at}" if piece.rest.backwards else f"up to byte {at}"
+    before = "the lines before" if piece.rest.backwards else "more"
+    return f'Cut by the token budget: {where} of {size}. For {before}: cursor="{cursor}"'
+
+
+@tool("read_files", group=Group.FILES, effect=Effect.READ, title="Read many files or slices")
+def read_files(app: App, call: Call, args: ReadFiles) -> Answer:
+    """Read several files, or several slices of them, in one call: one block per file, each with its own error if any."""
+    return _ManyReads(app.folders_of(call.caller), call, args).answer()
+
+
+class _ManyReads:
+    """One call of read_files: spends one token budget over its entries in order."""
+
+    def __init__(self, folders: Folders, call: Call, args: ReadFiles) -> None:
+        self.folders, self.call, self.files = folders, call, args.files
+        self.mark = secrets.token_hex(3)
+        self.key = sha256(json.dumps([entry.model_dump() for entry in args.files]).encode()).hexdigest()[:12]
+        self.left = answer_budget(folders)
+        self.cursor: str | None = None
+        self.entry, self.slice, self.version, self.position = self._resume(args.cursor)
+
+    def _resume(self, cursor: str | None) -> tuple[int, int, str | None, Position | None]:
+        if cursor is None:
+            return 0, 0, None, None
+        state = decode_cursor(cursor)
+        if state.get("k") != self.key:
+            raise InvalidArgument("The cursor belongs to other files. Repeat the same files with it.")
+        entry, number, position = state.get("i"), state.get("r"), state.get("p")
+        if not isinstance(entry, int) or not isinstance(number, int) or not 0 <= entry < len(self.files):
+            raise broken_cursor()
+        return entry, number, state.get("v"), None if position is None else Position.of(position)
+
+    def answer(self) -> Answer:
+        blocks = []
+        for index in range(self.entry, len(self.files)):
+            self.call.check()
+            blocks.append(self._not_reached(index) if self.cursor else self._entry(index))
+        if self.cursor:
+            blocks.append(f'[Cut by the token budget. For more, repeat the call with cursor="{self.cursor}"]')
+        return Answer(tuple(Text(block) for block in blocks if block), is_cut=self.cursor is not None)
+
+    def _entry(self, index: int) -> str:
+        entry = self.files[index]
+        first = self.slice if index == self.entry else 0
+        try:
+            selections = entry.selections()
+            with self.folders.jail.open_file(entry.path) as file:
+                source = open_source(self.call, file, self.folders.settings)
+                parts: list[str] = []
+                for number in range(first, len(selections)):
+                    parts.append(self._slice(index, number, selections[number], source))
+                    if self.cursor:
+                        break
+                return "\n".join(parts) or self._header(index, "no slices")
+        except HoldfastError as error:
+            return self._failed(index, error)
+
+    def _slice(self, index: int, number: int, selection: Selection, source: Source) -> str:
+        position = None
+        if self.position is not None and (index, number) == (self.entry, self.slice):
+            source.check_version(self.version)
+            position = self.position
+        if self.left <= 0:
+            self._stop(index, number, None, source)
+            return self._header(index, "not reached")
+        try:
+            piece = read(self.call, source, selection, self.left, position)
+        except HoldfastError as error:
+            if error.code in ("CANCELLED", "TIMEOUT"):
+                raise
+            return self._failed(index, error)
+        block = f"{self._header(index, _described(source, piece))}\n{piece.text}"
+        self.left -= estimate_tokens(block)
+        if piece.rest is not None:
+            self._stop(index, number, piece.rest, source)
+        return block
+
+    def _stop(self, index: int, number: int, position: Position | None, source: Source) -> None:
+        state = {"k": self.key, "i": index, "r": number, "v": source.version}
+        self.cursor = encode_cursor({**state, "p": position.state() if position else None})
+
+    def _header(self, index: int, rest: str) -> str:
+        return f"[{self.mark} {index + 1}/{len(self.files)}] {shown(self.files[index].path)} {rest}".rstrip()
+
+    def _failed(self, index: int, error: HoldfastError) -> str:
+        if error.code in ("CANCELLED", "TIMEOUT") and (self.call.cancelled or not self.call.remaining()):
+            raise error
+        return self._header(index, f"error {error.code}: {shown_message(error.message)}")
+
+    def _not_reached(self, index: int) -> str:
+        return self._header(index, "not reached")
+
+
+def shown_message(message: str) -> str:
+    """Return an error's text on one line, so that a path in it cannot forge a header."""
+    return message if message.isprintable() else shown(message)
+
+
+def _described(source: Source, piece: Piece) -> str:
+    words = []
+    if piece.first_line is not None and piece.text:
+        words.append(f"lines {piece.first_line}-{piece.first_line + piece.line_count - 1}")
+    notes = _notes(source, piece)
+    return " ".join([*words, *([f"({' '.join(notes)})"] if notes else [])])
+
+
+@tool("read_multiple_files", group=Group.FILES, effect=Effect.READ, title="Read whole files", listed=False)
+def read_multiple_files(app: App, call: Call, args: ReadMultipleFiles) -> Answer:
+    """Read several whole files; read_files does the same with slices."""
+    folders = app.folders_of(call.caller)
+    left, parts = answer_budget(folders), []
+    for path in args.paths:
+        call.check()
+        text = _whole_or_error(folders, call, path, left)
+        left = max(0, left - estimate_tokens(text))
+        parts.append(text)
+    return Answer.of("\n---\n".join(parts))
+
+
+def _whole_or_error(folders: Folders, call: Call, path: str, max_tokens: int) -> str:
+    try:
+        with folders.jail.open_file(path) as file:
+            if not max_tokens:
+                return f"{shown(path)}: not reached, the answer's token budget is used up. Use read_text_file."
+            piece = read(call, open_source(call, file, folders.settings), Selection(), max_tokens)
+    except HoldfastError as error:
+        call.check()
+        return f"{shown(path)}: Error - {shown_message(error.message)}"
+    cut = "\n[Cut by the token budget. Use read_text_file for the rest.]" if piece.rest else ""
+    return f"{shown(path)}:\n{piece.text}{cut}\n"

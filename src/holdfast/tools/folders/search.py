@@ -1,0 +1,74 @@
+"""Passages in the caller's own folders, by their words and by their meaning: as text for agents, as data for the person."""
+
+from pydantic import BaseModel, Field
+
+from holdfast.app import App
+from holdfast.auth.context import Kind
+from holdfast.auth.rates import Rate
+from holdfast.call import Call
+from holdfast.search.folders.model import FolderAnswer, FolderHit
+from holdfast.text.names import shown
+from holdfast.tools.answer import Answer
+from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+
+NOTHING = "No matches found."
+
+
+class FolderSearchOf(Arguments):
+    """Arguments of search_folders."""
+
+    query: str = Field(description="What it is about.")
+    path: str = Field("", description="Only this directory or file.")
+    limit: int = Field(5, description="Most hits, up to 20.")
+
+
+class PassageAnswer(BaseModel):
+    """One hit; a web page has no line."""
+
+    path: str
+    line: int | None = None
+    text: str
+    score: float
+
+
+class PassagesAnswer(BaseModel):
+    """Hits, best first, what should be known of them, and how much of the index is made, in percent."""
+
+    hits: list[PassageAnswer]
+    notices: list[str]
+    ready: int
+
+
+@tool("search_folders", group=Group.SEARCH, effect=Effect.READ, title="Search folders by meaning", rate=Rate.SEARCH)
+def search_folders(app: App, call: Call, args: FolderSearchOf) -> Answer:
+    """Find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
+    found = _found(app, call, args)
+    return Answer.of(*(map(_hit_text, found.hits) if found.hits else [NOTHING]), *(f"[{one}]" for one in found.notices))
+
+
+@tool(
+    "find_passages",
+    group=Group.SEARCH,
+    effect=Effect.READ,
+    title="Find passages",
+    output=PassagesAnswer,
+    audience=Kind.PERSON,
+)
+def find_passages(app: App, call: Call, args: FolderSearchOf) -> Answer:
+    """Find what search_folders finds, as data."""
+    found = _found(app, call, args)
+    hits = [PassageAnswer(path=hit.path, line=hit.line, text=hit.text, score=hit.score) for hit in found.hits]
+    data = PassagesAnswer(hits=hits, notices=list(found.notices), ready=found.ready)
+    return Answer.of(f"{len(hits)} passages.", data=data)
+
+
+def _found(app: App, call: Call, args: FolderSearchOf) -> FolderAnswer:
+    return app.folder_search.search(app.folders_of(call.caller), call, args.query, args.path, args.limit)
+
+
+def _hit_text(hit: FolderHit) -> str:
+    where = shown(hit.path) if hit.line is None else f"{shown(hit.path)}:{hit.line}"
+    return f"{where} ({hit.score:.2f})\n{hit.text}"
+
+
+SEARCHING: tuple[Tool, ...] = (search_folders, find_passages)

@@ -1,0 +1,1 @@
+"""The tools of the organiser, for the agent and for the person."""

@@ -1,0 +1,1 @@
+"""The tool `mcp_pipe`: several tool calls in one request."""

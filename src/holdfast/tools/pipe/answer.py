@@ -1,0 +1,126 @@
+"""Pure: what a pipe answers: an outcome for each step, all of them together within one answer's budget."""
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+
+from pydantic import BaseModel
+
+from holdfast.text.budget import estimate_tokens, fit
+from holdfast.tools.answer import Answer, Media, Text
+
+_ENTRY_TOKENS = 40
+_TEXT_KEYS = frozenset({"text", "more", "media"})
+
+
+class StepOutcome(BaseModel):
+    """What became of one step: skipped `because` of a failed one, `truncated` when its result was cut to fit."""
+
+    id: str
+    status: Literal["ok", "error", "skipped"]
+    result: dict[str, Any] | None = None
+    error: dict[str, Any] | None = None
+    because: str | None = None
+    truncated: bool | None = None
+
+
+class PipeAnswer(BaseModel):
+    """One outcome a step, in the order asked."""
+
+    steps: list[StepOutcome]
+
+
+def result_of(answer: Answer) -> dict[str, Any]:
+    """Return what references point into: the structured data, or the blocks of an answer that has none.
+
+    Of those, `text` is the first text, `more` the others, and `media` the types of what is no text.
+    """
+    if answer.data is not None:
+        dumped: dict[str, Any] = answer.data.model_dump(mode="json", by_alias=True, exclude_none=True)
+        return dumped
+    texts = [block.text for block in answer.blocks if isinstance(block, Text)]
+    media = [block.mime_type for block in answer.blocks if isinstance(block, Media)]
+    found: dict[str, Any] = {"text": texts[0]} if texts else {}
+    found |= {"more": texts[1:]} if len(texts) > 1 else {}
+    return found | ({"media": media} if media else {})
+
+
+def pipe_answer(
+    outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], max_tokens: int, max_media_bytes: int
+) -> Answer:
+    """Return the outcomes as one answer. Results that are too much in all are cut, the largest first, and say so."""
+    outcomes = [_sendable(outcome) for outcome in outcomes]
+    texts = [_as_json(outcome.result or outcome.error or {}) for outcome in outcomes]
+    room = max(0, max_tokens - _ENTRY_TOKENS * len(outcomes))
+    given = shares([estimate_tokens(text) for text in texts], room)
+    fitted = [_fitted(*row) for row in zip(outcomes, texts, given, strict=True)]
+    media = _media(fitted, answers, max_media_bytes)
+    counts = {status: sum(outcome.status == status for outcome in fitted) for status in ("ok", "error", "skipped")}
+    summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
+    return Answer((Text(f"{len(fitted)} steps: {summary}."), *media), PipeAnswer(steps=fitted))
+
+
+def shares(sizes: Sequence[int], budget: int) -> list[int]:
+    """Divide a budget: what is small gets all it needs, what is large an equal part of the rest."""
+    given = [0] * len(sizes)
+    left, waiting = budget, len(sizes)
+    for index in sorted(range(len(sizes)), key=lambda place: sizes[place]):
+        given[index] = min(sizes[index], left // waiting)
+        left -= given[index]
+        waiting -= 1
+    return given
+
+
+def _sendable(outcome: StepOutcome) -> StepOutcome:
+    """Return the outcome with halves of characters replaced: a text block may hold them, structured data may not."""
+    text = _as_json(outcome.result or {})
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return outcome.model_copy(update={"result": json.loads(text.encode("utf-8", "replace"))})
+    return outcome
+
+
+def _fitted(outcome: StepOutcome, text: str, tokens: int) -> StepOutcome:
+    """Return the outcome as it is, or with a result or error cut to its share of the answer."""
+    if estimate_tokens(text) <= tokens:
+        return outcome
+    if outcome.error is not None:
+        message = _cut(str(outcome.error["message"]), tokens)
+        kept = {"code": outcome.error["code"], "message": message, "retryable": outcome.error["retryable"]}
+        return outcome.model_copy(update={"error": kept, "truncated": True})
+    whole = outcome.result or {}
+    is_text = whole.keys() <= _TEXT_KEYS
+    source = "\n".join([whole.get("text", ""), *whole.get("more", [])]) if is_text else text
+    return outcome.model_copy(update={"result": {"text": _cut(source, tokens)}, "truncated": True})
+
+
+def _cut(text: str, tokens: int) -> str:
+    """Return the start of a text that stays within the budget when it stands in JSON, where some characters are two."""
+    share = tokens
+    while True:
+        piece, _ = fit(text, share)
+        cost = estimate_tokens(json.dumps(piece, ensure_ascii=False))
+        if cost <= tokens or not share:
+            return piece
+        share = min(share - 1, share * tokens // cost)
+
+
+def _media(outcomes: list[StepOutcome], answers: Mapping[str, Answer], max_bytes: int) -> list[Text | Media]:
+    """Return what is no text, each step's after a line with its name; what would be too much in all is left out."""
+    blocks: list[Text | Media] = []
+    left = max_bytes
+    for number, outcome in enumerate(outcomes):
+        answer = answers.get(outcome.id)
+        found = [block for block in answer.blocks if isinstance(block, Media)] if answer else []
+        size = sum(len(block.data) for block in found)
+        if size > left:
+            outcomes[number] = outcome.model_copy(update={"truncated": True})
+        elif found:
+            left -= size
+            blocks += [Text(f"From step {outcome.id!r}:"), *found]
+    return blocks
+
+
+def _as_json(value: Mapping[str, Any]) -> str:
+    return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

@@ -1,0 +1,1 @@
+"""The tools of review, for the agent and for the person."""

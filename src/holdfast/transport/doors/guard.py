@@ -1,0 +1,253 @@
+"""What every HTTP and WebSocket request passes first: Host, Origin, key, size and pace; then it has a caller.
+
+421 for a Host that is not ours, 403 for a foreign Origin, 401 without a key, 413 and 408 for too much and too slow.
+The raw key is taken out of the request here; below, there is only `scope["holdfast.caller"]`.
+"""
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from http.cookies import CookieError, SimpleCookie
+
+import anyio
+from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
+from mcp.server.auth.provider import AccessToken
+from starlette.datastructures import Headers
+from starlette.responses import PlainTextResponse, Response
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.auth.authenticate import Authenticator
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, Kind
+from holdfast.secret import Secret
+from holdfast.transport.doors.browser_sessions import COOKIE
+from holdfast.transport.doors.hosts import HostRules
+
+_log = logging.getLogger(__name__)
+
+CALLER = "holdfast.caller"
+MAX_HEAD_BYTES = 65_536
+OPEN_PATHS = frozenset({"/health", "/session"})
+PERSON_PATHS = frozenset({"/"})
+_BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+MODEL_KEY_HEADER = "x-model-key"
+_SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encode()})
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How much a client may send, and how long it may take over it."""
+
+    max_body_bytes: int
+    body_seconds: float
+
+
+class Guard:
+    """ASGI middleware; nothing below it sees a request that was not let in."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        hosts: HostRules,
+        authenticator: Authenticator,
+        is_person: Callable[[str], bool],
+        local_roots: tuple[str, ...],
+        limits: Limits,
+    ) -> None:
+        self._app = app
+        self._hosts = hosts
+        self._authenticator = authenticator
+        self._is_person = is_person
+        self._local_roots = local_roots
+        self._limits = limits
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Let the request in or answer it here."""
+        if scope["type"] not in {"http", "websocket"}:
+            return
+        headers = Headers(scope=scope)
+        refusal = self._refusal(scope, headers)
+        if refusal is not None:
+            await _answer(refusal, scope, receive, send)
+            return
+        origin = headers.get("origin", "")
+        if origin and self._hosts.is_configured(origin):
+            send = _with_cors(send, origin)
+        scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRET_HEADERS]
+        if scope["type"] == "http" and scope["method"] in _BODY_METHODS:
+            await self._with_body(scope, receive, send)
+        else:
+            await self._run(scope, receive, send)
+
+    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+        if _head_bytes(scope) > MAX_HEAD_BYTES:
+            return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", {"connection": "close"})
+        host, origin = headers.get("host", ""), _one_origin(headers)
+        if not self._hosts.accepts_host(host):
+            return _text(421, "This server does not answer to that host name; see server.allowed_hosts.")
+        if origin is not None and not self._hosts.accepts_origin(origin, host):
+            return _text(403, "Requests from that web origin are refused; see server.allowed_origins.")
+        if origin is not None and _is_preflight(scope, headers):
+            return _preflight(origin) if self._hosts.is_configured(origin) else _text(403, "No cross-origin requests.")
+        if scope["path"] in OPEN_PATHS:
+            return None
+        caller = self._caller(scope["path"], headers)
+        if caller is None:
+            return _unauthorized(scope["path"])
+        scope[CALLER] = caller
+        scope["user"] = _session_owner(caller.auth)
+        if _announced_bytes(headers) > self._limits.max_body_bytes:
+            return self._too_large()
+        return None
+
+    def _caller(self, path: str, headers: Headers) -> Caller | None:
+        if path in PERSON_PATHS:
+            return Caller(LOCAL_USER, Kind.PERSON) if self._is_person(_cookie(headers)) else None
+        scheme, _, key = headers.get("authorization", "").partition(" ")
+        if scheme.lower() != "bearer" or not key.strip():
+            return None
+        model_key = headers.get(MODEL_KEY_HEADER, "").strip()
+        auth = self._authenticator.identify(Secret(key.strip()), Secret(model_key) if model_key else None)
+        if auth is None:
+            return None
+        return Caller(auth, Kind.AGENT, self._local_roots if auth.is_local else ())
+
+    async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the whole body, bounded in size and time, before anything below is set in motion."""
+        body = bytearray()
+        with anyio.move_on_after(self._limits.body_seconds) as pace:
+            more = True
+            while more:
+                message = await receive()
+                if message["type"] != "http.request":
+                    return
+                body += message.get("body", b"")
+                more = message.get("more_body", False)
+                if len(body) > self._limits.max_body_bytes:
+                    await self._too_large()(scope, receive, send)
+                    return
+        if pace.cancelled_caught:
+            await _text(408, "The request's body took too long.", {"connection": "close"})(scope, receive, send)
+            return
+        await self._run(scope, _replayed(bytes(body), receive), send)
+
+    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run what is below; a fault there is logged by its kind alone, since its message may hold file content."""
+        started = False
+
+        async def watched(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await self._app(scope, receive, watched)
+        except Exception as error:  # noqa: BLE001 - uvicorn would log the message
+            _log.error("fault in %s: %s", scope["path"], type(error).__name__)
+            if scope["type"] == "http" and not started:
+                await _text(500, "The server failed.")(scope, receive, send)
+
+    def _too_large(self) -> Response:
+        return _text(
+            413, f"The request's body is larger than {self._limits.max_body_bytes} bytes.", {"connection": "close"}
+        )
+
+
+def _replayed(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replay() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replay
+
+
+def _head_bytes(scope: Scope) -> int:
+    """Return the size of the head; the protocol below bounds only heads that come in several pieces."""
+    fields = sum(len(name) + len(value) for name, value in scope["headers"])
+    return fields + len(scope["raw_path"]) + len(scope["query_string"])
+
+
+def _announced_bytes(headers: Headers) -> int:
+    text = headers.get("content-length", "0")
+    return int(text) if text.isascii() and text.isdigit() else 0
+
+
+def _one_origin(headers: Headers) -> str | None:
+    """Return the Origin header; several are one that nobody has, since each reader would take another."""
+    given = headers.getlist("origin")
+    return ", ".join(given) if given else None
+
+
+def _cookie(headers: Headers) -> str:
+    try:
+        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
+    except CookieError:
+        return ""
+    return morsel.value if morsel else ""
+
+
+def _session_owner(auth: AuthContext) -> AuthenticatedUser:
+    """Name the tenant to the SDK, which lets a session be used only by the one who opened it."""
+    return AuthenticatedUser(AccessToken(token="", client_id=auth.apikey_hash, scopes=[]))
+
+
+def _is_preflight(scope: Scope, headers: Headers) -> bool:
+    return (
+        scope["type"] == "http"
+        and scope["method"] == "OPTIONS"
+        and headers.get("access-control-request-method") is not None
+    )
+
+
+def _preflight(origin: str) -> Response:
+    return Response(
+        status_code=204,
+        headers={
+            "access-control-allow-origin": origin,
+            "access-control-allow-methods": "GET, POST, DELETE",
+            "access-control-allow-headers": (
+                "authorization, content-type, accept, last-event-id, "
+                f"mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, {MODEL_KEY_HEADER}"
+            ),
+            "access-control-max-age": "600",
+            "vary": "origin",
+        },
+    )
+
+
+def _with_cors(send: Send, origin: str) -> Send:
+    extra = [
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"access-control-expose-headers", b"mcp-session-id"),
+        (b"vary", b"origin"),
+    ]
+
+    async def sending(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            message = {**message, "headers": [*message.get("headers", []), *extra]}
+        await send(message)
+
+    return sending
+
+
+def _unauthorized(path: str) -> Response:
+    if path in PERSON_PATHS:
+        text = "This page is for the person in charge. Run `holdfast open` for a link to it."
+    else:
+        text = "A key is needed: Authorization: Bearer KEY. The local one is in agent.token in the state folder."
+    return _text(401, text, {"www-authenticate": "Bearer"})
+
+
+def _text(status: int, text: str, headers: dict[str, str] | None = None) -> Response:
+    return PlainTextResponse(text + "\n", status, headers)
+
+
+async def _answer(response: Response, scope: Scope, receive: Receive, send: Send) -> None:
+    if scope["type"] == "websocket" and "websocket.http.response" not in scope.get("extensions", {}):
+        await send({"type": "websocket.close", "code": 1008})
+        return
+    await response(scope, receive, send)

@@ -1,0 +1,269 @@
+"""The Unix socket door: the relays' agents, the person's commands, and control of the server itself.
+
+Only this user's processes get in: the folder is 0700, the socket 0600, and the kernel names the peer's user.
+A person and control also prove that they can read `person.key`.
+"""
+
+import asyncio
+import hmac
+import json
+import logging
+import os
+import secrets
+import socket
+import struct
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from functools import partial
+
+import anyio
+import anyio.to_thread
+
+from holdfast import __version__
+from holdfast.auth.context import LOCAL_USER, Caller, Kind
+from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied
+from holdfast.secret import Secret
+from holdfast.tools.dispatch import Dispatcher
+from holdfast.transport.client.dial import MAX_HELLO_BYTES, proof_of
+from holdfast.transport.client.frames import FAREWELL, INVALID_REQUEST, Lines, Overlong, error_line
+from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.lifecycle import COMMAND
+from holdfast.transport.state_folder import SOCKET, StateFolder
+
+_log = logging.getLogger(__name__)
+
+_HELLO_SECONDS = 10.0
+_REFUSAL_SECONDS = 1.0
+_READ_BYTES = 262_144
+_BACKLOG = 128
+_KINDS = ("agent", "person", "control")
+
+OpenRoots = Callable[[Caller], list[str]]
+Control = Callable[[str], Awaitable[dict[str, object]]]
+
+
+@dataclass(frozen=True)
+class SocketDoor:
+    """Listens in the state folder.
+
+    `open_roots` says at the door whether a connection's directories can be used; `spare_roots` are those of the
+    settings, for a connection that names none.
+    """
+
+    folder: StateFolder
+    dispatcher: Dispatcher
+    open_roots: OpenRoots
+    control: Control
+    connections: Connections
+    person_key: Secret
+    max_message_bytes: int
+    server_kind: str
+    spare_roots: tuple[str, ...] = ()
+
+    async def listen(self) -> asyncio.Server:
+        """Open the socket; from now on relays find the server."""
+        return await asyncio.start_server(self._serve, sock=bind(self.folder), backlog=_BACKLOG)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        peer = _Peer(reader, writer, self.max_message_bytes, self.connections)
+        try:
+            with self.connections.at_socket():
+                await self._welcome(peer)
+        except HoldfastError as error:
+            await peer.refuse(error)
+        except asyncio.CancelledError:
+            # The server is ending and this call had its time; asyncio would log the cancelling of its own task.
+            _log.info("a connection was cut off by the server's end")
+        except (OSError, TimeoutError, EOFError) as error:
+            _log.info("a connection ended early: %s", type(error).__name__)
+        except Exception as error:  # noqa: BLE001 - one connection must never end the server
+            _log.error("fault in a connection: %s", type(error).__name__)
+            if not peer.is_welcome:
+                await peer.refuse(Internal("The server failed at the opening of the connection; its log says more."))
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+    async def _welcome(self, peer: "_Peer") -> None:
+        check_user(peer.writer.get_extra_info("socket"))
+        with anyio.fail_after(_HELLO_SECONDS):
+            hello = await peer.hear()
+            kind = _kind_of(hello)
+            if kind != "agent":
+                await self._challenge(peer)
+        caller = await self._caller(kind, hello)
+        await peer.say(
+            {
+                "ok": True,
+                "version": __version__,
+                "pid": os.getpid(),
+                "kind": self.server_kind,
+                "max_message_bytes": self.max_message_bytes,
+            }
+        )
+        peer.is_welcome = True
+        if caller is None:
+            await self._obey(peer)
+            return
+        with self.connections.stream():
+            try:
+                await serve_stream(self.dispatcher, caller, peer.next_message, peer.send_message)
+            finally:
+                # Without waiting, because a connection that is cut off may not: its relay must not start a server again.
+                if self.connections.ending_for_good:
+                    peer.writer.writelines((FAREWELL, b"\n"))
+
+    async def _challenge(self, peer: "_Peer") -> None:
+        challenge = secrets.token_hex(32)
+        await peer.say({"challenge": challenge})
+        given = str((await peer.hear()).get("proof", ""))
+        if not hmac.compare_digest(given.encode(), proof_of(self.person_key.reveal(), challenge).encode()):
+            raise PermissionDenied("The proof of person.key is wrong.")
+
+    async def _caller(self, kind: str, hello: dict[str, object]) -> Caller | None:
+        if kind == "control":
+            return None
+        roots = _texts(hello, "roots")
+        cwd = hello.get("cwd", "/")
+        if not isinstance(cwd, str) or not cwd.startswith("/"):
+            raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
+        client = COMMAND if hello.get("is_command") is True else ""
+        if not roots and (kind == "person" or hello.get("folders") is False):
+            return Caller(LOCAL_USER, Kind(kind), cwd=cwd, client=client)
+        roots = roots or self.spare_roots or _texts(hello, "spare_roots")
+        caller = Caller(LOCAL_USER, Kind(kind), roots, cwd, client=client)
+        opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
+        return replace(caller, roots=tuple(opened))
+
+    async def _obey(self, peer: "_Peer") -> None:
+        while (line := await peer.next_message()) is not None:
+            await peer.say(await self.control(str(_object(line).get("action", ""))))
+
+
+class _Peer:
+    """One connection as lines: those over the limit are answered with an error and not held."""
+
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_bytes: int, connections: Connections
+    ) -> None:
+        self.writer = writer
+        self.is_welcome = False
+        self._reader = reader
+        self._connections = connections
+        self._max_bytes = max_bytes
+        self._lines = Lines(MAX_HELLO_BYTES)
+        self._ready: list[bytes | Overlong] = []
+        self._heard = False
+
+    async def hear(self) -> dict[str, object]:
+        """Return the next line of the opening; EOFError when there is none."""
+        line = await self._next()
+        self._heard = True
+        self._lines.limit = self._max_bytes
+        if line is None:
+            raise EOFError
+        if isinstance(line, Overlong):
+            raise InvalidArgument(f"The opening line is longer than {MAX_HELLO_BYTES} bytes.")
+        return _object(line)
+
+    async def say(self, message: dict[str, object]) -> None:
+        """Send one object as a line; a peer that is gone is no fault."""
+        with suppress(OSError):
+            await self.send_message(json.dumps(message).encode())
+
+    async def refuse(self, error: HoldfastError) -> None:
+        """Say why not. What the peer sends first is read, since closing on it would take the answer away."""
+        with anyio.move_on_after(_REFUSAL_SECONDS):
+            if not self._heard:
+                await self._next()
+        await self.say({"error": error.payload()})
+
+    async def next_message(self) -> bytes | None:
+        """Return the next message, None at the end of the connection or when the server drains."""
+        while isinstance(line := await self._connections.next_or_none(self._next), Overlong):
+            text = f"The message is larger than {self._max_bytes} bytes, the largest that is taken."
+            data: dict[str, object] = {"code": "PAYLOAD_TOO_LARGE", "retryable": False}
+            self.writer.write(error_line(line.request_id(), INVALID_REQUEST, text, data))
+            await self.writer.drain()
+        return line
+
+    async def send_message(self, message: bytes) -> None:
+        """Send one message; waits while the peer reads too slowly."""
+        self.writer.writelines((message, b"\n"))
+        await self.writer.drain()
+
+    async def _next(self) -> bytes | Overlong | None:
+        while not self._ready:
+            try:
+                data = await self._reader.read(_READ_BYTES)
+            except OSError:
+                return None
+            if not data:
+                return None
+            self._ready.extend(self._lines.feed(data))
+            self._ready.reverse()
+        return self._ready.pop()
+
+
+def bind(folder: StateFolder) -> socket.socket:
+    """Return a listening place in the state folder, put under its name in one step when it can be connected to."""
+    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    draft = f".{SOCKET}.{os.getpid()}"
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(folder.file(draft))
+        with folder.socket_address(draft) as address:
+            listener.bind(address)
+        os.chmod(folder.file(draft), 0o600)
+        listener.listen(_BACKLOG)
+        os.replace(folder.file(draft), folder.file(SOCKET))
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+def peer_uid(connection: socket.socket) -> int | None:
+    """Return the user of the process at the other end, None where the system does not say."""
+    if hasattr(socket, "SO_PEERCRED"):
+        packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", packed)[1])
+    if sys.platform == "darwin":
+        # LOCAL_PEERCRED at SOL_LOCAL gives struct xucred: version, uid, …
+        return int(struct.unpack_from("=II", connection.getsockopt(0, 1, 76))[1])
+    return None
+
+
+def check_user(connection: socket.socket) -> None:
+    """Raise PermissionDenied unless the process at the other end is this user's."""
+    uid = peer_uid(connection)
+    if uid is not None and uid != os.geteuid():
+        raise PermissionDenied(f"This server belongs to user {os.geteuid()}; user {uid} is not let in.")
+
+
+def _object(line: bytes) -> dict[str, object]:
+    try:
+        found = json.loads(line)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise InvalidArgument("The line must be a JSON object.")
+    return found
+
+
+def _kind_of(hello: dict[str, object]) -> str:
+    kind = hello.get("kind")
+    if kind not in _KINDS:
+        raise InvalidArgument(f"kind must be one of {', '.join(_KINDS)}: {kind!r}")
+    return str(kind)
+
+
+def _texts(hello: dict[str, object], name: str) -> tuple[str, ...]:
+    found = hello.get(name, [])
+    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
+        raise InvalidArgument(f"{name} must be a list of texts.")
+    return tuple(found)
