@@ -96,6 +96,26 @@ def environment_problems(source: str) -> Iterator[str]:
                     yield f"imports os.{name.name} in line {node.lineno}"
 
 
+def onnxruntime_problems(source: str) -> Iterator[str]:
+    """Only `load_onnxruntime` imports onnxruntime, because it first turns the telemetry of that library off."""
+    tree = ast.parse(source)
+    allowed = {
+        id(inner)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.FunctionDef) and node.name == "load_onnxruntime"
+        for inner in ast.walk(node)
+    }
+    for node in ast.walk(tree):
+        if id(node) in allowed or not isinstance(node, ast.Import | ast.ImportFrom | ast.Call):
+            continue
+        names = [name.name for name in node.names] if isinstance(node, ast.Import) else []
+        names += [node.module or ""] if isinstance(node, ast.ImportFrom) else []
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("import_module", "__import__")):
+            names += [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
+        if any(name.partition(".")[0] == "onnxruntime" for name in names):
+            yield f"imports onnxruntime in line {node.lineno}"
+
+
 def purity_problems(source: str) -> Iterator[str]:
     """A module that says it is pure imports nothing that has a clock, a disk or a socket, not even in a function."""
     if not first_line(source).startswith("Pure:"):

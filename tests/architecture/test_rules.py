@@ -23,6 +23,7 @@ SOURCE_RULES: dict[str, tuple[Rule, str]] = {
     "a file does one thing": (rules.length_problems, ""),
     "a pure module imports nothing impure": (rules.purity_problems, ""),
     "only config reads the environment": (rules.environment_problems, "config/"),
+    "one function imports onnxruntime": (rules.onnxruntime_problems, ""),
 }
 
 
@@ -49,6 +50,20 @@ def test_no_module_opens_by_path_unless_it_says_why() -> None:
     ]
 
     assert not found, "\n" + "\n".join(found)
+
+
+def test_one_module_alone_loads_onnxruntime_and_nothing_else_here_imports_it() -> None:
+    holders = [module for module, path in rules.modules(PACKAGE) if "def load_onnxruntime(" in path.read_text()]
+    others = [
+        f"{path.relative_to(TOP)} {problem}"
+        for folder in ("tests", "benchmarks", "scripts")
+        for path in (TOP / folder).rglob("*.py")
+        if "node_modules" not in path.parts
+        for problem in rules.onnxruntime_problems(path.read_text())
+    ]
+
+    assert holders == ["adapters/models/minilm.py"]
+    assert not others, "\n" + "\n".join(others)
 
 
 def test_every_name_says_what_is_inside() -> None:
@@ -85,6 +100,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (rules.environment_problems, "import os\nos.environ['HOME']", "reads the environment in line 2"),
     (rules.environment_problems, "import os\nos.getenv('HOME')", "reads the environment in line 2"),
     (rules.environment_problems, "from os import environ", "imports os.environ in line 1"),
+    (rules.onnxruntime_problems, "def f():\n    import onnxruntime.capi", "imports onnxruntime in line 2"),
+    (rules.onnxruntime_problems, "from onnxruntime import SessionOptions", "imports onnxruntime in line 1"),
+    (rules.onnxruntime_problems, "importlib.import_module('onnxruntime')", "imports onnxruntime in line 1"),
     (rules.purity_problems, '"""Pure: rules."""\nimport os.path', "says it is pure and imports os.path"),
     (
         rules.purity_problems,

@@ -59,6 +59,15 @@ def calculate_in_one_thread() -> None:
         os.environ.setdefault(name, "1")
 
 
+def disable_onnx_telemetry() -> None:
+    """Keep onnxruntime from writing a device id below the home folder and from reporting to its makers.
+
+    It reads the variable once, while it is imported, so call this before. Nobody's own value counts: that this program
+    reports to nobody is a promise.
+    """
+    os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+
 def unknown_variables() -> list[str]:
     """Return the names that look like ours and mean nothing, which a typing error leaves behind."""
     return sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in VARIABLES)

@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+from holdfast.config.environment import disable_onnx_telemetry
 from holdfast.search.model import Vector
 from holdfast.search.ports import EmbedFault
 from holdfast.secret import Secret
@@ -50,6 +51,14 @@ def bundled_files() -> ModelFiles:
 def missing_modules() -> list[str]:
     """Return the libraries that embedding needs and that are not installed."""
     return [name for name in _NEEDED if find_spec(name) is None]
+
+
+def load_onnxruntime() -> Any:
+    """Return the library with its telemetry off; no other place imports it."""
+    disable_onnx_telemetry()
+    import onnxruntime
+
+    return onnxruntime
 
 
 class OnnxEmbedder:
@@ -93,9 +102,9 @@ class OnnxEmbedder:
     def _load(self) -> tuple[Any, Any]:
         if missing := missing_modules():
             raise EmbedFault(f"not installed: {', '.join(missing)}", retryable=False)
-        import onnxruntime
         from tokenizers import Tokenizer
 
+        onnxruntime = load_onnxruntime()
         files = self._given or bundled_files()
         tokenizer = Tokenizer.from_str(_read(files.tokenizer, files.tokenizer_sha256).decode())
         tokenizer.no_padding()
