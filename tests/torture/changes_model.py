@@ -30,6 +30,7 @@ from holdfast.changes.upkeep import Upkeep
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.errors import HoldfastError
 from holdfast.folders import composite
+from holdfast.folders.access import descriptors as descriptors_module
 from holdfast.folders.access import jail as jail_module
 from holdfast.folders.access import roots as roots_module
 from holdfast.folders.access import syscalls
@@ -53,7 +54,7 @@ class VolatileDatabase(Database):
         names = [
             name for name in ("queries.sql", "reviews.sql") if (Path(sqlite_database.__file__).with_name(name)).exists()
         ]
-        package = "holdfast.adapters.sqlite"
+        package = "holdfast.adapters.sqlite.state"
         self._statements = {key: text for name in names for key, text in named_statements(package, name).items()}
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
@@ -139,7 +140,7 @@ class Replaced:
 
 def _modules() -> list[ModuleType]:
     found = [module for name, module in sys.modules.items() if name.startswith("holdfast.changes.")]
-    return [*found, composite, jail_module, roots_module]
+    return [*found, composite, descriptors_module, jail_module, roots_module]
 
 
 class CrashMachine(RuleBasedStateMachine):
