@@ -9,10 +9,10 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
-from holdfast.adapters.models.remote import Endpoint, RemoteFault, pause
+from holdfast.adapters.models.remote import Endpoint, ModelRequest, RemoteFault, RetryPolicy, send_with_retries
 from holdfast.config.settings import ChatSettings
 from holdfast.organiser.classify.taxonomy import allowed
 from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, ModelCall, Verdict
@@ -22,8 +22,7 @@ from holdfast.secret import Secret
 PROMPT_VERSION = "1"
 _TEXT_CHARS = 1_500
 _EXAMPLES = 3
-_ATTEMPTS = 3
-_LONGEST_PAUSE_SECONDS = 20.0
+_RETRY_POLICY = RetryPolicy(max_pause_seconds=21.0)
 _CHARS_PER_TOKEN = 4
 _REQUEST_TOKENS = 300
 _MAX_REASONING_CHARS = 300
@@ -35,6 +34,16 @@ _SYSTEM = (
     "entry for each file; confidence_score is from 0 to 1, requires_deep_scan says that the text given is too short, and "
     "reasoning is one short sentence."
 )
+
+
+class _ChatRequest(NamedTuple):
+    """One question about some files, the categories to choose from, and who is told of each call of the model."""
+
+    question: str
+    file_count: int
+    taxonomy: Sequence[Category]
+    check: Callable[[], None]
+    on_call: Callable[[ModelCall], None]
 
 
 class ChatClassifier:
@@ -77,7 +86,8 @@ class ChatClassifier:
         def asked(number: int) -> Sequence[Verdict | None]:
             count = len(batches[number])
             try:
-                return self._asked(bodies[number], count, taxonomy, check, told) if not faults else [None] * count
+                request = _ChatRequest(bodies[number], count, taxonomy, check, told)
+                return self._classify_batch(request) if not faults else [None] * count
             except RemoteFault as fault:
                 faults.append(str(fault))
                 return [None] * count
@@ -89,47 +99,25 @@ class ChatClassifier:
             raise ClassifyFault(faults[0], found)
         return [verdict for verdict in found if verdict is not None]
 
-    def _asked(
-        self,
-        question: str,
-        count: int,
-        taxonomy: Sequence[Category],
-        check: Callable[[], None],
-        told: Callable[[ModelCall], None],
-    ) -> list[Verdict]:
-        for attempt in range(1, _ATTEMPTS + 1):
-            check()
-            try:
-                return self._posted(question, count, taxonomy, check, told)
-            except RemoteFault as fault:
-                wait = fault.retry_after if fault.retry_after is not None else 0.5 * 2 ** (attempt - 1)
-                if not fault.retryable or attempt == _ATTEMPTS or wait > _LONGEST_PAUSE_SECONDS:
-                    raise
-                pause(wait, check)
-        raise AssertionError("the last attempt returns or raises")
+    def _classify_batch(self, request: _ChatRequest) -> list[Verdict]:
+        return send_with_retries(lambda _seconds_left: self._post(request), _RETRY_POLICY, request.check)
 
-    def _posted(
-        self,
-        question: str,
-        count: int,
-        taxonomy: Sequence[Category],
-        check: Callable[[], None],
-        told: Callable[[ModelCall], None],
-    ) -> list[Verdict]:
-        """Ask for an answer of the fixed shape; an endpoint that does not know the way is asked in a simpler one."""
-        formats = _formats(taxonomy)
+    def _post(self, request: _ChatRequest) -> list[Verdict]:
+        """Ask for an answer in the strictest format that the endpoint supports; a refused one is not tried again."""
+        formats = _formats(request.taxonomy)
         while True:
             tried = self._format
             body: dict[str, Any] = {
                 "model": self._settings.model,
-                "messages": [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": question}],
+                "messages": [{"role": "system", "content": _SYSTEM}, {"role": "user", "content": request.question}],
                 **formats[tried],
             }
+            sent = ModelRequest(body, self._key, self._settings.timeout_seconds, request.check)
             try:
-                with self._told_of(count, told) as usage:
-                    answer = self._endpoint.post(body, self._key, self._settings.timeout_seconds, check)
+                with self._report_call(request) as usage:
+                    answer = self._endpoint.post(sent)
                     usage.update(_usage(answer))
-                    return _verdicts(_content(answer), count, taxonomy)
+                    return _verdicts(_content(answer), request.file_count, request.taxonomy)
             except RemoteFault as fault:
                 refused = str(fault).endswith(("status 400", "status 404", "status 415", "status 422"))
                 if not refused or tried == len(formats) - 1:
@@ -137,8 +125,8 @@ class ChatClassifier:
                 self._format = max(self._format, tried + 1)
 
     @contextmanager
-    def _told_of(self, files: int, told: Callable[[ModelCall], None]) -> Iterator[dict[str, int]]:
-        """Tell of one request when it has ended, with the tokens that are put into what is given."""
+    def _report_call(self, request: _ChatRequest) -> Iterator[dict[str, int]]:
+        """Report one call of the model when it has ended, with the token counts that the block puts into the dict."""
         usage: dict[str, int] = {}
         started_ns, fault = time.time_ns(), "stopped"
         try:
@@ -148,7 +136,9 @@ class ChatClassifier:
             fault = str(error)
             raise
         finally:
-            told(ModelCall(self._settings.model, files, started_ns, time.time_ns(), usage, fault))
+            request.on_call(
+                ModelCall(self._settings.model, request.file_count, started_ns, time.time_ns(), usage, fault)
+            )
 
 
 def _question(files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category]) -> str:
