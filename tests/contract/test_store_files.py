@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError
-from holdfast.store.model import EntryType, Limits
+from holdfast.store.model import EntryType, Limits, Slice
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
 
@@ -140,6 +140,9 @@ def test_a_slice_keeps_characters_whole_and_says_where_it_is(store: Store, me: A
     assert (found.text, found.start, found.end, found.moved) == ("é", 1, 3, True)
     assert store.read(me, "p", "/a", 1, 2).moved is False
     assert store.read(me, "p", "/a", 3, 1).text == "€"
+    store.write(me, "p", "/b", "😀😀")
+    assert store.read(me, "p", "/b", 0, 1) == Slice("😀", 0, 4, moved=True)
+    assert store.read(me, "p", "/b", 5, 2) == Slice("😀", 4, 8, moved=True)
 
 
 @pytest.mark.req("ST-12", "ST-13", "ST-14", "ST-16")

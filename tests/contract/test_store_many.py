@@ -1,6 +1,7 @@
 """Many callers at once: threads, other instances, other processes; nobody waits without an end, nothing is half done."""
 
 import os
+import sqlite3
 import subprocess
 import sys
 import threading
@@ -8,8 +9,9 @@ import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
+import psycopg
 import pytest
 
 from holdfast.auth.context import AuthContext
@@ -225,6 +227,17 @@ def test_a_mutation_that_was_overtaken_is_refused(backend: Backend, me: AuthCont
         mutation.create("/b", b"y", stale)
         mutation.settle(ProjectState(1, 2, 2, stale.at), stale, None)
     assert not store.stat(me, "p", "/b").exists
+
+
+def test_a_value_that_a_column_refuses_is_no_reason_to_try_again(backend: Backend, me: AuthContext) -> None:
+    database, store = backend.database(), backend.store()
+    store.write(me, "p", "/a", "x")
+    stamp = Stamp(2, store.projects(me)[0].updated_at)
+    refused = (psycopg.errors.NotNullViolation, sqlite3.IntegrityError)
+    with pytest.raises(refused), database.mutation(me.apikey_hash, "p", 1000) as mutation:
+        mutation.create(cast(str, None), b"y", stamp)
+        mutation.settle(ProjectState(2, 2, 2, stamp.at), stamp, None)
+    assert store.write(me, "p", "/b", "y") == 1
 
 
 @pytest.mark.req("ST-39")

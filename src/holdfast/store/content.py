@@ -105,7 +105,8 @@ def _down(window: Window, at: int) -> int:
 
 
 def _up(window: Window, at: int) -> int:
-    while at < window.size and is_inside(window.data[at - window.start]):
+    """Return the end of the character that begins before `at`; the window may end there, and then it ends whole."""
+    while at - window.start < len(window.data) and is_inside(window.data[at - window.start]):
         at += 1
     return at
 

@@ -141,6 +141,12 @@ def test_both_ends_move_down_to_a_character(offset: int, length: int, text: str,
     )
 
 
+@pytest.mark.parametrize("length", [1, 2, 3])
+def test_a_slice_that_ends_inside_a_character_is_that_character_whatever_follows(length: int) -> None:
+    assert slice_of("😀😀".encode(), 0, length) == Slice("😀", 0, 4, moved=True)
+    assert slice_of("😀😀😀".encode(), 5, length) == Slice("😀", 4, 8, moved=True)
+
+
 @given(TEXTS, st.integers(0, 50), st.integers(-1, 50))
 def test_a_slice_is_the_bytes_of_its_range_and_makes_progress(text: str, offset: int, length: int) -> None:
     content = text.encode()

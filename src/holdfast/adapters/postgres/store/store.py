@@ -23,13 +23,12 @@ Role = Literal["holdfast_app", "holdfast_worker"]
 Isolation = Literal["read committed", "repeatable read"]
 
 _CONNECT_SECONDS = 10.0
-_OVERTAKEN = (
+_LOST_TO_ANOTHER = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.DeadlockDetected,
     psycopg.errors.SerializationFailure,
-    psycopg.errors.NotNullViolation,
 )
-"""Someone else was there first; the last is how `save_project` says so."""
+"""Another transaction was first."""
 
 
 def open_pool(
@@ -147,7 +146,11 @@ def answering(project: str) -> Iterator[None]:
     """Turn the faults that a retry can cure into ResourceBusy; the driver's text may hold values and is dropped."""
     try:
         yield
-    except _OVERTAKEN:
+    except _LOST_TO_ANOTHER:
+        raise _busy(project) from None
+    except psycopg.errors.NotNullViolation as error:
+        if not _is_version_conflict(error):
+            raise
         raise _busy(project) from None
     except PoolTimeout:
         raise ResourceBusy("no database connection was free in time, or the database is down; try again") from None
@@ -156,6 +159,14 @@ def answering(project: str) -> Iterator[None]:
             f"the database did not answer ({type(error).__name__}), so a change may or may not have happened;"
             " look before you try again, or send every change with an idempotency_key and repeat it"
         ) from None
+
+
+def _is_version_conflict(error: psycopg.errors.NotNullViolation) -> bool:
+    """Return whether `save_project` refused a version that is not the next one, which it does by writing NULL.
+
+    A partition of the table has a name of its own that begins with the table's.
+    """
+    return (error.diag.table_name or "").startswith("mcp_projects") and error.diag.column_name == "version"
 
 
 def _busy(project: str) -> ResourceBusy:

@@ -46,6 +46,7 @@ class SqliteStore:
                 for step in change.steps:
                     run(connection, step.name, step.parameters)
         except sqlite3.IntegrityError as error:
-            if error.sqlite_errorcode == sqlite3.SQLITE_CONSTRAINT_NOTNULL:
+            # How `save_project` refuses a version that is not the next one.
+            if str(error) == "NOT NULL constraint failed: mcp_projects.version":
                 raise busy(project) from None
             raise
