@@ -33,13 +33,13 @@ from benchmarks.measure.retrieval import Judged, judge, judged_set
 from benchmarks.measure.search_scale import measure_scale
 from holdfast.adapters.models.minilm import OnnxEmbedder
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import SearchLimits, Vector
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.model import Limits
-from holdfast.store.mutation import utc_clock
 from tests.helpers.databases import (
     Backend,
     new_caller,

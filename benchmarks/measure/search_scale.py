@@ -13,13 +13,13 @@ from numpy.typing import NDArray
 
 from benchmarks.measure.table import Sample
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope, SearchLimits, Vector
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.model import Limits
-from holdfast.store.mutation import utc_clock
 from holdfast.store.paths import starting_with
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import drain

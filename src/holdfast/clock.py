@@ -1,20 +1,36 @@
-"""The time of day, in the one form that is stored and shown."""
+"""The current time and its one text form: RFC 3339 in UTC, whose text order is time order."""
 
 from datetime import UTC, datetime, timedelta
+from typing import Literal
+
+Timespec = Literal["seconds", "milliseconds", "microseconds"]
+
+
+def utc_clock() -> datetime:
+    """Return the current time, in UTC; a clock to pass where tests set the time."""
+    return datetime.now(UTC)
+
+
+def format_utc(at: datetime, timespec: Timespec = "microseconds") -> str:
+    """Return a time as RFC 3339 in UTC, as in `2026-01-31T12:00:00.000000Z`; the parts below `timespec` are cut off."""
+    return at.astimezone(UTC).isoformat(timespec=timespec).replace("+00:00", "Z")
+
+
+def format_timestamp(seconds: float, timespec: Timespec = "microseconds") -> str:
+    """Return a POSIX timestamp in the same form."""
+    return format_utc(datetime.fromtimestamp(seconds, UTC), timespec)
 
 
 def utc_now() -> str:
-    """Return the time as RFC 3339 in UTC with microseconds, so that text order is time order."""
-    return datetime.now(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """Return the current time as text."""
+    return format_utc(datetime.now(UTC))
 
 
 def utc_in(seconds: float) -> str:
-    """Return a time that many seconds after now, in the same form."""
-    future = datetime.now(UTC) + timedelta(seconds=seconds)
-    return future.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """Return the time that many seconds from now as text."""
+    return format_utc(datetime.now(UTC) + timedelta(seconds=seconds))
 
 
 def utc_days_ago(days: float) -> str:
-    """Return a time that many days before now, in the same form."""
-    past = datetime.now(UTC) - timedelta(days=days)
-    return past.isoformat(timespec="microseconds").replace("+00:00", "Z")
+    """Return the time that many days ago as text."""
+    return format_utc(datetime.now(UTC) - timedelta(days=days))

@@ -5,11 +5,11 @@ from dataclasses import dataclass, field
 import pytest
 
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Hit, SearchLimits
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
-from holdfast.store.mutation import utc_clock
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
 from tests.helpers.indexing import Topics, drain

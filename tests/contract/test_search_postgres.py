@@ -15,10 +15,10 @@ from holdfast.adapters.postgres.search.index import PostgresIndex
 from holdfast.adapters.postgres.search.vectors import graph_name
 from holdfast.adapters.postgres.store.store import open_pool
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope, SearchLimits
 from holdfast.search.service import Search
-from holdfast.store.mutation import utc_clock
 from holdfast.store.paths import starting_with
 from tests.helpers.databases import Backend, new_caller, postgres_backend, postgres_database, sqlite_backend
 from tests.helpers.doors import until

@@ -8,12 +8,12 @@ from datetime import timedelta
 import pytest
 
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError
 from holdfast.search.index import Indexer
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.model import Stage
-from holdfast.store.mutation import utc_clock
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
 from tests.helpers.indexing import Topics, drain

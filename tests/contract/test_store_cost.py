@@ -14,9 +14,9 @@ from holdfast.adapters.postgres.store.rows import STATEMENTS, Connection
 from holdfast.adapters.postgres.store.store import Pool, open_pool
 from holdfast.adapters.sqlite.store.files import file_name
 from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
-from holdfast.adapters.sqlite.store.rows import stored_time
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
+from holdfast.clock import format_utc
 from holdfast.store.model import Limits
 from holdfast.store.service import Store
 from tests.helpers.databases import new_caller, postgres_backend, postgres_database
@@ -50,7 +50,7 @@ def steps_of(folder: Path, files: int, ask: Callable[[Store, AuthContext], objec
     store.write(me, "p", "/other", "x")
     with database.files.writing(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
         connection.execute(PLANT_SQLITE, [files, me.apikey_hash])
-        connection.execute(KEEP_SQLITE, [stored_time(datetime.now(UTC))])
+        connection.execute(KEEP_SQLITE, [format_utc(datetime.now(UTC))])
     count = 0
 
     def counted() -> int:

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.adapters.postgres.search import blocks
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope
-from holdfast.store.mutation import utc_clock
 from holdfast.store.paths import starting_with
 from holdfast.store.service import Store
 from holdfast.worker import outdated_vectors

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Vector
 from holdfast.search.ports import EmbedFault
 from holdfast.search.tokens import tokens_of
 from holdfast.secret import Secret
 from holdfast.store.model import Stage
-from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import IndexQueue
 
 LATER = timedelta(hours=1)

@@ -26,12 +26,12 @@ from holdfast.adapters.sqlite.search.index import SqliteIndex
 from holdfast.adapters.sqlite.store.files import TenantFiles
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
 from holdfast.adapters.sqlite.store.rows import STATEMENTS as SQLITE
+from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import IndexedFile, Vector
 from holdfast.search.ports import Index
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob
-from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import IndexQueue
 from holdfast.worker.loop import Loop, Pace
 from holdfast.worker.model_keys import NoKeys

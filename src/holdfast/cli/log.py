@@ -5,8 +5,8 @@ A library's message may quote what it was working on, and file content never goe
 
 import logging
 import sys
-import time
 
+from holdfast.clock import format_timestamp
 from holdfast.text.visible import visible
 
 
@@ -16,7 +16,7 @@ class _Line(logging.Formatter):
         kind = record.exc_info[0].__name__ if record.exc_info and record.exc_info[0] else ""
         ours = record.name.startswith("holdfast")
         text = visible(record.getMessage()) if ours else f"at {record.filename}:{record.lineno}"
-        when = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(record.created))
+        when = format_timestamp(record.created, "seconds")
         return f"{when} {record.levelname.lower()} {record.name} {text}{' ' + kind if kind else ''}"
 
 

@@ -3,13 +3,13 @@
 from collections.abc import Callable, Sequence
 from datetime import datetime
 
+from holdfast.clock import utc_clock
 from holdfast.search.chunk import chunks_of
 from holdfast.search.model import Chunk, IndexedFile, Vector
 from holdfast.search.ports import Embedder, EmbedFault, Index, Vectors
 from holdfast.search.tokens import TOKENIZER, tokens_of
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Operation
-from holdfast.store.mutation import utc_clock
 
 VECTORS_AT_ONCE = 16
 

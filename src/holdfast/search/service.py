@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.errors import InvalidQuery, SearchBackendError
 from holdfast.search.model import ALL_PROJECTS, Hit, Scope, SearchLimits
 from holdfast.search.ports import Embedder, Index, IndexFault, Reranker
@@ -12,7 +13,6 @@ from holdfast.search.previous_model import Earlier
 from holdfast.search.retrieve import Figures, Query, Retriever, retrieve
 from holdfast.secret import Secret
 from holdfast.store.model import tenant_of
-from holdfast.store.mutation import utc_clock
 from holdfast.store.paths import project_name, starting_with
 
 MAX_QUERY_CHARS = 4000

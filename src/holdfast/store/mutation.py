@@ -4,18 +4,14 @@ import hashlib
 import json
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
+from holdfast.clock import utc_clock
 from holdfast.errors import Conflict, InvalidArgument, QuotaExceeded
 from holdfast.store.model import Applied, Job, Limits, ProjectState, Stamp, next_stamp
 from holdfast.store.ports import Mutation, StoreDatabase
 
 MAX_KEY_CHARS = 255
-
-
-def utc_clock() -> datetime:
-    """Return the time, in UTC."""
-    return datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)

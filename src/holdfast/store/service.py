@@ -4,9 +4,10 @@ from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.store import delete, history, listing, projects, read, rename, restore, stat, write
 from holdfast.store.model import Limits, Listing, ProjectSummary, Slice, Stat, Version, tenant_of
-from holdfast.store.mutation import Desk, utc_clock
+from holdfast.store.mutation import Desk
 from holdfast.store.ports import StoreDatabase, Upkeep
 
 

@@ -11,11 +11,11 @@ from itertools import count
 from typing import Protocol
 
 from holdfast.auth.context import AuthContext
+from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError
 from holdfast.search.ports import EmbedFault, IndexFault
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage
-from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import IndexQueue
 from holdfast.worker.lag import Lags
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.auth.context import LOCAL_TENANT, AuthContext
+from holdfast.clock import utc_clock
 from holdfast.credentials.envelope import Binding
 from holdfast.credentials.service import Credentials
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, OpenJob
-from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import IndexQueue
 
 _log = logging.getLogger(__name__)

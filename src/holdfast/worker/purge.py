@@ -5,8 +5,8 @@ import time
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
+from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError
-from holdfast.store.mutation import utc_clock
 from holdfast.store.ports import Upkeep
 from holdfast.store.service import Store
 from holdfast.worker.outdated_vectors import Outdated

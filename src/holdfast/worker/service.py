@@ -11,6 +11,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from holdfast.auth.context import LOCAL_TENANT, AuthContext
+from holdfast.clock import format_utc
 from holdfast.search.ports import Embedder, Index
 from holdfast.store.model import Backlog, FailedJob, Stage
 from holdfast.worker.lag import NO_LAG, Lag, Speed
@@ -46,7 +47,7 @@ class Status:
             "lag": {"words": asdict(self.words), "meaning": asdict(self.meaning)},
             "embedder": {"model": self.model, **asdict(self.embedder)},
             "backlog": [
-                {"stage": one.stage, "status": one.status, "jobs": one.jobs, "oldest_at": one.oldest_at.isoformat()}
+                {"stage": one.stage, "status": one.status, "jobs": one.jobs, "oldest_at": format_utc(one.oldest_at)}
                 for one in self.backlog
             ],
             "failed": [_shown(one) for one in self.failed],
@@ -249,7 +250,7 @@ def _shown(job: FailedJob) -> dict[str, Any]:
         "stage": job.stage,
         "attempts": job.attempts,
         "error": job.error,
-        "failed_at": job.failed_at.isoformat(),
+        "failed_at": format_utc(job.failed_at),
     }
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
+from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError, PermissionDenied
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import Identity, Root, close_roots
@@ -24,7 +25,6 @@ from holdfast.search.folders.text import Reading, read_document, read_quickly
 from holdfast.search.index import embed_file, with_words
 from holdfast.search.ports import Embedder, EmbedFault, IndexDamaged
 from holdfast.search.tokens import TOKENIZER
-from holdfast.store.mutation import utc_clock
 
 _log = logging.getLogger(__name__)
 

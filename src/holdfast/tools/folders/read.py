@@ -1,12 +1,12 @@
 """The tools that read: text, media, descriptions, jq queries; and the tuple of them all."""
 
-from datetime import UTC, datetime
 from typing import Any
 
 from pydantic import BaseModel, Field
 
 from holdfast.app import App
 from holdfast.call import Call
+from holdfast.clock import format_timestamp
 from holdfast.folders.children.media import read_media
 from holdfast.folders.children.query import Format, Results, query
 from holdfast.folders.reading.info import Info, describe
@@ -79,9 +79,9 @@ def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
 def _wire_info(info: Info) -> FileInfo:
     return FileInfo(
         size=info.size,
-        created=_iso(info.created),
-        modified=_iso(info.modified),
-        accessed=_iso(info.accessed),
+        created=format_timestamp(info.created, "milliseconds"),
+        modified=format_timestamp(info.modified, "milliseconds"),
+        accessed=format_timestamp(info.accessed, "milliseconds"),
         isDirectory=info.is_directory,
         isFile=not info.is_directory,
         permissions=info.permissions,
@@ -97,10 +97,6 @@ def _wire_info(info: Info) -> FileInfo:
         shape=info.shape,
         hint=info.hint,
     )
-
-
-def _iso(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 def _plain(value: Any) -> str:

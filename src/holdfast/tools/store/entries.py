@@ -1,11 +1,12 @@
 """The tools of the project store: durable text files by project and path."""
 
 from collections.abc import Iterable
-from datetime import UTC, datetime
+from datetime import datetime
 
 from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
+from holdfast.clock import format_utc
 from holdfast.search.model import ALL_PROJECTS, nothing_found
 from holdfast.store.content import ENCODING
 from holdfast.store.model import Entry, EntryType
@@ -145,8 +146,8 @@ def file_history(app: App, call: Call, args: HistoryOf) -> Answer:
         VersionAnswer(
             version=one.version,
             size=one.size,
-            written_at=_time(one.written_at),
-            replaced_at=_time(one.replaced_at),
+            written_at=format_utc(one.written_at),
+            replaced_at=format_utc(one.replaced_at),
         )
         for one in found
     ]
@@ -170,7 +171,7 @@ def project_list(app: App, call: Call, args: NoArguments) -> Answer:
             project=one.project,
             file_count=one.file_count,
             total_bytes=one.total_bytes,
-            updated_at=_time(one.updated_at),
+            updated_at=format_utc(one.updated_at),
         )
         for one in found
     ]
@@ -213,11 +214,7 @@ def _lines(lines: Iterable[str]) -> str:
 
 
 def _shown(at: datetime | None) -> str | None:
-    return None if at is None else _time(at)
-
-
-def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
+    return None if at is None else format_utc(at)
 
 
 STORING: tuple[Tool, ...] = (

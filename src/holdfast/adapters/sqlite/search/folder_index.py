@@ -15,8 +15,8 @@ from holdfast.adapters.sqlite.search.rows import told
 from holdfast.adapters.sqlite.search.words import matching, statistics_of
 from holdfast.adapters.sqlite.search.write import write
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store.rows import stored_time
 from holdfast.adapters.statements import named_statements
+from holdfast.clock import format_utc
 from holdfast.search.folders.model import PROJECT, Kind, Known
 from holdfast.search.model import (
     Candidate,
@@ -61,7 +61,7 @@ class SqliteFolderIndex:
 
     def drop(self, root: str, paths: Sequence[str], at: datetime) -> None:
         """Forget files, all in one transaction."""
-        stamp = {"apikey_hash": root, "tokenizer": TOKENIZER, "at": stored_time(at)}
+        stamp = {"apikey_hash": root, "tokenizer": TOKENIZER, "at": format_utc(at)}
         with self._using(root), self._writing(root) as connection:
             for path in paths:
                 row = self._run(connection, "drop_file", root, path=path).fetchone()

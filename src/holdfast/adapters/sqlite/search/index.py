@@ -12,7 +12,7 @@ from holdfast.adapters.sqlite.search.rows import listed, run, told, within
 from holdfast.adapters.sqlite.search.words import matching, statistics_of
 from holdfast.adapters.sqlite.search.write import fill, write
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store.rows import stored_time
+from holdfast.clock import format_utc
 from holdfast.search.model import (
     Candidate,
     ChunkText,
@@ -57,7 +57,7 @@ class SqliteIndex:
 
     def put_words(self, tenant: str, files: Sequence[IndexedFile], tokenizer: str, at: datetime) -> list[bool]:
         """Make the index hold these files; a very long one comes in parts, and counts when the last is in."""
-        stamp = {"apikey_hash": tenant, "tokenizer": tokenizer, "at": stored_time(at)}
+        stamp = {"apikey_hash": tenant, "tokenizer": tokenizer, "at": format_utc(at)}
         with told():
             for file in files:
                 while self._is_filled(tenant, file, stamp):
@@ -79,7 +79,7 @@ class SqliteIndex:
             {"id": number, "content_hash": content_hash, "embedding": packed(vector)}
             for number, content_hash, vector in vectors
         ]
-        shared = {"apikey_hash": tenant, "model": model, "at": stored_time(at)}
+        shared = {"apikey_hash": tenant, "model": model, "at": format_utc(at)}
         with told(), self._writing(tenant) as connection:
             for row in rows:
                 run(connection, "insert_vector", {**shared, **row})
@@ -115,7 +115,7 @@ class SqliteIndex:
 
     def touch(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
         """Remember when chunks were last served."""
-        asked = {"apikey_hash": tenant, "ids": listed(chunk_ids), "at": stored_time(at)}
+        asked = {"apikey_hash": tenant, "ids": listed(chunk_ids), "at": format_utc(at)}
         with told(), self._writing(tenant) as connection:
             run(connection, "touch_chunks", asked)
 
@@ -137,7 +137,7 @@ class SqliteIndex:
         """Remove some vectors of an outdated model."""
         asked = {"apikey_hash": tenant, "outdated": outdated, "model": model, "limit": limit}
         with told(), self._writing(tenant) as connection:
-            return run(connection, "drop_vectors", {**asked, "before": stored_time(before)}).rowcount
+            return run(connection, "drop_vectors", {**asked, "before": format_utc(before)}).rowcount
 
     def tenants(self) -> list[str]:
         """Return every tenant that has chunks."""

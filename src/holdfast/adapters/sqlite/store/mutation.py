@@ -7,7 +7,8 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.adapters.mutation_statements import StatementMutation
-from holdfast.adapters.sqlite.store.rows import stored_time, table
+from holdfast.adapters.sqlite.store.rows import table
+from holdfast.clock import format_utc
 from holdfast.store.model import Place, ProjectState, Stamp, StoredFile
 from holdfast.store.paths import Span
 
@@ -44,7 +45,7 @@ class SqliteMutation(StatementMutation):
 
     def version_content(self, path: str, version: int, since: datetime) -> bytes | None:
         """Return bytes that a path had, None when they are not kept."""
-        rows = self._rows("version_content", path=path, version=version, since=stored_time(since))
+        rows = self._rows("version_content", path=path, version=version, since=format_utc(since))
         return rows[0]["content"] if rows else None
 
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -53,5 +54,5 @@ class SqliteMutation(StatementMutation):
         return table(self._connection, name, {**self._scope, **parameters})
 
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
-        stamped = {**self._scope, "at": stored_time(stamp.at), "version": stamp.version}
+        stamped = {**self._scope, "at": format_utc(stamp.at), "version": stamp.version}
         self.steps.append(Step(name, {**stamped, **parameters}))

@@ -11,7 +11,8 @@ from typing import Any
 
 from holdfast.adapters.queue_rows import claimed_job, failed_job, fresh_first, summed
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store.rows import run, stored_time, table, time_at
+from holdfast.adapters.sqlite.store.rows import run, table, time_at
+from holdfast.clock import format_utc
 from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Stage
 
 _WAIT_SECONDS = 3.0
@@ -79,8 +80,8 @@ class SqliteQueue:
 
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
         """Hold a job for so long from now."""
-        until = stored_time(now + timedelta(milliseconds=lease_ms))
-        return self._ended([(job, "renew_job", {"until": until, "at": stored_time(now)})]) == 1
+        until = format_utc(now + timedelta(milliseconds=lease_ms))
+        return self._ended([(job, "renew_job", {"until": until, "at": format_utc(now)})]) == 1
 
     def finish(self, job: ClaimedJob, now: datetime, further: Stage | None = None) -> bool:
         """Mark a job done, or due for a further stage; False when the claim was lost."""
@@ -88,7 +89,7 @@ class SqliteQueue:
 
     def finish_all(self, jobs: Sequence[tuple[ClaimedJob, Stage | None]], now: datetime) -> int:
         """Finish several jobs, those of one tenant in one transaction."""
-        at = stored_time(now)
+        at = format_utc(now)
         return self._ended(
             (job, "finish_job", {"status": "pending" if further else "done", "stage": further or job.stage, "at": at})
             for job, further in jobs
@@ -118,7 +119,7 @@ class SqliteQueue:
 
     def rearm(self, tenant: str, project: str, job_id: int, now: datetime) -> bool:
         """Make a job that waits for its tenant's key due."""
-        asked = {"apikey_hash": tenant, "project": project, "id": job_id, "at": stored_time(now)}
+        asked = {"apikey_hash": tenant, "project": project, "id": job_id, "at": format_utc(now)}
         with self._files.writing(file_name(tenant), _deadline(), durable=False) as connection:
             changed = run(connection, "rearm_job", asked).rowcount == 1
         self._files.changed()
@@ -143,7 +144,7 @@ class SqliteQueue:
 
     def retry_failed(self, now: datetime) -> int:
         """Make every job that was given up due again, unless a later one covers its path."""
-        return self._everywhere("retry_failed", {"at": stored_time(now)})
+        return self._everywhere("retry_failed", {"at": format_utc(now)})
 
     def projects(self) -> list[tuple[str, str]]:
         """Return tenant and project of everything that could be indexed."""
@@ -152,7 +153,7 @@ class SqliteQueue:
 
     def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:
         """Add a job for each live file of a project that has none open."""
-        asked = {"apikey_hash": tenant, "project": project, "stage": stage, "at": stored_time(now)}
+        asked = {"apikey_hash": tenant, "project": project, "stage": stage, "at": format_utc(now)}
         with self._files.writing(file_name(tenant), _deadline()) as connection:
             added = run(connection, "requeue_files", asked).rowcount
         self._files.changed()
@@ -161,15 +162,15 @@ class SqliteQueue:
     def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:
         """Remove what is older, from every tenant's file; returns the rows removed."""
         before = {
-            "deleted_before": stored_time(deleted_before),
-            "versions_before": stored_time(versions_before),
-            "others_before": stored_time(others_before),
+            "deleted_before": format_utc(deleted_before),
+            "versions_before": format_utc(versions_before),
+            "others_before": format_utc(others_before),
         }
         return sum(self._purged(name, before) for name in self._files.names())
 
     def purge_done(self, before: datetime) -> int:
         """Remove some thousands of the jobs that were done before then."""
-        return self._everywhere("purge_done", {"before": stored_time(before), "limit": _PURGED_AT_ONCE})
+        return self._everywhere("purge_done", {"before": format_utc(before), "limit": _PURGED_AT_ONCE})
 
     def _in_turn(self) -> list[str]:
         names = self._files.names()
@@ -196,7 +197,7 @@ class SqliteQueue:
         if due_at is None or due_at > now:
             return []
         claim = secrets.token_hex(8)
-        times = {"until": stored_time(until), "at": stored_time(now)}
+        times = {"until": format_utc(until), "at": format_utc(now)}
         asked = {"limit": limit, "claim": claim, "stage": kind[0], "is_backlog": kind[1], **times}
         with self._files.writing(name, _deadline(), durable=False) as connection:
             rows = run(connection, "claim_jobs", asked).fetchall()
@@ -222,7 +223,7 @@ class SqliteQueue:
         self, job: ClaimedJob, status: str, attempts: int, error: str | None, due_at: datetime, now: datetime
     ) -> bool:
         values = {"status": status, "attempts": attempts, "error": error}
-        times = {"due_at": stored_time(due_at), "at": stored_time(now)}
+        times = {"due_at": format_utc(due_at), "at": format_utc(now)}
         return self._ended([(job, "return_job", values | times)]) == 1
 
     def _ended(self, endings: Iterable[Ending]) -> int:

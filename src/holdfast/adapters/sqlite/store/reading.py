@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Any, Self
 
 from holdfast.adapters.sqlite.store.files import Snapshot
-from holdfast.adapters.sqlite.store.rows import run, stored_time, table, time_at, time_of
+from holdfast.adapters.sqlite.store.rows import run, table, time_at, time_of
+from holdfast.clock import format_utc
 from holdfast.store.model import EntryType, FileLine, ProjectSummary, Stat, Version, Window
 from holdfast.store.paths import Span
 
@@ -61,12 +62,12 @@ class SqliteReading:
 
     def history(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
         """Return the versions of a path replaced since then, newest first."""
-        rows = self._rows("list_versions", project=project, path=path, since=stored_time(since), limit=limit)
+        rows = self._rows("list_versions", project=project, path=path, since=format_utc(since), limit=limit)
         return [Version(**row) for row in rows]
 
     def version_content(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
         """Return bytes that a path had, None when they are not kept."""
-        rows = self._rows("version_content", project=project, path=path, version=version, since=stored_time(since))
+        rows = self._rows("version_content", project=project, path=path, version=version, since=format_utc(since))
         return rows[0]["content"] if rows else None
 
     def projects(self) -> list[ProjectSummary]:

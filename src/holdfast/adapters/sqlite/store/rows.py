@@ -2,7 +2,7 @@
 
 import sqlite3
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 from holdfast.adapters.statements import named_statements
@@ -24,11 +24,6 @@ def table(connection: sqlite3.Connection, name: str, parameters: Mapping[str, An
         for row in rows:
             row[time] = time_of(row[time])
     return rows
-
-
-def stored_time(at: datetime) -> str:
-    """Return a time as text in UTC with microseconds, so that text order is time order."""
-    return at.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")
 
 
 def time_of(stored: str | None) -> datetime | None:
