@@ -151,7 +151,7 @@ class House:
     """One state folder and everything that runs in it, with what its deployment puts into the environment."""
 
     def __init__(self, folder: Path, **environment: str) -> None:
-        self._environment = environment
+        self.environment = environment
         self.state = folder / "state"
         self.root = folder / "project"
         self.root.mkdir()
@@ -162,7 +162,7 @@ class House:
     def env(self) -> dict[str, str]:
         """Return the environment of a client on this machine."""
         kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return {**kept, **self._environment, "HOLDFAST_STATE_DIR": str(self.state)}
+        return {**kept, **self.environment, "HOLDFAST_STATE_DIR": str(self.state)}
 
     def settings(self, text: str) -> None:
         """Write the settings file that background servers read."""

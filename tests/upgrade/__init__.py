@@ -1,0 +1,1 @@
+"""Tests: state made by earlier releases."""
