@@ -60,8 +60,8 @@ def _silent(_done: float, _total: float | None, _message: str) -> None:
 class Call:
     """Passed down to every loop; a loop that runs long calls `check()` and may call `progress()`.
 
-    `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for a tool that
-    is conducted on the event loop, when the person behind the client can be asked; a step of a pipe has none.
+    `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for an async
+    tool when the person behind the client can be asked; a step of a pipe has none.
     """
 
     caller: Caller

@@ -60,7 +60,7 @@ from holdfast.tools.folders.find import FINDING
 from holdfast.tools.folders.read import READING
 from holdfast.tools.folders.search import SEARCHING
 from holdfast.tools.organiser.entries import ORGANISING
-from holdfast.tools.pipe.entry import MCP_PIPE
+from holdfast.tools.pipe.entry import mcp_pipe
 from holdfast.tools.registry import Registry
 from holdfast.tools.review.agent import REVIEWING
 from holdfast.tools.review.person import DECIDING
@@ -77,7 +77,7 @@ _log = logging.getLogger(__name__)
 
 KEPT_ROOT_SETS = 64
 
-TOOLS = Registry([*READING, *FINDING, *CHANGING, *REVIEWING, *DECIDING, *ORGANISING, *SEARCHING, *STORING, MCP_PIPE])
+TOOLS = Registry([*READING, *FINDING, *CHANGING, *REVIEWING, *DECIDING, *ORGANISING, *SEARCHING, *STORING, mcp_pipe])
 
 
 @dataclass

@@ -26,6 +26,7 @@ SKILLS_OF_THE_IMPURE = frozenset(
     }
 )
 PATH_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
+THREAD_HANDOVERS = frozenset({"ProcessPoolExecutor", "ThreadPoolExecutor", "run_in_executor", "run_sync", "to_thread"})
 TABLE_ROW = re.compile(r"^\| `(?P<module>[^`]+)` \| (?P<line>.*) \|$", re.MULTILINE)
 
 
@@ -114,6 +115,17 @@ def onnxruntime_problems(source: str) -> Iterator[str]:
             names += [str(argument.value) for argument in node.args if isinstance(argument, ast.Constant)]
         if any(name.partition(".")[0] == "onnxruntime" for name in names):
             yield f"imports onnxruntime in line {node.lineno}"
+
+
+def thread_problems(source: str) -> Iterator[str]:
+    """Blocking work of a tool runs in the dispatcher's threads, so nothing else hands work to a pool."""
+    tree = ast.parse(source)
+    for node in ast.walk(tree):
+        names = [node.attr] if isinstance(node, ast.Attribute) else []
+        names += [name.name for name in node.names] if isinstance(node, ast.ImportFrom) else []
+        for name in names:
+            if name in THREAD_HANDOVERS:
+                yield f"uses {name} in line {getattr(node, 'lineno', 0)}"
 
 
 def purity_problems(source: str) -> Iterator[str]:

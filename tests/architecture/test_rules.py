@@ -17,6 +17,19 @@ MAY_OPEN = {
 }
 """Modules that may use the builtin open(), and why."""
 
+MAY_USE_THREADS = {
+    "adapters/models/chat.py": "asks a remote model several things at once, inside one call",
+    "changes/single/draft.py": "syncs several files at once, inside one change",
+    "folders/children/confine.py": "a thread of its own that Landlock confines before it starts a child",
+    "organiser/planning/jobs.py": "scans that outlive the call that began them",
+    "tools/dispatch.py": "counts calls in Redis without taking a thread from them",
+    "tools/threads.py": "the one pool for the blocking work of tools",
+    "transport/doors/socket.py": "opens the roots of a new connection, before there is a call",
+    "transport/doors/stdio.py": "reads and writes the descriptors of the process",
+    "transport/server.py": "answers the health check beside the calls",
+}
+"""Modules that may hand work to threads, and why; a tool uses `runner.in_thread`."""
+
 Rule = Callable[[str], Iterator[str]]
 SOURCE_RULES: dict[str, tuple[Rule, str]] = {
     "a module says what it is for": (rules.docstring_problems, ""),
@@ -50,6 +63,16 @@ def test_no_module_opens_by_path_unless_it_says_why() -> None:
     ]
 
     assert not found, "\n" + "\n".join(found)
+
+
+def test_nothing_hands_work_to_threads_unless_it_says_why() -> None:
+    users = {
+        module: problems
+        for module, path in rules.modules(PACKAGE)
+        if (problems := list(rules.thread_problems(path.read_text())))
+    }
+
+    assert users.keys() == MAY_USE_THREADS.keys(), users
 
 
 def test_one_module_alone_loads_onnxruntime_and_nothing_else_here_imports_it() -> None:
@@ -103,6 +126,9 @@ BROKEN: list[tuple[Rule, str, str]] = [
     (rules.onnxruntime_problems, "def f():\n    import onnxruntime.capi", "imports onnxruntime in line 2"),
     (rules.onnxruntime_problems, "from onnxruntime import SessionOptions", "imports onnxruntime in line 1"),
     (rules.onnxruntime_problems, "importlib.import_module('onnxruntime')", "imports onnxruntime in line 1"),
+    (rules.thread_problems, "await asyncio.to_thread(work)", "uses to_thread in line 1"),
+    (rules.thread_problems, "loop.run_in_executor(None, work)", "uses run_in_executor in line 1"),
+    (rules.thread_problems, "from concurrent.futures import ThreadPoolExecutor", "uses ThreadPoolExecutor in line 1"),
     (rules.purity_problems, '"""Pure: rules."""\nimport os.path', "says it is pure and imports os.path"),
     (
         rules.purity_problems,

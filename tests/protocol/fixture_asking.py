@@ -10,7 +10,7 @@ from holdfast.app import App
 from holdfast.call import Call, Question, Reply
 from holdfast.errors import PermissionDenied
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Arguments, Conduct, Effect, Group, Steps, Tool
+from holdfast.tools.registry import Arguments, Effect, Group, RunAsync, Runner, Tool
 
 Form = dict[str, dict[str, Any]]
 
@@ -88,41 +88,41 @@ def said(reply: Reply) -> Answer:
     return Answer.of(f"Elicitation completed: action={reply.action}, content={json.dumps(reply.content)}")
 
 
-async def elicitation(_app: App, call: Call, args: Message, _tools: Steps) -> Answer:
+async def elicitation(_app: App, call: Call, args: Message, _runner: Runner) -> Answer:
     """Ask for a name and an address."""
     return said(await asked(call, question("person", args.message, {"username": NAME, "email": NAME})))
 
 
-async def defaults(_app: App, call: Call, _args: Nothing, _tools: Steps) -> Answer:
+async def defaults(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask with every field filled in beforehand."""
     return said(await asked(call, question("defaults", "Fill in or keep what is there", DEFAULTS)))
 
 
-async def enums(_app: App, call: Call, _args: Nothing, _tools: Steps) -> Answer:
+async def enums(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask for choices of every kind."""
     return said(await asked(call, question("choices", "Choose", ENUMS)))
 
 
-async def greet(_app: App, call: Call, _args: Nothing, _tools: Steps) -> Answer:
+async def greet(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Greet the person by the name that was asked for."""
     reply = await asked(call, question("user_name", "What is your name?", {"name": NAME}))
     return Answer.of(f"Hello, {reply.content.get('name')}!")
 
 
-async def confirm(_app: App, call: Call, _args: Nothing, _tools: Steps) -> Answer:
+async def confirm(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask for a yes, so that the state goes through the client."""
     await asked(call, question("confirm", "Please confirm", {"ok": {"type": "boolean"}}))
     return Answer.of("state-ok")
 
 
-async def two_rounds(_app: App, call: Call, _args: Nothing, _tools: Steps) -> Answer:
+async def two_rounds(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask one thing after the other."""
     name = await asked(call, question("step1", "Step 1: What is your name?", {"name": NAME}))
     color = await asked(call, question("step2", "Step 2: What is your favorite color?", {"color": NAME}))
     return Answer.of(f"{name.content.get('name')} likes {color.content.get('color')}")
 
 
-async def ask_person(_app: App, call: Call, args: Ask, _tools: Steps) -> Answer:
+async def ask_person(_app: App, call: Call, args: Ask, _runner: Runner) -> Answer:
     """Ask for a decision, and note how the question ended."""
     ended = _ended(args.label)
     wanted = question("decision", f"May it be? ({args.label})", DECISION, ["decision"])
@@ -139,7 +139,7 @@ async def ask_person(_app: App, call: Call, args: Ask, _tools: Steps) -> Answer:
     return said(reply)
 
 
-async def ask_and_forget(_app: App, call: Call, args: Ask, _tools: Steps) -> Answer:
+async def ask_and_forget(_app: App, call: Call, args: Ask, _runner: Runner) -> Answer:
     """Ask, and end without waiting for the answer."""
     assert call.elicit is not None
     waiting = asyncio.ensure_future(call.elicit(question("decision", f"Never mind ({args.label})", DECISION)))
@@ -148,7 +148,7 @@ async def ask_and_forget(_app: App, call: Call, args: Ask, _tools: Steps) -> Ans
     return Answer.of("done")
 
 
-async def how_it_ended(_app: App, _call: Call, args: Label, _tools: Steps) -> Answer:
+async def how_it_ended(_app: App, _call: Call, args: Label, _runner: Runner) -> Answer:
     """Say how the question of that label ended, waiting a little for it."""
     async with asyncio.timeout(8):
         return Answer.of(await asyncio.shield(_ended(args.label)))
@@ -166,7 +166,7 @@ def _note(ended: "asyncio.Future[str]", how: str) -> Answer:
     return Answer.of(how)
 
 
-def _entry(name: str, conduct: Conduct, arguments: type[Arguments], seconds: float = 60.0) -> Tool:
+def _entry(name: str, run_async: RunAsync, arguments: type[Arguments], seconds: float = 60.0) -> Tool:
     return Tool(
         name=name,
         group=Group.FILES,
@@ -175,7 +175,7 @@ def _entry(name: str, conduct: Conduct, arguments: type[Arguments], seconds: flo
         run=None,
         arguments=arguments,
         timeout_seconds=seconds,
-        conduct=conduct,
+        run_async=run_async,
     )
 
 

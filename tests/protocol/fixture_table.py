@@ -16,7 +16,7 @@ from holdfast.config.settings import Settings
 from holdfast.errors import Conflict
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.pipe.entry import MCP_PIPE
+from holdfast.tools.pipe.entry import mcp_pipe
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, tool
 from tests.protocol.fixture_asking import ASKING
 
@@ -172,4 +172,4 @@ def dispatcher() -> Dispatcher:
     """Return a dispatcher over these tools; of an app they need the settings at most."""
     settings = Settings()
     app = cast("App", SimpleNamespace(settings=settings))
-    return Dispatcher(app, Registry((*TABLE, *ASKING, MCP_PIPE)), settings)
+    return Dispatcher(app, Registry((*TABLE, *ASKING, mcp_pipe)), settings)

@@ -3,11 +3,12 @@
 import asyncio
 import logging
 import secrets
-from concurrent.futures import Future, ThreadPoolExecutor, wait
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -27,9 +28,11 @@ from holdfast.secret import Secret
 from holdfast.tools.answer import Answer
 from holdfast.tools.elicitation import asking
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
+from holdfast.tools.threads import CallThreads
 
 _log = logging.getLogger(__name__)
 
+T = TypeVar("T")
 _COUNTING_THREADS = 4
 
 
@@ -43,14 +46,12 @@ class Dispatcher:
         self._admission = admission
         self._local_key = _local_key(settings.mcp.files.search)
         self._counting = ThreadPoolExecutor(_COUNTING_THREADS, thread_name_prefix="holdfast-count")
-        self._threads = ThreadPoolExecutor(settings.server.max_parallel_calls, thread_name_prefix="holdfast-call")
-        self._under_way: set[Future[Answer]] = set()
+        self._threads = CallThreads(settings.server.max_parallel_calls)
 
     def close(self, seconds: float = 0.5) -> None:
-        """Take no further call, and wait so long for those under way, which were cancelled, to come to their end."""
-        self._threads.shutdown(wait=False, cancel_futures=True)
+        """Take no further call, and wait at most that long for the running ones, which were cancelled, to end."""
         self._counting.shutdown(wait=False, cancel_futures=True)
-        wait(tuple(self._under_way), seconds)
+        self._threads.close(seconds)
 
     def listed(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
@@ -90,7 +91,7 @@ class Dispatcher:
         except HoldfastError:
             raise
         except UnicodeEncodeError:
-            raise InvalidArgument(f"{name}: text must be valid Unicode; an argument holds half a character.") from None
+            raise InvalidArgument(f"{name}: text must be valid Unicode; an argument holds a lone surrogate.") from None
         except Exception as error:
             raise _internal(name, error) from error
         finally:
@@ -99,14 +100,11 @@ class Dispatcher:
                 self._app.seen(caller.auth)
 
     async def _run(self, entry: Tool, call: Call, parsed: Any, elicit: Elicit | None) -> Answer:
-        if entry.conduct is not None:
-            async with asking(call, elicit):
-                return await entry.conduct(self._app, call, parsed, _Steps(self, call.caller))
-        assert entry.run is not None
-        future = self._threads.submit(entry.run, self._app, call, parsed)
-        self._under_way.add(future)
-        future.add_done_callback(self._under_way.discard)
-        return await asyncio.wrap_future(future)
+        if entry.run is not None:
+            return await self._threads.run(entry.run, self._app, call, parsed)
+        assert entry.run_async is not None
+        async with asking(call, elicit):
+            return await entry.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
 
     def _keyed(self, caller: Caller) -> Caller:
         """Return the caller with its key for models: the user of this machine has it in the settings."""
@@ -116,7 +114,7 @@ class Dispatcher:
 
     async def _admit(self, caller: Caller, entry: Tool) -> None:
         """Count the call against its limit; where that waits for another process, the event loop does not."""
-        gate, rate = self._admission, entry.counted_as
+        gate, rate = self._admission, entry.rate_class
         per_minute = gate.allowance(caller, rate) if gate else 0
         if not gate or not per_minute:
             return
@@ -144,8 +142,8 @@ def _has_folders(caller: Caller) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class _Steps:
-    """What a conducting tool is given: the dispatcher, for its own caller and nobody else."""
+class _CallerRunner:
+    """Implements `Runner` for one caller and nobody else."""
 
     dispatcher: Dispatcher
     caller: Caller
@@ -155,6 +153,9 @@ class _Steps:
 
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
         return await self.dispatcher.call(self.caller, name, arguments, progress)
+
+    async def in_thread(self, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
+        return await self.dispatcher._threads.run(function, *args, is_long=is_long)
 
 
 def _local_key(search: SearchSettings) -> Secret | None:

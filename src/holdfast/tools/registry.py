@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import Enum, StrEnum
 from functools import cached_property
-from inspect import cleandoc, signature
-from typing import Any, Protocol, get_type_hints
+from inspect import cleandoc, iscoroutinefunction, signature
+from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict
 
@@ -47,28 +47,32 @@ class Effect(Enum):
     DESTROY = "destroy"
 
 
-Run = Callable[[App, Call, Any], Answer]
+T = TypeVar("T")
 
 
-class Steps(Protocol):
-    """The other tools of a caller, for a tool that calls them: every call takes the one path of all calls."""
+class Runner(Protocol):
+    """What an async tool runs its work with: the tools of its caller, and threads for blocking functions."""
 
     def find(self, name: str) -> "Tool":
         """Return the tool that the caller may call by that name. Raises NotFound."""
 
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
-        """Call a tool. Raises HoldfastError and nothing else."""
+        """Call a tool on the same path as a call from a door. Raises HoldfastError and nothing else."""
+
+    async def in_thread(self, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
+        """Call a blocking function in one of the dispatcher's threads; `is_long` when it may take minutes."""
 
 
-Conduct = Callable[[App, Call, Any, Steps], Awaitable[Answer]]
-"""What calls other tools: it waits for them on the event loop, so it holds no thread that they need."""
+Run = Callable[[App, Call, Any], Answer]
+RunAsync = Callable[[App, Call, Any, Runner], Awaitable[Answer]]
+"""Waits for other tools or for a person on the event loop, so it holds no thread meanwhile."""
 
 
 @dataclass(frozen=True)
 class Tool:
-    """One entry of the table: either `run`, in a thread, or `conduct`, on the event loop.
+    """One entry of the table: either `run`, which is called in a thread, or `run_async`, on the event loop.
 
-    One that is `alone` cannot be a step of a pipe: it runs other tools, or waits for a person.
+    A tool that runs other tools or waits for a person is not `allowed_in_pipe`.
     """
 
     name: str
@@ -83,11 +87,11 @@ class Tool:
     listed: bool = True
     timeout_seconds: float = 120.0
     rate: Rate | None = None
-    alone: bool = False
-    conduct: Conduct | None = None
+    allowed_in_pipe: bool = True
+    run_async: RunAsync | None = None
 
     @property
-    def counted_as(self) -> Rate:
+    def rate_class(self) -> Rate:
         """Return the class whose limit a call counts against."""
         return self.rate or (Rate.WRITE if self.mutates else Rate.READ)
 
@@ -99,7 +103,7 @@ class Tool:
     @cached_property
     def description(self) -> str:
         """Return the manual that agents read: the docstring of the function."""
-        return cleandoc((self.run or self.conduct).__doc__ or "")
+        return cleandoc((self.run or self.run_async).__doc__ or "")
 
     @cached_property
     def input_schema(self) -> dict[str, Any]:
@@ -124,27 +128,30 @@ def tool(
     listed: bool = True,
     timeout_seconds: float = 120.0,
     rate: Rate | None = None,
-    alone: bool = False,
-) -> Callable[[Run], Tool]:
-    """Turn `(app, call, arguments) -> Answer` into a table entry; its last annotation is the argument model."""
+    allowed_in_pipe: bool = True,
+) -> Callable[[Run | RunAsync], Tool]:
+    """Turn a function into a table entry; its third parameter's annotation is the argument model.
 
-    def entry(run: Run) -> Tool:
-        last = list(signature(run).parameters)[-1]
-        arguments = get_type_hints(run)[last]
+    The function is `(app, call, args) -> Answer`, or `async (app, call, args, runner) -> Answer`.
+    """
+
+    def entry(function: Run | RunAsync) -> Tool:
+        is_async = iscoroutinefunction(function)
         return Tool(
-            name,
-            group,
-            effect,
-            title,
-            run,
-            arguments,
-            output,
-            audience,
-            idempotent,
-            listed,
-            timeout_seconds,
-            rate,
-            alone,
+            name=name,
+            group=group,
+            effect=effect,
+            title=title,
+            run=None if is_async else cast("Run", function),
+            arguments=get_type_hints(function)[list(signature(function).parameters)[2]],
+            output=output,
+            audience=audience,
+            idempotent=idempotent,
+            listed=listed,
+            timeout_seconds=timeout_seconds,
+            rate=rate,
+            allowed_in_pipe=allowed_in_pipe,
+            run_async=cast("RunAsync", function) if is_async else None,
         )
 
     return entry

@@ -214,7 +214,7 @@ def test_a_key_may_have_limits_of_its_own_and_none_once_it_is_revoked() -> None:
 
 
 def test_every_tool_counts_as_what_it_does() -> None:
-    classes = {entry.name: entry.counted_as for entry in TOOLS}
+    classes = {entry.name: entry.rate_class for entry in TOOLS}
     assert classes["read_text_file"] is Rate.READ
     assert classes["write_file"] is classes["delete_file"] is Rate.WRITE
     assert classes["grep_content"] is classes["search_files"] is Rate.SEARCH

@@ -13,7 +13,7 @@ from holdfast.errors import Cancelled, Internal, TimedOut
 from holdfast.tools.answer import Answer
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.elicitation import asking
-from holdfast.tools.registry import Arguments, Effect, Group, Registry, Steps, Tool
+from holdfast.tools.registry import Arguments, Effect, Group, Registry, Runner, Tool
 
 pytestmark = pytest.mark.anyio
 
@@ -96,13 +96,13 @@ async def test_a_question_that_the_tool_forgot_ends_with_the_call() -> None:
     assert await forgotten == Reply("cancel")
 
 
-def conducted(conduct: Any) -> Dispatcher:
-    entry = Tool("ask", Group.FILES, Effect.READ, "Ask", None, Arguments, conduct=conduct)
+def dispatcher_of(function: Any) -> Dispatcher:
+    entry = Tool("ask", Group.FILES, Effect.READ, "Ask", None, Arguments, run_async=function)
     return Dispatcher(cast("App", None), Registry([entry]), Settings())
 
 
 async def test_the_need_for_input_passes_through_whoever_catches_faults() -> None:
-    async def conduct(_app: App, call: Call, _args: Arguments, _tools: Steps) -> Answer:
+    async def function(_app: App, call: Call, _args: Arguments, _runner: Runner) -> Answer:
         assert call.elicit is not None
         try:
             await asyncio.create_task(cast("Any", call.elicit(MAY_IT)))
@@ -111,14 +111,14 @@ async def test_the_need_for_input_passes_through_whoever_catches_faults() -> Non
         return Answer.of("not reached")
 
     with pytest.raises(InputNeeded) as needed:
-        await conducted(conduct).call(CALLER, "ask", {}, None, _once_more)
+        await dispatcher_of(function).call(CALLER, "ask", {}, None, _once_more)
     assert (needed.value.question, needed.value.state) == (MAY_IT, "state")
 
 
 @pytest.mark.parametrize("elicit", [None, _yes])
 async def test_a_fault_beside_a_question_is_a_fault(elicit: Elicit | None) -> None:
-    async def conduct(_app: App, _call: Call, _args: Arguments, _tools: Steps) -> Answer:
+    async def function(_app: App, _call: Call, _args: Arguments, _runner: Runner) -> Answer:
         raise ZeroDivisionError
 
     with pytest.raises(Internal):
-        await conducted(conduct).call(CALLER, "ask", {}, None, elicit)
+        await dispatcher_of(function).call(CALLER, "ask", {}, None, elicit)

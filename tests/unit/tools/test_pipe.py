@@ -36,7 +36,7 @@ from holdfast.text.budget import estimate_tokens
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.pipe.answer import PipeAnswer, StepOutcome
-from holdfast.tools.pipe.entry import MAX_PARALLEL, MCP_PIPE
+from holdfast.tools.pipe.entry import MAX_PARALLEL, mcp_pipe
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, tool
 from tests.helpers import sample
 
@@ -81,7 +81,7 @@ def long_text(_app: App, _call: Call, args: Size) -> Answer:
     return Answer((Text("abc\n" * args.tokens), Text("[note]")), is_cut=args.cut)
 
 
-@tool("ask_person", group=Group.FILES, effect=Effect.READ, title="Ask", alone=True)
+@tool("ask_person", group=Group.FILES, effect=Effect.READ, title="Ask", allowed_in_pipe=False)
 def ask_person(_app: App, _call: Call, _args: Nothing) -> Answer:
     """Wait for a person."""
     return Answer.of("never here")
@@ -109,7 +109,7 @@ def unsayable(_app: App, _call: Call, _args: Nothing) -> Answer:
 
 TABLE = [
     sample.echo, sample.echo_data, sample.picture, sample.wait, sample.lose, sample.crash,
-    crowd, long_text, ask_person, decide, unsayable, MCP_PIPE,
+    crowd, long_text, ask_person, decide, unsayable, mcp_pipe,
 ]  # fmt: skip
 
 
@@ -367,7 +367,7 @@ async def test_a_pipe_tells_its_progress_and_that_of_its_steps() -> None:
 
 
 async def test_a_pipe_out_of_time_says_which_steps_were_under_way() -> None:
-    hasty = replace(MCP_PIPE, name="hasty_pipe", timeout_seconds=0.2)
+    hasty = replace(mcp_pipe, name="hasty_pipe", timeout_seconds=0.2)
     table = Dispatcher(
         App(
             Settings(),

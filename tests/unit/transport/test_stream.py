@@ -203,7 +203,7 @@ async def test_half_a_character_in_an_argument_is_the_tools_to_refuse() -> None:
         answer = await line.raw(text)
         assert answer["id"] == 4
         assert answer["result"]["structuredContent"]["code"] == "INVALID_ARGUMENT"
-        assert "half a character" in answer["result"]["structuredContent"]["message"]
+        assert "lone surrogate" in answer["result"]["structuredContent"]["message"]
 
 
 async def test_half_a_character_in_an_id_does_not_end_the_connection() -> None:

@@ -48,7 +48,7 @@ from holdfast.tools.organiser.shapes import (
     UndoPlan,
 )
 from holdfast.tools.organiser.undo_report import stayed_lines, undone_moves
-from holdfast.tools.registry import Effect, Group, Steps, Tool, tool
+from holdfast.tools.registry import Effect, Group, Runner, Tool, tool
 
 _LISTED = 50
 _FIRST_PROBLEMS = 20
@@ -69,14 +69,22 @@ _SCHEMA = {
 }
 
 
-async def create_organization_plan(app: App, call: Call, args: CreatePlan, tools: Steps) -> Answer:
+@tool(
+    "create_organization_plan",
+    group=Group.ORGANISE,
+    effect=Effect.ADD,
+    title="Plan a tidy-up",
+    output=PlanAnswer,
+    timeout_seconds=_TIMEOUT_SECONDS,
+)
+async def create_organization_plan(app: App, call: Call, args: CreatePlan, runner: Runner) -> Answer:
     """Plan how to tidy a folder; nothing moves yet."""
-    folders = await asyncio.to_thread(app.folders_of, call.caller)
-    job = await asyncio.to_thread(
+    folders = await runner.in_thread(app.folders_of, call.caller)
+    job = await runner.in_thread(
         partial(app.organiser.begin, folders, call, args.folder_path, deep=args.include_subfolders)
     )
     await _made(job, call, app.organiser.settings.answer_seconds)
-    return await asyncio.to_thread(_shown_or_scanning, app, folders, job.plan_id)
+    return await runner.in_thread(_shown_or_scanning, app, folders, job.plan_id)
 
 
 @tool("get_plan", group=Group.ORGANISE, effect=Effect.READ, title="Get plan", output=PlanAnswer)
@@ -107,13 +115,23 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
     return Answer.of(at_a_glance(found), data=found)
 
 
-async def execute_plan(app: App, call: Call, args: OnePlan, tools: Steps) -> Answer:
+@tool(
+    "execute_plan",
+    group=Group.ORGANISE,
+    effect=Effect.CHANGE,
+    title="Execute plan",
+    output=PlanAnswer,
+    idempotent=True,
+    timeout_seconds=_TIMEOUT_SECONDS,
+    allowed_in_pipe=False,
+)
+async def execute_plan(app: App, call: Call, args: OnePlan, runner: Runner) -> Answer:
     """Carry out an approved plan; safe to repeat."""
-    folders = await asyncio.to_thread(app.folders_of, call.caller)
-    shown = await asyncio.to_thread(app.organiser.show, folders, args.plan_id)
+    folders = await runner.in_thread(app.folders_of, call.caller)
+    shown = await runner.in_thread(app.organiser.show, folders, args.plan_id)
     if shown.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
-        await _ask(app, call, folders, shown)
-    return await asyncio.to_thread(_executed, app, call, folders, args.plan_id)
+        await _ask(app, call, folders, shown, runner)
+    return await runner.in_thread(_executed, app, call, folders, args.plan_id, is_long=True)
 
 
 @tool("undo_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Undo plan", output=PlanAnswer, listed=False)
@@ -218,37 +236,11 @@ def correct_plan(app: App, call: Call, arguments: CorrectPlan) -> Answer:
     return Answer.of(at_a_glance(found), data=found)
 
 
-CREATE_ORGANIZATION_PLAN = Tool(
-    name="create_organization_plan",
-    group=Group.ORGANISE,
-    effect=Effect.ADD,
-    title="Plan a tidy-up",
-    run=None,
-    arguments=CreatePlan,
-    output=PlanAnswer,
-    timeout_seconds=_TIMEOUT_SECONDS,
-    conduct=create_organization_plan,
-)
-
-EXECUTE_PLAN = Tool(
-    name="execute_plan",
-    group=Group.ORGANISE,
-    effect=Effect.CHANGE,
-    title="Execute plan",
-    run=None,
-    arguments=OnePlan,
-    output=PlanAnswer,
-    idempotent=True,
-    timeout_seconds=_TIMEOUT_SECONDS,
-    alone=True,
-    conduct=execute_plan,
-)
-
 ORGANISING: tuple[Tool, ...] = (
-    CREATE_ORGANIZATION_PLAN,
+    create_organization_plan,
     get_plan,
     revise_plan,
-    EXECUTE_PLAN,
+    execute_plan,
     undo_plan,
     list_plans,
     explain_file,
@@ -293,9 +285,9 @@ def _sees(folders: Folders, job: Job) -> bool:
     return is_beneath(job.root, folders.jail.allowed)
 
 
-async def _ask(app: App, call: Call, folders: Folders, shown: Shown) -> None:
+async def _ask(app: App, call: Call, folders: Folders, shown: Shown, runner: Runner) -> None:
     """Let the client ask its user to approve the plan, if it can and all of the plan can be shown; PermissionDenied if not."""
-    text = await asyncio.to_thread(_every_move, shown)
+    text = await runner.in_thread(_every_move, shown)
     review = app.settings.review
     if call.elicit is None or not review.channels.elicitation or len(text) > review.max_question_chars:
         raise PermissionDenied(
@@ -305,7 +297,7 @@ async def _ask(app: App, call: Call, folders: Folders, shown: Shown) -> None:
     if reply.action != "accept" or reply.content.get("decision") != "approve":
         raise PermissionDenied(f"The user did not approve plan {shown.plan.id}; nothing was moved.")
     approve = partial(app.organiser.plans.approve, folders, shown.plan.id, shown.plan_hash, "elicitation")
-    await asyncio.to_thread(approve)
+    await runner.in_thread(approve)
 
 
 def _every_move(shown: Shown) -> str:

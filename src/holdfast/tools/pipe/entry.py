@@ -14,7 +14,7 @@ from holdfast.errors import HoldfastError, InvalidArgument, NotFound, TimedOut
 from holdfast.tools.answer import Answer
 from holdfast.tools.pipe.answer import PipeAnswer, StepOutcome, pipe_answer, result_of
 from holdfast.tools.pipe.plan import Step, filled, references, wait_list
-from holdfast.tools.registry import Arguments, Effect, Group, Steps, Tool
+from holdfast.tools.registry import Arguments, Effect, Group, Runner, tool
 
 MAX_STEPS = 50
 MAX_PARALLEL = 8
@@ -37,7 +37,17 @@ class Pipe(Arguments):
     continue_on_error: bool = Field(False, description="Skip only what needs a failed step.")
 
 
-async def run_pipe(app: App, call: Call, args: Pipe, tools: Steps) -> Answer:
+@tool(
+    "mcp_pipe",
+    group=Group.CORE,
+    effect=Effect.DESTROY,
+    title="Run several calls",
+    output=PipeAnswer,
+    timeout_seconds=_TIMEOUT_SECONDS,
+    rate=Rate.READ,
+    allowed_in_pipe=False,
+)
+async def mcp_pipe(app: App, call: Call, args: Pipe, runner: Runner) -> Answer:
     """Call several tools in one request. {"$from": id, "path": JSON pointer} in place of any value of the arguments is
     taken from that step's structured result, or from {"text": first block, "more": [others]}. Steps that do not refer to
     one another run in parallel: to read what a step changed, refer to it or name it in `after`.
@@ -45,35 +55,20 @@ async def run_pipe(app: App, call: Call, args: Pipe, tools: Steps) -> Answer:
     steps = [Step(step.id, step.tool, step.arguments, step.after) for step in args.steps]
     waits = wait_list(steps)
     for step in steps:
-        _check_tool(step, tools)
+        _check_tool(step, runner)
     max_bytes = app.settings.server.max_body_bytes
-    run = _Run(call, tools, {step.id: step for step in steps}, waits, max_bytes)
+    run = _Run(call, runner, {step.id: step for step in steps}, waits, max_bytes)
     await run.to_the_end(stop_at_error=not args.continue_on_error)
     outcomes = [run.outcomes[step.id] for step in steps]
     return pipe_answer(outcomes, run.answers, app.settings.folders.max_answer_tokens, max_bytes)
 
 
-MCP_PIPE = Tool(
-    name="mcp_pipe",
-    group=Group.CORE,
-    effect=Effect.DESTROY,
-    title="Run several calls",
-    run=None,
-    arguments=Pipe,
-    output=PipeAnswer,
-    timeout_seconds=_TIMEOUT_SECONDS,
-    rate=Rate.READ,
-    alone=True,
-    conduct=run_pipe,
-)
-
-
-def _check_tool(step: Step, tools: Steps) -> None:
+def _check_tool(step: Step, runner: Runner) -> None:
     try:
-        found = tools.find(step.tool)
+        found = runner.find(step.tool)
     except NotFound as error:
         raise InvalidArgument(f"step {step.id!r}: {error.message}") from None
-    if found.alone:
+    if not found.allowed_in_pipe:
         raise InvalidArgument(f"step {step.id!r}: {step.tool!r} can only be called by itself, not in a pipe.")
 
 
@@ -82,7 +77,7 @@ class _Run:
     """One pipe under way. All of it lives on the event loop; only the steps themselves take threads."""
 
     call: Call
-    tools: Steps
+    runner: Runner
     steps: Mapping[str, Step]
     waits: Mapping[str, frozenset[str]]
     max_chars: int
@@ -145,7 +140,7 @@ class _Run:
             for source in references(step):
                 _refuse_part(step.id, source, self.answers[source])
             arguments = filled(step, self.results, self.max_chars)
-            answer = await self.tools.call(step.tool, arguments, self._progress_of(step.id))
+            answer = await self.runner.call(step.tool, arguments, self._progress_of(step.id))
         except HoldfastError as error:
             self._settle(StepOutcome(id=step.id, status="error", error=error.payload()))
             return

@@ -1,7 +1,5 @@
 """The agent's tools of review: propose, list, and commit what a person approved."""
 
-import asyncio
-
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.changes.model import PlanStatus
@@ -12,7 +10,7 @@ from holdfast.text.diff import unified_diff
 from holdfast.text.edit import Edit
 from holdfast.text.names import shown as shown_name
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Effect, Group, Steps, Tool, tool
+from holdfast.tools.registry import Effect, Group, Runner, Tool, tool
 from holdfast.tools.review.shapes import (
     Commit,
     CommitAnswer,
@@ -39,15 +37,25 @@ _NEXT = {
 }
 
 
-async def propose_and_review(app: App, call: Call, args: Propose, tools: Steps) -> Answer:
+@tool(
+    "propose_and_review",
+    group=Group.REVIEW,
+    effect=Effect.ADD,
+    title="Propose to the user",
+    output=ReviewAnswer,
+    idempotent=True,
+    timeout_seconds=_TIMEOUT_SECONDS,
+    allowed_in_pipe=False,
+)
+async def propose_and_review(app: App, call: Call, args: Propose, runner: Runner) -> Answer:
     """Propose an edit to the user, who approves, revises or rejects it; only commit_review writes.
 
     user_action: APPROVE, REVIEW (propose again with session_path, on the user's text: user_feedback_diff), REJECT,
     EXPIRED, or PENDING: call again with path and session_path alone.
     """
-    review = await asyncio.to_thread(_opened, app, call.within(_WORK_SECONDS), args)
-    review = await decision_on(app.reviews, call, review)
-    data = await asyncio.to_thread(_standing, app, review)
+    review = await runner.in_thread(_opened, app, call.within(_WORK_SECONDS), args)
+    review = await decision_on(app.reviews, call, review, runner)
+    data = await runner.in_thread(_standing, app, review)
     return Answer.of(f"{data.user_action}: {_NEXT[review.action]}", data.user_feedback_diff or "", data=data)
 
 
@@ -79,21 +87,7 @@ def list_reviews(app: App, call: Call, arguments: ListReviews) -> Answer:
     return Answer.of(f"{len(shown)} open reviews.", data=data)
 
 
-PROPOSE_AND_REVIEW = Tool(
-    name="propose_and_review",
-    group=Group.REVIEW,
-    effect=Effect.ADD,
-    title="Propose to the user",
-    run=None,
-    arguments=Propose,
-    output=ReviewAnswer,
-    idempotent=True,
-    timeout_seconds=_TIMEOUT_SECONDS,
-    alone=True,
-    conduct=propose_and_review,
-)
-
-REVIEWING: tuple[Tool, ...] = (PROPOSE_AND_REVIEW, commit_review, list_reviews)
+REVIEWING: tuple[Tool, ...] = (propose_and_review, commit_review, list_reviews)
 
 
 def _opened(app: App, call: Call, args: Propose) -> Review:

@@ -2,13 +2,13 @@
 
 import asyncio
 from contextlib import suppress
-from functools import partial
 
 from holdfast.call import Call, Question, Reply
 from holdfast.errors import HoldfastError
 from holdfast.review.model import Action, Channel, Decision, Review, Verdict
 from holdfast.review.service import Reviews
 from holdfast.text.names import shown as shown_name
+from holdfast.tools.registry import Runner
 
 _PROGRESS_SECONDS = 2.0
 _SCHEMA = {
@@ -26,9 +26,9 @@ _SCHEMA = {
 }
 
 
-async def decision_on(reviews: Reviews, call: Call, review: Review) -> Review:
+async def decision_on(reviews: Reviews, call: Call, review: Review, runner: Runner) -> Review:
     """Return the review when a person has decided, or as it stands when the time to wait is over."""
-    wait = _Wait(reviews, call, review)
+    wait = _Wait(reviews, call, review, runner)
     with reviews.news.heard_by(wait.hear):
         try:
             return await wait.run()
@@ -37,10 +37,11 @@ async def decision_on(reviews: Reviews, call: Call, review: Review) -> Review:
 
 
 class _Wait:
-    def __init__(self, reviews: Reviews, call: Call, review: Review) -> None:
+    def __init__(self, reviews: Reviews, call: Call, review: Review, runner: Runner) -> None:
         self.reviews = reviews
         self.call = call
         self.review = review
+        self.runner = runner
         self.loop = asyncio.get_running_loop()
         self.changed = asyncio.Event()
         self.asking: asyncio.Task[Reply] | None = None
@@ -82,14 +83,14 @@ class _Wait:
 
     async def look(self) -> None:
         self.changed.clear()
-        self.review = await asyncio.to_thread(self.reviews.current, self.review.id)
+        self.review = await self.runner.in_thread(self.reviews.current, self.review.id)
 
     async def ask(self) -> None:
         """Let the client ask its user, if it can, may, and what is asked can be shown in full."""
         elicit = self.call.elicit
         if elicit is None or self.review.action is not Action.PENDING or not self.reviews.may_ask(self.review):
             return
-        diff = await asyncio.to_thread(self.reviews.readable_diff, self.review)
+        diff = await self.runner.in_thread(self.reviews.readable_diff, self.review)
         if len(diff) > self.reviews.settings.max_question_chars:
             return
         self.shown_hash = self.review.shown_hash
@@ -102,7 +103,7 @@ class _Wait:
             self.reviews.asked_in_vain(self.review)
             return
         with suppress(HoldfastError):
-            await asyncio.to_thread(partial(self.reviews.decide, self.review.id, verdict))
+            await self.runner.in_thread(self.reviews.decide, self.review.id, verdict)
         await self.look()
 
     def stop_asking(self) -> None:

@@ -193,7 +193,7 @@ class _Connection:
     def _waits(self, name: str) -> bool:
         """Return whether a tool waits for others, or for a person, without a thread of its own."""
         try:
-            return self._dispatcher.find(self._caller, name).conduct is not None
+            return self._dispatcher.find(self._caller, name).run_async is not None
         except HoldfastError:
             return True
 
