@@ -39,7 +39,7 @@ from holdfast.search.model import SearchLimits, Vector
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from tests.helpers.databases import (
     Backend,
     new_caller,
@@ -50,7 +50,7 @@ from tests.helpers.databases import (
 )
 from tests.helpers.indexing import drain
 
-ROOMY = Limits(max_project_bytes=10**12)
+ROOMY = StoreLimits(max_project_bytes=10**12)
 PUBLISHED = {
     "scifact": "BM25 (Anserini) .679; all-MiniLM-L6-v2 .645; bge-small-en-v1.5 .713; bge-base-en-v1.5 .741",
     "cranfield": "none under this protocol",

@@ -24,15 +24,14 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from holdfast.adapters.models.minilm import OnnxEmbedder
-from holdfast.adapters.open_store import build_store
+from holdfast.adapters.open_store import open_store
 from holdfast.auth.context import LOCAL_USER
-from holdfast.config.settings import FilesSettings
 from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
-from holdfast.store.model import Stage
+from holdfast.store.model import Stage, StoreLimits
 from holdfast.store.service import Store
 from holdfast.worker.lag import Lags, TimedEmbedder
-from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.loop import JobPolicy, Loop
 from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
@@ -82,14 +81,15 @@ def measured(name: str, embedder: Embedder | None, seconds: float, rate: float) 
     with ExitStack() as stack:
         url = stack.enter_context(database_of(name))
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
-        opened = build_store(FilesSettings(), folder, url)
+        opened = open_store(folder, url)
         stack.callback(opened.close)
+        store = Store(opened.database, StoreLimits())
         lags = Lags(window_seconds=10_000)
         timed = TimedEmbedder(embedder, lags) if embedder else None
-        loop = Loop(opened.queue, Indexer(opened.index, timed), NoKeys(), pace=Pace(), lags=lags)
-        workers = Workers(loop, opened.index, Purge(opened.store, opened.upkeep), timed, 2)
+        loop = Loop(opened.queue, Indexer(opened.index, timed), NoKeys(), pace=JobPolicy(), lags=lags)
+        workers = Workers(loop, opened.index, Purge(store, opened.upkeep), timed, 2)
         workers.start()
-        written = write_by_the_clock(opened.store, seconds, rate)
+        written = write_by_the_clock(store, seconds, rate)
         backlog = sum(one.jobs for one in opened.queue.backlog() if one.stage is Stage.MEANING)
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and any(one.stage is Stage.WORDS for one in opened.queue.backlog()):

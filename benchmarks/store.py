@@ -30,7 +30,7 @@ from benchmarks.measure.store_fill import Batch, fill, postgres_batches, sqlite_
 from benchmarks.measure.store_floors import PROJECT, Floor, postgres_floor, sqlite_floor
 from benchmarks.measure.table import Row, Sample, markdown, milliseconds, timed_row
 from holdfast.auth.context import AuthContext
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import (
     Backend,
@@ -41,7 +41,7 @@ from tests.helpers.databases import (
     sqlite_backend,
 )
 
-ROOMY = Limits(max_project_bytes=10**12)
+ROOMY = StoreLimits(max_project_bytes=10**12)
 FLOOR_BAR = 2.0
 LEVEL_BAR_MS = 5.0
 FILL_SECONDS = 100.0

@@ -19,7 +19,7 @@ from holdfast.search.model import Scope, SearchLimits, Vector
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
 from holdfast.secret import Secret
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.paths import starting_with
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import drain
@@ -114,7 +114,7 @@ def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int =
 
 
 def _fill(backend: Backend, me: AuthContext, chunks: int, words: Sequence[str]) -> int:
-    store = backend.store(Limits(max_project_bytes=10**12))
+    store = backend.store(StoreLimits(max_project_bytes=10**12))
     started, size = time.perf_counter(), 0
     queue, indexer = backend.open_queue(), Indexer(backend.open_index(), None)
     for number, text in enumerate(_texts(chunks * CHUNK_BYTES, words)):

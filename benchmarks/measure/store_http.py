@@ -13,9 +13,10 @@ from typing import Any
 
 from benchmarks.measure import process
 from benchmarks.measure.servers import TOP
-from holdfast.adapters.open_store import build_store
+from holdfast.adapters.open_store import open_store
 from holdfast.auth.context import AuthContext
-from holdfast.config.settings import FilesSettings
+from holdfast.store.model import StoreLimits
+from holdfast.store.service import Store
 from tests.helpers.doors import MODERN_META, House
 
 KEY = "a-tenant-of-the-benchmark"
@@ -54,9 +55,10 @@ def serving(folder: Path, database_url: str | None) -> Iterator[House]:
     house = House(folder, **({"DATABASE_URL": database_url} if database_url else {}))
     house.settings(json.dumps({"settings": SETTINGS}))
     tenant = AuthContext(hashlib.sha256(KEY.encode()).hexdigest(), "benchmark")
-    opened = build_store(FilesSettings(), str(house.state), database_url)
+    opened = open_store(str(house.state), database_url)
+    store = Store(opened.database, StoreLimits())
     for number in range(FILES):
-        opened.store.write(tenant, "p", f"/d/f{number}.txt", text(number))
+        store.write(tenant, "p", f"/d/f{number}.txt", text(number))
     opened.close()
     with house.serve():
         yield house

@@ -18,7 +18,8 @@ from holdfast.store.service import Store
 class App:
     """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store.
 
-    `reviews` is what waits for a person. `seen` takes notice of a caller that brings a key for models, and never waits.
+    `reviews` is what waits for a person. `on_model_key` is called after each
+    call whose caller has a key for models, and never blocks.
     """
 
     settings: Settings
@@ -29,4 +30,4 @@ class App:
     folder_search: FolderSearch
     reviews: Reviews
     organiser: Organiser
-    seen: Callable[[AuthContext], None] = lambda _auth: None
+    on_model_key: Callable[[AuthContext], None] = lambda _auth: None

@@ -15,9 +15,16 @@ from holdfast.adapters.models.build import build_embedder, build_reranker, embed
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
 from holdfast.adapters.models.static import is_installed as has_static_vectors
-from holdfast.adapters.open_store import OpenStore, build_store, migrate_store, missing_steps, search_limits_of
+from holdfast.adapters.open_store import (
+    StorePorts,
+    migrate_store,
+    missing_steps,
+    open_store,
+    search_limits_from_settings,
+    store_limits_from_settings,
+)
 from holdfast.adapters.redis import RedisCounters, redis_fault
-from holdfast.adapters.redis_credentials import RedisCabinet
+from holdfast.adapters.redis_credentials import RedisKeyStore
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
 from holdfast.adapters.sqlite.state.inspect import inspect_database
@@ -35,7 +42,7 @@ from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.settings import EmbedderSettings, FilesSettings, FolderSettings, Settings
 from holdfast.credentials.envelope import Keks
-from holdfast.credentials.sealed_keys import MemoryCabinet
+from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
 from holdfast.folders.access.jail import Jail
@@ -54,6 +61,7 @@ from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
+from holdfast.store.service import Store
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.folders.change import CHANGING
 from holdfast.tools.folders.find import FINDING
@@ -66,10 +74,9 @@ from holdfast.tools.review.agent import REVIEWING
 from holdfast.tools.review.person import DECIDING
 from holdfast.tools.store.entries import STORING
 from holdfast.worker.lag import Lags, TimedEmbedder
-from holdfast.worker.loop import Keys as WorkerKeys
-from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import JobKeys, NoKeys
-from holdfast.worker.outdated_vectors import Outdated
+from holdfast.worker.outdated_vectors import OutdatedVectors
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
 
@@ -137,7 +144,7 @@ class Wired:
     folders: FolderBook
     app: App
     admission: Admission
-    opened: OpenStore
+    opened: StorePorts
     workers: Workers
     memory: Memory
     keys: Keys | None = None
@@ -195,16 +202,19 @@ def build(settings: Settings, state_dir: str) -> Wired:
     changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
     changes.recover()
     reviews = _reviews(settings, reviews_beside(journal), changes, state_dir)
-    opened = build_store(settings.mcp.files, state_dir, variable("DATABASE_URL"))
+    opened = open_store(state_dir, variable("DATABASE_URL"))
+    store = Store(opened.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
-    workers = _workers(settings.mcp.files, opened, embedder, settings.mcp.files.index.workers)
+    workers = _workers(settings.mcp.files, opened, store, embedder, settings.mcp.files.index.workers)
     search = _search(settings.mcp.files, opened, embedder)
     memory = Memory(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     observer = LangfuseObserver(langfuse) if langfuse is not None else None
     organiser = _organiser(settings, changes, memory, embedder, observer)
     in_folders = _folder_search(settings, state_dir, embedder)
-    app = App(settings, folders.folders_of, changes, opened.store, search, in_folders, reviews, organiser, workers.seen)
+    app = App(
+        settings, folders.folders_of, changes, store, search, in_folders, reviews, organiser, workers.on_model_key
+    )
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, TOOLS, settings, admission)
@@ -218,7 +228,8 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
     With a model that wants tenants' keys, which only the servers have, such a process does words alone;
     InvalidArgument when it `needs_keys` and cannot get them.
     """
-    opened = build_store(settings.mcp.files, state_dir, variable("DATABASE_URL"))
+    opened = open_store(state_dir, variable("DATABASE_URL"))
+    store = Store(opened.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
     if embedder is not None and embedder.needs_key and settings.auth.mode != "local" and not _has_shared_keys(settings):
         if needs_keys:
@@ -227,9 +238,9 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
                 "a worker apart from its servers gets tenants' keys by Redis: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
-        workers = _workers(settings.mcp.files, opened, None, lanes, is_alone=False)
+        workers = _workers(settings.mcp.files, opened, store, None, lanes, is_alone=False)
     else:
-        workers = _workers(settings.mcp.files, opened, embedder, lanes)
+        workers = _workers(settings.mcp.files, opened, store, embedder, lanes)
     try:
         yield workers
     finally:
@@ -241,12 +252,12 @@ def _embedder(files: FilesSettings) -> Embedder | None:
     return build_embedder(files.search.embedder) if files.search.enabled else None
 
 
-def _search(files: FilesSettings, opened: OpenStore, embedder: Embedder | None) -> Search:
+def _search(files: FilesSettings, opened: StorePorts, embedder: Embedder | None) -> Search:
     own_key = files.search.embedder.api_key.get_secret_value()
     reranker = build_reranker(files.search.rerank)
     return Search(
         opened.index,
-        search_limits_of(files.search),
+        search_limits_from_settings(files.search),
         for_queries(embedder),
         _built_in(files.search.embedder) if embedder else None,
         reranker,
@@ -262,7 +273,7 @@ def _folder_search(settings: Settings, state_dir: str, embedder: Embedder | None
     )
     local = _built_in(files.search.embedder) if files.search.embedder.kind == "openai" else embedder
     index = SqliteFolderIndex(os.path.join(state_dir, "folders"))
-    return FolderSearch(Workshop(index, limits, watch_directories, local), search_limits_of(files.search))
+    return FolderSearch(Workshop(index, limits, watch_directories, local), search_limits_from_settings(files.search))
 
 
 def _built_in(chosen: EmbedderSettings) -> Embedder | None:
@@ -271,19 +282,25 @@ def _built_in(chosen: EmbedderSettings) -> Embedder | None:
 
 
 def _workers(
-    files: FilesSettings, opened: OpenStore, embedder: Embedder | None, lanes: int, *, is_alone: bool = True
+    files: FilesSettings,
+    opened: StorePorts,
+    store: Store,
+    embedder: Embedder | None,
+    lanes: int,
+    *,
+    is_alone: bool = True,
 ) -> Workers:
     lags = Lags()
     timed = TimedEmbedder(embedder, lags) if embedder else None
     needs_key = timed is not None and timed.needs_key
-    keys: WorkerKeys = NoKeys()
+    keys: ModelKeys = NoKeys()
     if needs_key:
         keys = JobKeys(opened.queue, _credentials(files), Secret(files.search.embedder.api_key.get_secret_value()))
     index = files.index
-    pace = Pace(index.batch_size, index.retry_max, index.retry_backoff_ms)
+    pace = JobPolicy(index.batch_size, index.retry_max, index.retry_backoff_ms)
     loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, pace, lags)
-    outdated = Outdated(opened.index, timed, loop.stop.is_set) if timed else None
-    purge = Purge(opened.store, opened.upkeep, vectors=outdated)
+    outdated = OutdatedVectors(opened.index, timed, loop.stop.is_set) if timed else None
+    purge = Purge(store, opened.upkeep, vectors=outdated)
     return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
 
 
@@ -297,10 +314,10 @@ def _credentials(files: FilesSettings) -> Credentials:
     keks = {name: Secret(secret.get_secret_value()) for name, secret in security.encryption_keks.items()}
     ttl_seconds = security.credential_cache_ttl_seconds
     if url and keks:
-        return Credentials(RedisCabinet(url, security.credential_cache_prefix), Keks(keks), ttl_seconds)
+        return Credentials(RedisKeyStore(url, security.credential_cache_prefix), Keks(keks), ttl_seconds)
     if url:
         _log.warning("keys for index jobs stay in this process: set security.encryption_keks to share them by Redis")
-    return Credentials(MemoryCabinet(), Keks(keks) if keks else Keks.of_this_process(), ttl_seconds)
+    return Credentials(MemoryKeyStore(), Keks(keks) if keks else Keks.of_this_process(), ttl_seconds)
 
 
 def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str) -> Reviews:

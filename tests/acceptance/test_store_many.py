@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from holdfast.auth.context import LOCAL_USER
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from tests.helpers.agent import Agent, Reply
 from tests.helpers.stores import SMALL, Deployment, Files
 
@@ -302,7 +302,7 @@ def test_the_purge_removes_what_is_thirty_days_old(place: Deployment, files: Fil
 
     def purge(days: float) -> None:
         later = datetime.now(UTC) + timedelta(days=days)
-        place.backend.store(Limits(), now=lambda: later).purge(place.backend.open_upkeep())
+        place.backend.store(StoreLimits(), now=lambda: later).purge(place.backend.open_upkeep())
 
     purge(29)
     assert len(files.data("file_history", path="/gone")["versions"]) == 1

@@ -13,7 +13,7 @@ from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.sqlite.store.files import file_name
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import new_caller
 
@@ -34,7 +34,7 @@ def looked(path: Path) -> int:
 @pytest.mark.req("ST-39")
 def test_another_process_that_leaves_does_not_take_the_log_of_a_running_server(tmp_path: Path) -> None:
     database, me = SqliteStore(str(tmp_path)), new_caller()
-    store = Store(database, Limits())
+    store = Store(database, StoreLimits())
     store.write(me, "p", "/a", "x")
     path = tmp_path / f"{file_name(me.apikey_hash)}.db"
     with database.files.snapshot(me.apikey_hash), database.files.snapshot(me.apikey_hash):
@@ -59,7 +59,7 @@ def test_a_database_file_is_its_owners_alone_and_is_made_once(tmp_path: Path) ->
 
 @pytest.mark.req("ST-39")
 def test_a_file_that_several_open_at_the_same_first_moment_opens_for_all_of_them(tmp_path: Path) -> None:
-    stores = [Store(SqliteStore(str(tmp_path)), Limits()) for _ in range(4)]
+    stores = [Store(SqliteStore(str(tmp_path)), StoreLimits()) for _ in range(4)]
     for _ in range(30):
         me, together = new_caller(), threading.Barrier(len(stores))
 

@@ -17,7 +17,7 @@ from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.clock import format_utc
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import new_caller, postgres_backend, postgres_database
 
@@ -46,7 +46,7 @@ DIRECTORIES = ["/big/d0", "/big/d1", "/big/d2"]
 def steps_of(folder: Path, files: int, ask: Callable[[Store, AuthContext], object], answer: object) -> int:
     """Return the instructions of SQLite's machine that one question takes, which must have that answer."""
     database, me = SqliteStore(str(folder)), new_caller()
-    store = Store(database, Limits())
+    store = Store(database, StoreLimits())
     store.write(me, "p", "/other", "x")
     with database.files.writing(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
         connection.execute(PLANT_SQLITE, [files, me.apikey_hash])
@@ -163,7 +163,7 @@ def test_on_postgresql_row_level_security_leaves_the_index_in_use(
 
 def test_the_live_index_serves_a_range_on_sqlite(tmp_path: Path) -> None:
     database, me = SqliteStore(str(tmp_path)), new_caller()
-    Store(database, Limits()).write(me, "p", "/a", "x")
+    Store(database, StoreLimits()).write(me, "p", "/a", "x")
     with database.files.snapshot(me.apikey_hash) as connection:
         plan = connection.execute(
             "EXPLAIN QUERY PLAN SELECT path FROM mcp_files "
@@ -212,7 +212,7 @@ def test_on_postgresql_a_listing_does_not_depend_on_statistics(postgres_server_u
 
 def test_on_sqlite_a_rename_seeks_each_file_by_its_path(tmp_path: Path) -> None:
     database, me = SqliteStore(str(tmp_path)), new_caller()
-    Store(database, Limits()).write(me, "p", "/a", "x")
+    Store(database, StoreLimits()).write(me, "p", "/a", "x")
     asked = {"apikey_hash": me.apikey_hash, "project": "p", "version": 2, "moves": "[]"}
     with database.files.snapshot(me.apikey_hash) as connection:
         plan = [row["detail"] for row in connection.execute("EXPLAIN QUERY PLAN " + ON_SQLITE["move_files"], asked)]

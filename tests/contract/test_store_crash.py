@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.auth.context import AuthContext
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from tests.helpers.databases import Backend
 
 TOP = Path(__file__).parents[2]
@@ -21,7 +21,7 @@ WRITER = """
 import itertools, sys
 from tests.helpers.databases import *
 kind, place, tenant, name = sys.argv[1:]
-store = Store(SqliteStore(place) if kind == "sqlite" else PostgresStore(place), Limits(lock_timeout_ms=20_000))
+store = Store(SqliteStore(place) if kind == "sqlite" else PostgresStore(place), StoreLimits(lock_timeout_ms=20_000))
 me = AuthContext(tenant, "writer")
 for number in itertools.count():
     token = f"<{name}.{number}>"
@@ -73,7 +73,7 @@ def test_killed_writers_lose_nothing_that_was_acknowledged(
             writer.kill()
             writer.wait()
 
-    store = backend.store(Limits(lock_timeout_ms=20_000))
+    store = backend.store(StoreLimits(lock_timeout_ms=20_000))
     store.write(me, "p", "/last", "x")
     text = store.read(me, "p", "/log").text
     held = [f"<{token}" for token in text.split("<")[1:]]

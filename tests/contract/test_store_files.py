@@ -9,7 +9,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError
-from holdfast.store.model import EntryType, Limits, Slice
+from holdfast.store.model import ContentSlice, PathType, StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
 
@@ -31,7 +31,7 @@ def plant(store: Store, me: AuthContext, *paths: str, project: str = "p") -> Non
 def paths_of(store: Store, me: AuthContext, path: str = "", depth: int = 99, project: str = "p") -> list[str]:
     """Return the files beneath a path."""
     entries = store.listing(me, project, path, depth, 1024).entries
-    return [entry.path for entry in entries if entry.type is EntryType.FILE]
+    return [entry.path for entry in entries if entry.type is PathType.FILE]
 
 
 @pytest.mark.req("ST-01", "ST-02")
@@ -87,7 +87,7 @@ def test_content_is_utf_8_or_refused(store: Store, me: AuthContext) -> None:
 
 @pytest.mark.req("ST-05")
 def test_sizes_up_to_the_limit_are_fine(backend: Backend, me: AuthContext) -> None:
-    store = backend.store(Limits(max_payload_bytes=10, max_file_bytes=15, max_project_bytes=20))
+    store = backend.store(StoreLimits(max_payload_bytes=10, max_file_bytes=15, max_project_bytes=20))
     assert code_of(store.write, me, "p", "/a", "x" * 11) == "PAYLOAD_TOO_LARGE"
     assert store.write(me, "p", "/a", "x" * 10) == 10
     assert code_of(store.write, me, "p", "/a", "x" * 6) == "PAYLOAD_TOO_LARGE"
@@ -97,7 +97,7 @@ def test_sizes_up_to_the_limit_are_fine(backend: Backend, me: AuthContext) -> No
     assert code_of(store.write, me, "p", "/b", "x") == "QUOTA_EXCEEDED"
     assert store.write(me, "p", "/b", "y" * 5, mode="OVERWRITE") == 5
     assert store.write(me, "q", "/other", "x" * 10) == 10
-    smaller = backend.store(Limits(max_project_bytes=3))
+    smaller = backend.store(StoreLimits(max_project_bytes=3))
     assert smaller.write(me, "p", "/b", "xxxx", mode="TRUNCATE") == 4, "a shrinking write to a project that is over"
     store.delete(me, "p", "/a")
     assert store.write(me, "p", "/c", "x" * 10) == 10, "deleted files do not count"
@@ -111,10 +111,10 @@ def test_stat_of_nothing_a_directory_and_the_root(store: Store, me: AuthContext)
     plant(store, me, "/d/x", "/d/e/y")
     newest = store.stat(me, "p", "/d/e/y").updated_at
     found = store.stat(me, "p", "/d")
-    assert (found.type, found.size, found.created_at, found.updated_at) == (EntryType.DIRECTORY, 0, None, newest)
-    assert store.stat(me, "p", "").type is EntryType.DIRECTORY
+    assert (found.type, found.size, found.created_at, found.updated_at) == (PathType.DIRECTORY, 0, None, newest)
+    assert store.stat(me, "p", "").type is PathType.DIRECTORY
     file = store.stat(me, "p", "/d/x")
-    assert (file.type, file.size) == (EntryType.FILE, 4)
+    assert (file.type, file.size) == (PathType.FILE, 4)
     store.delete(me, "p", "/d", recursive=True)
     assert not store.stat(me, "p", "").exists
 
@@ -141,8 +141,8 @@ def test_a_slice_keeps_characters_whole_and_says_where_it_is(store: Store, me: A
     assert store.read(me, "p", "/a", 1, 2).moved is False
     assert store.read(me, "p", "/a", 3, 1).text == "€"
     store.write(me, "p", "/b", "😀😀")
-    assert store.read(me, "p", "/b", 0, 1) == Slice("😀", 0, 4, moved=True)
-    assert store.read(me, "p", "/b", 5, 2) == Slice("😀", 4, 8, moved=True)
+    assert store.read(me, "p", "/b", 0, 1) == ContentSlice("😀", 0, 4, moved=True)
+    assert store.read(me, "p", "/b", 5, 2) == ContentSlice("😀", 4, 8, moved=True)
 
 
 @pytest.mark.req("ST-12", "ST-13", "ST-14", "ST-16")
@@ -221,7 +221,7 @@ def test_deletes(backend: Backend, store: Store, me: AuthContext) -> None:
     assert paths_of(store, me) == ["/d2/z"]
     assert code_of(store.delete, me, "p", "") == "INVALID_PATH"
     assert code_of(store.delete, me, "p", "", recursive=True) == "PERMISSION_DENIED"
-    wiping = backend.store(Limits(allow_root_wipe=True))
+    wiping = backend.store(StoreLimits(allow_root_wipe=True))
     assert wiping.delete(me, "p", "", recursive=True) == 1
     assert code_of(wiping.delete, me, "p", "", recursive=True) == "NOT_FOUND"
     assert store.listing(me, "p").entries == ()
@@ -323,14 +323,14 @@ def test_listings_by_depth_in_byte_order(store: Store, me: AuthContext) -> None:
             assert [entry.path for entry in page.entries] == expected[:limit]
             assert page.has_more is (limit < len(expected))
     (itself,) = store.listing(me, "p", "/a", 0).entries
-    assert (itself.name, itself.path, itself.type, itself.created_at) == ("a", "/a", EntryType.DIRECTORY, None)
+    assert (itself.name, itself.path, itself.type, itself.created_at) == ("a", "/a", PathType.DIRECTORY, None)
     (file,) = store.listing(me, "p", "/b", 0).entries
-    assert (file.type, file.size, file.created_at) == (EntryType.FILE, 2, store.stat(me, "p", "/b").created_at)
+    assert (file.type, file.size, file.created_at) == (PathType.FILE, 2, store.stat(me, "p", "/b").created_at)
 
 
 @pytest.mark.req("ST-30")
 def test_listing_limits(backend: Backend, me: AuthContext) -> None:
-    store = backend.store(Limits(list_limit_default=3, list_limit_max=5))
+    store = backend.store(StoreLimits(list_limit_default=3, list_limit_max=5))
     plant(store, me, *(f"/f{n}" for n in range(7)))
     assert [
         (len(store.listing(me, "p", "", 1, n).entries), store.listing(me, "p", "", 1, n).has_more)

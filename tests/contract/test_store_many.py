@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError, ResourceBusy
-from holdfast.store.model import Job, Limits, Operation, ProjectState, Stamp
+from holdfast.store.model import IndexJob, Operation, ProjectState, Stamp, StoreLimits
 from holdfast.store.paths import exactly
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller
@@ -38,7 +38,7 @@ def all_at_once(count: int, action: Callable[[int], Any]) -> list[Any]:
 
 @pytest.mark.req("ST-33")
 def test_24_parallel_appends_leave_every_token_once(backend: Backend, me: AuthContext) -> None:
-    patient = Limits(lock_timeout_ms=30_000)
+    patient = StoreLimits(lock_timeout_ms=30_000)
     stores = [backend.store(patient) for _ in range(2)]
     all_at_once(24, lambda number: stores[number % 2].write(me, "p", "/log", f"<{number}>"))
     text = stores[0].read(me, "p", "/log").text
@@ -49,7 +49,7 @@ def test_24_parallel_appends_leave_every_token_once(backend: Backend, me: AuthCo
 @pytest.mark.req("ST-34", "ST-35")
 def test_a_held_project_is_busy_in_time_and_other_projects_do_not_wait(backend: Backend, me: AuthContext) -> None:
     holder = backend.database()
-    store = backend.store(Limits(lock_timeout_ms=200))
+    store = backend.store(StoreLimits(lock_timeout_ms=200))
     store.write(me, "p", "/a", "before")
     with holder.mutation(me.apikey_hash, "p", 1000) as held:
         assert held.state.version == 1, "asking for it waits until the lock is there"
@@ -69,7 +69,7 @@ def test_a_held_project_is_busy_in_time_and_other_projects_do_not_wait(backend: 
 
 @pytest.mark.req("ST-35")
 def test_many_who_wait_for_one_project_keep_nobody_else_from_theirs(backend: Backend, me: AuthContext) -> None:
-    holder, store = backend.database(), backend.store(Limits(lock_timeout_ms=1500))
+    holder, store = backend.database(), backend.store(StoreLimits(lock_timeout_ms=1500))
     store.write(me, "p", "/a", "x")
 
     def wait(_number: int) -> str:
@@ -90,7 +90,7 @@ def test_many_who_wait_for_one_project_keep_nobody_else_from_theirs(backend: Bac
 
 @pytest.mark.req("ST-34")
 def test_a_lock_that_is_given_back_in_time_is_waited_for(backend: Backend, me: AuthContext) -> None:
-    holder, store = backend.database(), backend.store(Limits(lock_timeout_ms=20_000))
+    holder, store = backend.database(), backend.store(StoreLimits(lock_timeout_ms=20_000))
     held, written = threading.Event(), threading.Event()
 
     def hold() -> None:
@@ -123,7 +123,7 @@ def test_a_lock_held_by_another_process_is_respected_and_ends_with_it(
     backend: Backend, me: AuthContext, tmp_path: Path, request: pytest.FixtureRequest
 ) -> None:
     place = str(tmp_path / "store") if backend.name == "sqlite" else request.getfixturevalue("postgres_url")
-    store = backend.store(Limits(lock_timeout_ms=200))
+    store = backend.store(StoreLimits(lock_timeout_ms=200))
     with subprocess.Popen(
         [sys.executable, "-c", HOLDER, backend.name, place, me.apikey_hash],
         cwd=TOP,
@@ -138,7 +138,7 @@ def test_a_lock_held_by_another_process_is_respected_and_ends_with_it(
         assert store.write(me, "q", "/a", "x") == 1
         other.kill()
         other.wait()
-        patient = backend.store(Limits(lock_timeout_ms=10_000))
+        patient = backend.store(StoreLimits(lock_timeout_ms=10_000))
         assert patient.write(me, "p", "/a", "x") == 1
 
 
@@ -177,7 +177,7 @@ def test_a_reader_sees_old_or_new_and_never_a_mix(backend: Backend, store: Store
 
 @pytest.mark.req("ST-38")
 def test_a_failed_change_leaves_no_row_no_job_and_no_key(backend: Backend, me: AuthContext) -> None:
-    store = backend.store(Limits(max_project_bytes=10))
+    store = backend.store(StoreLimits(max_project_bytes=10))
     store.write(me, "p", "/a", "12345")
 
     def everything() -> list[Any]:
@@ -211,7 +211,7 @@ def test_a_fault_in_the_middle_takes_everything_back(backend: Backend, me: AuthC
     with pytest.raises(ZeroDivisionError), database.mutation(me.apikey_hash, "p", 1000) as mutation:
         mutation.delete(exactly("/a"), stamp)
         mutation.create("/b", b"y", stamp)
-        mutation.enqueue([Job("/b", Operation.UPSERT)], stamp)
+        mutation.enqueue([IndexJob("/b", Operation.UPSERT)], stamp)
         raise ZeroDivisionError
     assert [entry.path for entry in store.listing(me, "p").entries] == ["/a"]
     jobs = backend.look(me, f"SELECT file_path FROM mcp_file_index_jobs WHERE apikey_hash = '{me.apikey_hash}'")
@@ -242,7 +242,7 @@ def test_a_value_that_a_column_refuses_is_no_reason_to_try_again(backend: Backen
 
 @pytest.mark.req("ST-39")
 def test_versions_of_a_project_have_no_gap_and_no_twin(backend: Backend, me: AuthContext) -> None:
-    stores = [backend.store(Limits(lock_timeout_ms=30_000)) for _ in range(2)]
+    stores = [backend.store(StoreLimits(lock_timeout_ms=30_000)) for _ in range(2)]
 
     def work(number: int) -> None:
         store = stores[number % 2]

@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError
-from holdfast.store.model import EntryType
+from holdfast.store.model import PathType
 from holdfast.store.service import Store
 
 NAMES = ["a", "a-", "a.b", "a0", "b", "A", "a%", "_"]
@@ -113,7 +113,7 @@ def test_the_store_is_the_dictionary(store: Store, me: AuthContext, seed: int) -
             found = store.listing(me, "p", where, depth, limit)
             assert [entry.path for entry in found.entries] == expected[:limit]
             assert found.has_more is (len(expected) > limit)
-    held = {entry.path for entry in store.listing(me, "p", "", 9, 1024).entries if entry.type is EntryType.FILE}
+    held = {entry.path for entry in store.listing(me, "p", "", 9, 1024).entries if entry.type is PathType.FILE}
     assert held == set(reference.files)
     assert {path: store.read(me, "p", path).text for path in held} == reference.files
     (summary,) = store.projects(me)

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from holdfast.auth.context import AuthContext
-from holdfast.store.model import ClaimedJob, Job, Operation, Stamp
+from holdfast.store.model import ClaimedJob, IndexJob, Operation, Stamp
 from holdfast.store.ports import IndexQueue
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend
@@ -59,7 +59,7 @@ def test_the_same_job_twice_is_harmless_and_an_older_one_does_nothing(
     at = store.projects(me)[0].updated_at
     for version, operation in ((2, Operation.UPSERT), (2, Operation.UPSERT), (1, Operation.DELETE)):
         with database.mutation(me.apikey_hash, "p", 1000) as mutation:
-            mutation.enqueue([Job("/a", operation)], Stamp(version, at))
+            mutation.enqueue([IndexJob("/a", operation)], Stamp(version, at))
     jobs = claimed(queue, me)
     assert operations(jobs) == {"/a": "UPSERT"}
     assert jobs["/a"].version == 2

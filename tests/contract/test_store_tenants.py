@@ -14,7 +14,7 @@ from holdfast.adapters.sqlite.store import rows as sqlite_rows
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import HoldfastError
 from holdfast.search.service import Search
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller, sqlite_backend
 
@@ -68,7 +68,7 @@ def run(backend: Backend, me: AuthContext, seed: int, *, others: int) -> list[st
     """Run one tenant's script, with so many other tenants' calls before each of its own."""
     mine, theirs = random.Random(seed), random.Random(seed + 1000)
     clock, strangers = Ticking(), [new_caller() for _ in range(2)]
-    limits = Limits(allow_root_wipe=True, max_project_bytes=60)
+    limits = StoreLimits(allow_root_wipe=True, max_project_bytes=60)
     store, noise, search = backend.store(limits, now=clock), backend.store(limits), backend.search()
     seen = []
     for _ in range(STEPS):
@@ -202,7 +202,7 @@ def test_a_tenant_that_only_looks_leaves_no_file(tmp_path: Path) -> None:
 def test_few_files_stay_open_however_many_tenants_there_are(tmp_path: Path) -> None:
     with sqlite_backend(tmp_path / "store") as backend:
         database = backend.database()
-        store = Store(database, Limits())
+        store = Store(database, StoreLimits())
         tenants = [new_caller() for _ in range(40)]
         for tenant in tenants:
             store.write(tenant, "p", "/a", "x")

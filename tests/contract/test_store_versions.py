@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import Conflict, IsDirectory, NotFound
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller
 
@@ -119,7 +119,7 @@ def test_a_version_goes_when_it_is_too_old(backend: Backend, me: AuthContext) ->
 
 @pytest.mark.req("ST-50")
 def test_versions_are_outside_the_quota_and_other_tenants_see_nothing(backend: Backend, me: AuthContext) -> None:
-    store, stranger = backend.store(Limits(max_project_bytes=10)), new_caller()
+    store, stranger = backend.store(StoreLimits(max_project_bytes=10)), new_caller()
     for letter in "abcde":
         store.write(me, "p", "/a", letter * 10, mode="TRUNCATE")
     version = store.history(me, "p", "/a")[0].version

@@ -14,11 +14,11 @@ from holdfast.search.index import Indexer
 from holdfast.search.model import Scope
 from holdfast.search.ports import Embedder, EmbedFault
 from holdfast.secret import Secret
-from holdfast.store.model import ClaimedJob, Limits, Stage
+from holdfast.store.model import ClaimedJob, Stage, StoreLimits
 from holdfast.store.paths import exactly
 from holdfast.store.service import Store
 from holdfast.worker.lag import Lags, TimedEmbedder
-from holdfast.worker.loop import Keys, Loop, Pace
+from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.purge import Purge
 from holdfast.worker.service import Workers
@@ -69,7 +69,7 @@ class Watched(Indexer):
 
 
 def loop_of(
-    backend: Backend, embedder: Embedder | None = None, keys: Keys | None = None, clock: Clock | None = None
+    backend: Backend, embedder: Embedder | None = None, keys: ModelKeys | None = None, clock: Clock | None = None
 ) -> Loop:
     """Return a worker's loop after everything that earlier tests left is done."""
     lags = Lags()
@@ -79,7 +79,7 @@ def loop_of(
         Watched(backend, timed),
         keys or NoKeys(),
         needs_key=bool(timed and timed.needs_key),
-        pace=Pace(retry_backoff_ms=1000),
+        pace=JobPolicy(retry_backoff_ms=1000),
         lags=lags,
         now=clock or Clock(),
     )
@@ -345,7 +345,7 @@ def test_the_purge_takes_deleted_files_and_their_chunks_when_their_days_are_over
     backend: Backend, me: AuthContext
 ) -> None:
     clock = Clock()
-    store = backend.store(Limits(delete_retention_days=1), now=clock)
+    store = backend.store(StoreLimits(delete_retention_days=1), now=clock)
     loop = loop_of(backend)
     store.write(me, "p", "/a", "x")
     store.delete(me, "p", "/a")

@@ -23,7 +23,7 @@ from holdfast.store.model import ClaimedJob, Stage
 from holdfast.store.paths import starting_with
 from holdfast.store.ports import IndexQueue
 from holdfast.store.service import Store
-from holdfast.worker.loop import Loop, Pace, kept_for_backlog
+from holdfast.worker.loop import JobPolicy, Loop, kept_for_backlog
 from holdfast.worker.model_keys import NoKeys
 from tests.contract.test_store_cost import rows_read
 from tests.helpers.databases import Backend, new_caller, postgres_backend, postgres_database, sqlite_backend
@@ -173,7 +173,7 @@ def test_a_long_file_of_the_backlog_makes_way_and_loses_nothing_of_its_work(
         assert loop.words_pass() == 1
 
     model = Interrupted(meanwhile)
-    loop = replace(loop_of(backend, model), pace=Pace(batch_size=4, lease_ms=1))
+    loop = replace(loop_of(backend, model), pace=JobPolicy(batch_size=4, lease_ms=1))
     parts = [f"# Part {number}\n\n" + "a cat sat there. " * 90 for number in range(3 * VECTORS_AT_ONCE)]
     store.write(me, "p", "/old", "\n\n".join(parts))
     loop.words_pass()
@@ -188,7 +188,7 @@ def test_a_long_file_of_the_backlog_makes_way_and_loses_nothing_of_its_work(
 
 def loop_of(backend: Backend, embedder: Topics | None) -> Loop:
     queue = emptied(backend.open_queue())
-    return Loop(queue, Indexer(backend.open_index(), embedder), NoKeys(), pace=Pace(batch_size=4), now=now)
+    return Loop(queue, Indexer(backend.open_index(), embedder), NoKeys(), pace=JobPolicy(batch_size=4), now=now)
 
 
 def open_backlog(backend: Backend, me: AuthContext) -> int:

@@ -11,7 +11,7 @@ import pytest
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
-from holdfast.store.model import ClaimedJob, Limits, Operation, Stage
+from holdfast.store.model import ClaimedJob, Operation, Stage, StoreLimits
 from holdfast.store.ports import IndexQueue
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller, postgres_backend
@@ -268,7 +268,7 @@ def heard(queue: IndexQueue, store: Store, me: AuthContext) -> bool:
 @pytest.mark.req("SE-02.c")
 def test_on_sqlite_a_commit_of_this_process_is_heard_at_once(tmp_path: Path, me: AuthContext) -> None:
     database = SqliteStore(str(tmp_path / "store"))
-    assert heard(SqliteQueue(database.files), Store(database, Limits()), me)
+    assert heard(SqliteQueue(database.files), Store(database, StoreLimits()), me)
     database.close()
 
 
@@ -282,7 +282,7 @@ def test_on_sqlite_a_quiet_file_is_not_opened_again_and_a_commit_of_another_proc
     tmp_path: Path, me: AuthContext
 ) -> None:
     ours, theirs = SqliteStore(str(tmp_path / "store")), SqliteStore(str(tmp_path / "store"))
-    other = Store(theirs, Limits())
+    other = Store(theirs, StoreLimits())
     other.write(me, "p", "/a", "x")
     queue = SqliteQueue(ours.files)
     for job in queue.claim(10, LEASE_MS, now()):

@@ -12,7 +12,7 @@ from holdfast.search.model import Scope
 from holdfast.store.paths import starting_with
 from holdfast.store.service import Store
 from holdfast.worker import outdated_vectors
-from holdfast.worker.outdated_vectors import KEPT, Outdated
+from holdfast.worker.outdated_vectors import KEPT, OutdatedVectors
 from holdfast.worker.purge import Purge
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import Topics, drain
@@ -55,7 +55,7 @@ def test_old_vectors_serve_until_all_are_new_and_go_a_day_later(
     written(backend, store, me)
     index = backend.open_index()
     assert index.models(me.apikey_hash) == [OLD.model]
-    purge, later = Outdated(index, NEW).purge, utc_clock() + KEPT + timedelta(minutes=1)
+    purge, later = OutdatedVectors(index, NEW).purge, utc_clock() + KEPT + timedelta(minutes=1)
     embed_anew(backend, me, FILES - 1)
     purge(later)
     assert vectors(backend, me) == {OLD.model: FILES, NEW.model: FILES - 1}, "one chunk still needs the old model"
@@ -79,7 +79,7 @@ def test_each_tenant_keeps_its_old_vectors_as_long_as_it_needs_them(backend: Bac
         store,
         backend.open_upkeep(),
         lambda: utc_clock() + 2 * KEPT,
-        Outdated(backend.open_index(), NEW),
+        OutdatedVectors(backend.open_index(), NEW),
     )
     assert purge.at_once() >= FILES
     assert vectors(backend, done) == {NEW.model: FILES}
@@ -92,7 +92,7 @@ def test_a_worker_that_is_told_to_stop_leaves_the_rest_of_the_vectors(
 ) -> None:
     written(backend, store, me)
     embed_anew(backend, me, FILES)
-    assert Outdated(backend.open_index(), NEW, lambda: True).purge(utc_clock() + 2 * KEPT) == 0
+    assert OutdatedVectors(backend.open_index(), NEW, lambda: True).purge(utc_clock() + 2 * KEPT) == 0
     assert vectors(backend, me) == {OLD.model: FILES, NEW.model: FILES}
 
 

@@ -35,8 +35,8 @@ from holdfast.auth.context import AuthContext
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
-from holdfast.store.model import Limits
-from holdfast.store.ports import IndexQueue, StoreDatabase, Upkeep
+from holdfast.store.model import StoreLimits
+from holdfast.store.ports import IndexQueue, StoreDatabase, StoreUpkeep
 from holdfast.store.service import Store
 
 _OPTIONS = "-c listen_addresses='' -c fsync={fsync} -c max_connections=200 -c unix_socket_directories={folder}"
@@ -54,7 +54,7 @@ class Backend:
     name: str
     open_database: Callable[[], StoreDatabase]
     open_queue: Callable[[], IndexQueue]
-    open_upkeep: Callable[[], Upkeep]
+    open_upkeep: Callable[[], StoreUpkeep]
     open_index: Callable[[], Index]
     look: Callable[[AuthContext, str], list[dict[str, Any]]]
     """Run a SELECT as the owner, past every wall; `:name` parameters are not needed."""
@@ -65,9 +65,9 @@ class Backend:
         self._open.append(self.open_database())
         return self._open[-1]
 
-    def store(self, limits: Limits | None = None, **options: Any) -> Store:
+    def store(self, limits: StoreLimits | None = None, **options: Any) -> Store:
         """Return a store with connections of its own."""
-        return Store(self.database(), limits or Limits(), **options)
+        return Store(self.database(), limits or StoreLimits(), **options)
 
     def search(self, limits: SearchLimits | None = None, **options: Any) -> Search:
         """Return search over an index of its own; by words alone unless an embedder is given."""

@@ -33,7 +33,7 @@ from holdfast.search.ports import Index
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob
 from holdfast.store.ports import IndexQueue
-from holdfast.worker.loop import Loop, Pace
+from holdfast.worker.loop import JobPolicy, Loop
 from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.wakeup import Bell
 
@@ -136,7 +136,7 @@ def queue_and_index(engine: str, location: str) -> tuple[IndexQueue, Index]:
 
 def drain(queue: IndexQueue, index: Index, lease_ms: int) -> None:
     """Do what is left, with no fault, an hour later than it is, so that every lease has ended; nothing may be left."""
-    pace = Pace(lease_ms=lease_ms)
+    pace = JobPolicy(lease_ms=lease_ms)
     loop = Loop(queue, Indexer(index, Letters()), NoKeys(), pace=pace, now=lambda: utc_clock() + timedelta(hours=1))
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
@@ -154,7 +154,7 @@ def work(plan: WorkerPlan) -> None:
     # What was read long ago does harm only while the others are quick.
     usual_seconds = 0.0 if plan.mutant == "writes what it read" else plan.usual_seconds
     indexing = Dawdling(index, random.Random(plan.seed), 2.5 * plan.lease_ms / 1000, usual_seconds)
-    loop = Loop(queue, indexing, NoKeys(), pace=Pace(lease_ms=plan.lease_ms, retry_backoff_ms=50))
+    loop = Loop(queue, indexing, NoKeys(), pace=JobPolicy(lease_ms=plan.lease_ms, retry_backoff_ms=50))
     bell = Bell()
     queue.listen(bell.ring)
     passes = (loop.words_pass, loop.meaning_pass)

@@ -22,7 +22,7 @@ from holdfast.search.model import PendingFile, Scope, SearchLimits
 from holdfast.search.ports import Index
 from holdfast.search.service import Search
 from holdfast.secret import Secret
-from holdfast.store.model import Limits
+from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.torture.indexer import Letters
 from tests.torture.races_judge import Asked, Files, History, problem_with
@@ -208,7 +208,7 @@ def run(plan: Plan, server_url: str | None = None) -> Report:
     """Race for so many rounds, or until something is wrong."""
     with ExitStack() as stack, opened(plan.engine, stack, server_url) as (backend, location):
         stack.enter_context(restored())
-        race = Race(plan, backend.store(Limits(lock_timeout_ms=60_000, versions_kept=1)), backend.open_index)
+        race = Race(plan, backend.store(StoreLimits(lock_timeout_ms=60_000, versions_kept=1)), backend.open_index)
         crew = Crew(CrewPlan(plan.engine, 0, 0, plan.seed, plan.workers, usual_seconds=0.005), location)
         stack.callback(crew.end)
         begun = time.monotonic()

@@ -6,21 +6,21 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.store.model import Applied, FileLine, Job, ProjectState, Stamp, StoredFile
+from holdfast.store.model import AppliedRequest, FileSummary, IndexJob, ProjectState, Stamp, StoredFile
 from holdfast.store.paths import Move, Span
 
 
 class StatementMutation(ABC):
     """Implements `holdfast.store.ports.Mutation` but for how a database is asked and when it is written to."""
 
-    def applied(self, key: str) -> Applied | None:
+    def applied(self, key: str) -> AppliedRequest | None:
         """Return what a mutation with that idempotency key did before."""
         rows = self._rows("find_applied", key=key)
-        return Applied(**rows[0]) if rows else None
+        return AppliedRequest(**rows[0]) if rows else None
 
-    def files_in(self, span: Span) -> list[FileLine]:
+    def files_in(self, span: Span) -> list[FileSummary]:
         """Return the live files of a span in byte order."""
-        return [FileLine(**row) for row in self._rows("files_in", low=span.low, high=span.high)]
+        return [FileSummary(**row) for row in self._rows("files_in", low=span.low, high=span.high)]
 
     def files_among(self, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that are live files."""
@@ -59,12 +59,12 @@ class StatementMutation(ABC):
         """Give live files other paths."""
         self._write("move_files", stamp, moves=json.dumps([[move.source, move.target] for move in moves]))
 
-    def enqueue(self, jobs: Sequence[Job], stamp: Stamp) -> None:
+    def enqueue(self, jobs: Sequence[IndexJob], stamp: Stamp) -> None:
         """Add index jobs, in the order of their paths, as whoever changes several jobs at once: nobody waits in turn."""
         in_order = sorted([job.path, job.operation] for job in jobs)
         self._write("enqueue_jobs", stamp, jobs=json.dumps(in_order))
 
-    def settle(self, state: ProjectState, stamp: Stamp, applied: Applied | None) -> None:
+    def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None) -> None:
         """Write the project's counters, and what was answered when the caller may ask again."""
         self._write("save_project", stamp, file_count=state.file_count, total_bytes=state.total_bytes)
         if applied is not None:

@@ -1,4 +1,4 @@
-"""Opens the project store that a deployment asks for: SQLite in the state folder, or PostgreSQL by its address."""
+"""Opens the databases of the project store: SQLite in the state folder, or PostgreSQL by its address."""
 
 import os
 from collections.abc import Callable
@@ -11,49 +11,47 @@ from holdfast.config.settings import FilesSettings, SearchSettings
 from holdfast.errors import InvalidArgument
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index
-from holdfast.store.model import Limits
-from holdfast.store.ports import IndexQueue, Upkeep
-from holdfast.store.service import Store
+from holdfast.store.model import StoreLimits
+from holdfast.store.ports import IndexQueue, StoreDatabase, StoreUpkeep
 
 _SCHEMES = ("postgresql://", "postgres://")
 
 
 @dataclass(frozen=True)
-class OpenStore:
-    """The store, its search index, and for the worker its queue and its upkeep."""
+class StorePorts:
+    """What a deployment's database gives: the files, the search index, and for the worker the queue and the upkeep."""
 
-    store: Store
+    database: StoreDatabase
     index: Index
     queue: IndexQueue
-    upkeep: Upkeep
+    upkeep: StoreUpkeep
     close: Callable[[], None]
 
 
-def build_store(settings: FilesSettings, state_dir: str, database_url: str | None = None) -> OpenStore:
-    """Open the store; a PostgreSQL database is brought to the newest shape first. Nothing is read or written yet."""
-    limits = limits_of(settings)
+def open_store(state_dir: str, database_url: str | None = None) -> StorePorts:
+    """Open the store's database; PostgreSQL is migrated first, an SQLite file when a tenant first uses it."""
     if is_postgres(database_url):
-        return _on_postgres(limits, database_url or "")
+        return _open_postgres(database_url or "")
     database = SqliteStore(os.path.join(state_dir, "store"))
     queue = SqliteQueue(database.files)
-    return OpenStore(Store(database, limits), SqliteIndex(database.files), queue, queue, database.close)
+    return StorePorts(database, SqliteIndex(database.files), queue, queue, database.close)
 
 
 def migrate_store(database_url: str | None) -> list[str]:
-    """Bring a PostgreSQL store to the newest shape and return the steps taken; SQLite files do it when opened."""
+    """Migrate a PostgreSQL store and return the names of the migrations that ran; SQLite files migrate when opened."""
     if not is_postgres(database_url):
         return []
-    _need_driver()
+    _require_driver()
     from holdfast.adapters.postgres.migrate import migrate
 
     return migrate(database_url or "")
 
 
 def missing_steps(database_url: str | None) -> list[str]:
-    """Return the steps that `migrate_store` would take; the database is only looked at."""
+    """Return the names of the migrations that `migrate_store` would run; nothing is changed."""
     if not is_postgres(database_url):
         return []
-    _need_driver()
+    _require_driver()
     from holdfast.adapters.postgres.migrate import missing_steps as missing
 
     return missing(database_url or "")
@@ -68,9 +66,9 @@ def is_postgres(database_url: str | None) -> bool:
     return True
 
 
-def limits_of(settings: FilesSettings) -> Limits:
+def store_limits_from_settings(settings: FilesSettings) -> StoreLimits:
     """Return the store's limits as the settings give them."""
-    return Limits(
+    return StoreLimits(
         allow_root_wipe=settings.allow_root_wipe,
         max_payload_bytes=settings.max_payload_bytes,
         max_file_bytes=settings.max_file_bytes,
@@ -85,7 +83,7 @@ def limits_of(settings: FilesSettings) -> Limits:
     )
 
 
-def search_limits_of(settings: SearchSettings) -> SearchLimits:
+def search_limits_from_settings(settings: SearchSettings) -> SearchLimits:
     """Return the limits of search as the settings give them."""
     return SearchLimits(
         enabled=settings.enabled,
@@ -99,8 +97,8 @@ def search_limits_of(settings: SearchSettings) -> SearchLimits:
     )
 
 
-def _on_postgres(limits: Limits, url: str) -> OpenStore:
-    _need_driver()
+def _open_postgres(url: str) -> StorePorts:
+    _require_driver()
     from holdfast.adapters.postgres.migrate import migrate
     from holdfast.adapters.postgres.search.index import PostgresIndex
     from holdfast.adapters.postgres.store.queue import PostgresQueue
@@ -114,12 +112,12 @@ def _on_postgres(limits: Limits, url: str) -> OpenStore:
         queue.close()
         index.close()
 
-    return OpenStore(Store(database, limits), index, queue, queue, close)
+    return StorePorts(database, index, queue, queue, close)
 
 
-def _need_driver() -> None:
+def _require_driver() -> None:
     try:
-        import psycopg_pool  # noqa: F401  only whether it is there
+        import psycopg_pool  # noqa: F401  checks that it is installed
     except ImportError:
         raise InvalidArgument(
             "DATABASE_URL names PostgreSQL, and its driver is missing: pip install 'holdfast[postgres]'"

@@ -4,12 +4,12 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from holdfast.adapters.redis import redis_client
-from holdfast.credentials.sealed_keys import CabinetFault
+from holdfast.credentials.sealed_keys import KeyStoreUnavailable
 
 _Answer = TypeVar("_Answer")
 
 
-class RedisCabinet:
+class RedisKeyStore:
     """Keeps sealed keys under a prefix, each with its own time to live."""
 
     is_shared = True
@@ -41,4 +41,4 @@ class RedisCabinet:
         try:
             return ask(self._client)
         except (RedisError, OSError):
-            raise CabinetFault from None
+            raise KeyStoreUnavailable from None

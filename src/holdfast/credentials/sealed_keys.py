@@ -8,12 +8,12 @@ from typing import Protocol
 MAX_KEPT = 20_000
 
 
-class CabinetFault(Exception):
+class KeyStoreUnavailable(Exception):
     """The cabinet does not answer."""
 
 
-class Cabinet(Protocol):
-    """Keeps sealed keys by name for a time. Safe to use from any thread; CabinetFault when it does not answer."""
+class SealedKeyStore(Protocol):
+    """Keeps sealed keys by name for a time. Safe to use from any thread; KeyStoreUnavailable when it does not answer."""
 
     @property
     def is_shared(self) -> bool:
@@ -32,7 +32,7 @@ class Cabinet(Protocol):
         """Let go of the cabinet."""
 
 
-class MemoryCabinet:
+class MemoryKeyStore:
     """Keeps sealed keys in this process; the oldest go when there are too many."""
 
     is_shared = False

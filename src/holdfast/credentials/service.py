@@ -4,7 +4,7 @@ import logging
 import time
 
 from holdfast.credentials.envelope import Binding, Envelope, Keks, SealFault
-from holdfast.credentials.sealed_keys import Cabinet, CabinetFault
+from holdfast.credentials.sealed_keys import KeyStoreUnavailable, SealedKeyStore
 from holdfast.secret import Secret
 
 _log = logging.getLogger(__name__)
@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 class Credentials:
     """A cabinet and the secrets that its envelopes are sealed under."""
 
-    def __init__(self, cabinet: Cabinet, keks: Keks, ttl_seconds: int = 300) -> None:
+    def __init__(self, cabinet: SealedKeyStore, keks: Keks, ttl_seconds: int = 300) -> None:
         self._cabinet = cabinet
         self._keks = keks
         self._ttl_seconds = ttl_seconds
@@ -29,7 +29,7 @@ class Credentials:
         try:
             envelope = self._keks.seal(key, binding, int(time.time()) + self._ttl_seconds)
             self._cabinet.put(_name(binding), envelope.to_bytes(), self._ttl_seconds)
-        except CabinetFault:
+        except KeyStoreUnavailable:
             self._fell_silent()
             return False
         except Exception as error:  # noqa: BLE001 - whatever went wrong, its text may hold the key
@@ -43,7 +43,7 @@ class Credentials:
         try:
             sealed = self._cabinet.get(_name(binding))
             return None if sealed is None else self._opened(sealed, binding)
-        except CabinetFault:
+        except KeyStoreUnavailable:
             self._fell_silent()
             return None
 
@@ -51,14 +51,14 @@ class Credentials:
         """Return whether a key lies there for a job."""
         try:
             return self._cabinet.get(_name(binding)) is not None
-        except CabinetFault:
+        except KeyStoreUnavailable:
             return False
 
     def forget(self, binding: Binding) -> None:
         """Remove the key of a job that has ended; one that cannot be reached ends with its time."""
         try:
             self._cabinet.drop(_name(binding))
-        except CabinetFault:
+        except KeyStoreUnavailable:
             self._fell_silent()
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 from enum import StrEnum
 
 from holdfast.errors import InvalidOffset, InvalidQuery
-from holdfast.store.model import Slice, Window
+from holdfast.store.model import ContentSlice, Window
 
 ENCODING = "utf-8"
 MARGIN = 3
@@ -87,7 +87,7 @@ def window_of(offset: int, length: int) -> tuple[int, int]:
     return start, max(0, end - start) + MARGIN
 
 
-def sliced(window: Window, offset: int, length: int) -> Slice:
+def sliced(window: Window, offset: int, length: int) -> ContentSlice:
     """Return the text of a range, both ends moved down to a character, at least one character unless at the end."""
     asked_start = min(offset, window.size)
     asked_end = window.size if length == -1 else min(offset + length, window.size)
@@ -95,7 +95,7 @@ def sliced(window: Window, offset: int, length: int) -> Slice:
     if end <= start and asked_end > asked_start:
         end = _up(window, start + 1)
     text = window.data[start - window.start : end - window.start].decode()
-    return Slice(text, start, end, (start, end) != (asked_start, asked_end))
+    return ContentSlice(text, start, end, (start, end) != (asked_start, asked_end))
 
 
 def _down(window: Window, at: int) -> int:

@@ -3,7 +3,7 @@
 from functools import partial
 
 from holdfast.errors import InvalidPath, NotEmpty, PermissionDenied
-from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
+from holdfast.store.mutation import Desk, MutationContext, MutationResult, mutate, once
 from holdfast.store.outbox import after_delete
 from holdfast.store.paths import ROOT, Span, StorePath, beneath, exactly, project_name, store_path
 from holdfast.store.read import not_found
@@ -23,7 +23,7 @@ def delete(
     return mutate(desk, tenant, project, request, work)
 
 
-def _deleted(path: StorePath, recursive: bool, turn: Turn) -> Outcome:
+def _deleted(path: StorePath, recursive: bool, turn: MutationContext) -> MutationResult:
     span = beneath(path)
     place = turn.mutation.place(path, [], span, with_content=False)
     if place.file is not None:
@@ -35,6 +35,6 @@ def _deleted(path: StorePath, recursive: bool, turn: Turn) -> Outcome:
     return _emptied(turn, span, {line.path: line.size for line in turn.mutation.files_in(span)})
 
 
-def _emptied(turn: Turn, span: Span, sizes: dict[str, int]) -> Outcome:
+def _emptied(turn: MutationContext, span: Span, sizes: dict[str, int]) -> MutationResult:
     turn.mutation.delete(span, turn.stamp)
-    return Outcome(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-sum(sizes.values()))
+    return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-sum(sizes.values()))

@@ -15,7 +15,7 @@ ONE_TICK = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class StoreLimits:
     """The numbers that settings change; sizes in bytes, times in days or milliseconds."""
 
     allow_root_wipe: bool = False
@@ -31,7 +31,7 @@ class Limits:
     idempotency_days: float = 7.0
 
 
-class EntryType(StrEnum):
+class PathType(StrEnum):
     """What a path stands for."""
 
     FILE = "FILE"
@@ -55,7 +55,7 @@ class Stage(StrEnum):
 class Stat(NamedTuple):
     """What is at a path; a directory has no time of creation, and nothing has a type when it does not exist."""
 
-    type: EntryType | None = None
+    type: PathType | None = None
     size: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -78,7 +78,7 @@ class StoredFile:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class PathLookup:
     """What stands in the way of a path: the file there, files below it, a file above it."""
 
     file: StoredFile | None
@@ -86,7 +86,7 @@ class Place:
     file_above: str | None
 
 
-class FileLine(NamedTuple):
+class FileSummary(NamedTuple):
     """One live file in a listing of many."""
 
     path: str
@@ -95,11 +95,11 @@ class FileLine(NamedTuple):
     updated_at: datetime
 
 
-class Entry(NamedTuple):
+class DirectoryEntry(NamedTuple):
     """One line of a listing. A directory's times would cost a reading of all beneath it, so it has none."""
 
     path: str
-    type: EntryType
+    type: PathType
     size: int = 0
     created_at: datetime | None = None
     updated_at: datetime | None = None
@@ -111,10 +111,10 @@ class Entry(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryListing:
     """The first entries of a directory, and whether there are more."""
 
-    entries: tuple[Entry, ...]
+    entries: tuple[DirectoryEntry, ...]
     has_more: bool
 
 
@@ -126,7 +126,7 @@ class Window(NamedTuple):
     data: bytes
 
 
-class Slice(NamedTuple):
+class ContentSlice(NamedTuple):
     """Text of a file and the byte range it has there; `moved` when the range is not the one asked for."""
 
     text: str
@@ -164,7 +164,7 @@ class Stamp:
 
 
 @dataclass(frozen=True, slots=True)
-class Applied:
+class AppliedRequest:
     """A mutation that carried an idempotency key: what was asked, by its hash, and what was answered."""
 
     key: str
@@ -173,7 +173,7 @@ class Applied:
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class IndexJob:
     """Index work that a mutation owes."""
 
     path: str

@@ -2,22 +2,22 @@
 
 from collections.abc import Iterable, Sequence
 
-from holdfast.store.model import Job, Operation
+from holdfast.store.model import IndexJob, Operation
 from holdfast.store.paths import Move
 
 
-def after_write(path: str) -> list[Job]:
+def after_write(path: str) -> list[IndexJob]:
     """Return the job of a written file."""
-    return [Job(path, Operation.UPSERT)]
+    return [IndexJob(path, Operation.UPSERT)]
 
 
-def after_delete(paths: Iterable[str]) -> list[Job]:
+def after_delete(paths: Iterable[str]) -> list[IndexJob]:
     """Return a job for every deleted file."""
-    return [Job(path, Operation.DELETE) for path in paths]
+    return [IndexJob(path, Operation.DELETE) for path in paths]
 
 
-def after_rename(moves: Sequence[Move]) -> list[Job]:
+def after_rename(moves: Sequence[Move]) -> list[IndexJob]:
     """Return the jobs of moved files: each source goes, each target comes, and a path that is both comes."""
     owed = dict.fromkeys((move.source for move in moves), Operation.DELETE)
     owed.update(dict.fromkeys((move.target for move in moves), Operation.UPSERT))
-    return [Job(path, operation) for path, operation in owed.items()]
+    return [IndexJob(path, operation) for path, operation in owed.items()]

@@ -9,14 +9,14 @@ from datetime import datetime
 from typing import Protocol
 
 from holdfast.store.model import (
-    Applied,
+    AppliedRequest,
     Backlog,
     ClaimedJob,
     FailedJob,
-    FileLine,
-    Job,
+    FileSummary,
+    IndexJob,
     OpenJob,
-    Place,
+    PathLookup,
     ProjectState,
     ProjectSummary,
     Stage,
@@ -36,13 +36,13 @@ class Mutation(Protocol):
     def state(self) -> ProjectState:
         """The project's counters as the lock found them."""
 
-    def applied(self, key: str) -> Applied | None:
+    def applied(self, key: str) -> AppliedRequest | None:
         """Return what a mutation with that idempotency key did before, None when there was none."""
 
-    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> Place:
+    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
 
-    def files_in(self, span: Span) -> list[FileLine]:
+    def files_in(self, span: Span) -> list[FileSummary]:
         """Return the live files of a span in byte order."""
 
     def files_among(self, paths: Sequence[str]) -> list[str]:
@@ -69,14 +69,14 @@ class Mutation(Protocol):
     def move(self, moves: Sequence[Move], stamp: Stamp) -> None:
         """Give live files other paths; their versions go with them."""
 
-    def enqueue(self, jobs: Sequence[Job], stamp: Stamp) -> None:
+    def enqueue(self, jobs: Sequence[IndexJob], stamp: Stamp) -> None:
         """Add index jobs; a job for a path that already has one waiting takes its place."""
 
-    def settle(self, state: ProjectState, stamp: Stamp, applied: Applied | None) -> None:
+    def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None) -> None:
         """Write the project's counters, and what was answered when the caller may ask again."""
 
 
-class Reading(Protocol):
+class StoreSnapshot(Protocol):
     """What a tenant's store holds at one moment."""
 
     def stat(self, project: str, path: str, below: Span) -> Stat:
@@ -85,7 +85,7 @@ class Reading(Protocol):
     def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
 
-    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileLine]:
+    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components, in byte order of the files.
 
         The cost grows with the number returned, not with the files that are passed over.
@@ -113,7 +113,7 @@ class StoreDatabase(Protocol):
     def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> AbstractContextManager[Mutation]:
         """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
 
-    def reading(self, tenant: str) -> AbstractContextManager[Reading]:
+    def reading(self, tenant: str) -> AbstractContextManager[StoreSnapshot]:
         """Look at one moment of a tenant's store; nobody waits."""
 
     def close(self) -> None:
@@ -196,7 +196,7 @@ class IndexQueue(Protocol):
         """Add a job for each live file of a project that has none open, as backlog; returns how many."""
 
 
-class Upkeep(Protocol):
+class StoreUpkeep(Protocol):
     """What has outlived its time."""
 
     def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:

@@ -2,12 +2,12 @@
 
 from holdfast.errors import IsDirectory, NotFound
 from holdfast.store.content import check_range, sliced, window_of
-from holdfast.store.model import Slice, Stat
+from holdfast.store.model import ContentSlice, Stat
 from holdfast.store.mutation import Desk
 from holdfast.store.paths import beneath, file_path, project_name
 
 
-def read(desk: Desk, tenant: str, project: str, path: str, offset: int = 0, length: int = -1) -> Slice:
+def read(desk: Desk, tenant: str, project: str, path: str, offset: int = 0, length: int = -1) -> ContentSlice:
     """Return a range of a file; a range past the end is empty. InvalidOffset, IsDirectory or NotFound."""
     project, checked = project_name(project), file_path(path)
     check_range(offset, length)

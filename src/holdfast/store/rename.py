@@ -3,8 +3,8 @@
 from functools import partial
 
 from holdfast.errors import AlreadyExists, InvalidPath, NotDirectory
-from holdfast.store.model import Place
-from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
+from holdfast.store.model import PathLookup
+from holdfast.store.mutation import Desk, MutationContext, MutationResult, mutate, once
 from holdfast.store.outbox import after_rename
 from holdfast.store.paths import (
     Move,
@@ -38,12 +38,12 @@ def rename(
     return mutate(desk, tenant, project, request, work)
 
 
-def _renamed(source: StorePath, target: StorePath, overwrite: bool, turn: Turn) -> Outcome:
+def _renamed(source: StorePath, target: StorePath, overwrite: bool, turn: MutationContext) -> MutationResult:
     here = _place(turn.mutation, source)
     if here.file is None and not here.is_directory:
         raise not_found(source)
     if source == target:
-        return Outcome(0)
+        return MutationResult(0)
     if target.startswith(source + "/"):
         if here.file is not None:
             raise NotDirectory(f"a file cannot hold its own target: {target}")
@@ -58,7 +58,7 @@ def _renamed(source: StorePath, target: StorePath, overwrite: bool, turn: Turn) 
     return _directory_moved(turn, source, target, there)
 
 
-def _file_moved(turn: Turn, source: StorePath, target: StorePath, there: Place) -> Outcome:
+def _file_moved(turn: MutationContext, source: StorePath, target: StorePath, there: PathLookup) -> MutationResult:
     if there.is_directory:
         raise _exists(target)
     moves, replaced = [Move(source, target)], there.file
@@ -66,17 +66,17 @@ def _file_moved(turn: Turn, source: StorePath, target: StorePath, there: Place) 
         turn.mutation.delete(exactly(target), turn.stamp)
     turn.mutation.move(moves, turn.stamp)
     jobs = tuple(after_rename(moves))
-    return Outcome(1, jobs, files=-1 if replaced else 0, bytes=-replaced.size if replaced else 0)
+    return MutationResult(1, jobs, files=-1 if replaced else 0, bytes=-replaced.size if replaced else 0)
 
 
-def _directory_moved(turn: Turn, source: StorePath, target: StorePath, there: Place) -> Outcome:
+def _directory_moved(turn: MutationContext, source: StorePath, target: StorePath, there: PathLookup) -> MutationResult:
     if there.file is not None:
         raise _exists(target)
     moves = moves_of(source, target, [line.path for line in turn.mutation.files_in(beneath(source))])
     if there.is_directory:
         _check_merge(turn.mutation, moves)
     turn.mutation.move(moves, turn.stamp)
-    return Outcome(len(moves), tuple(after_rename(moves)))
+    return MutationResult(len(moves), tuple(after_rename(moves)))
 
 
 def _check_merge(mutation: Mutation, moves: list[Move]) -> None:
@@ -89,7 +89,7 @@ def _check_merge(mutation: Mutation, moves: list[Move]) -> None:
         raise _exists(taken)
 
 
-def _place(mutation: Mutation, path: StorePath) -> Place:
+def _place(mutation: Mutation, path: StorePath) -> PathLookup:
     return mutation.place(path, ancestors(path), beneath(path), with_content=False)
 
 

@@ -4,8 +4,8 @@ from datetime import datetime
 from functools import partial
 
 from holdfast.store.history import no_version, stored_number
-from holdfast.store.model import Limits
-from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
+from holdfast.store.model import StoreLimits
+from holdfast.store.mutation import Desk, MutationContext, MutationResult, mutate, once
 from holdfast.store.paths import StorePath, file_path, project_name
 from holdfast.store.write import put, vacant
 
@@ -19,7 +19,9 @@ def restore(desk: Desk, tenant: str, project: str, path: str, version: int, idem
     return mutate(desk, tenant, project, request, work)
 
 
-def _restored(path: StorePath, version: int, since: datetime, limits: Limits, turn: Turn) -> Outcome:
+def _restored(
+    path: StorePath, version: int, since: datetime, limits: StoreLimits, turn: MutationContext
+) -> MutationResult:
     content = turn.mutation.version_content(path, stored_number(version), since)
     if content is None:
         raise no_version(path, version)

@@ -6,22 +6,24 @@ from datetime import datetime
 from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
 from holdfast.store import delete, history, listing, projects, read, rename, restore, stat, write
-from holdfast.store.model import Limits, Listing, ProjectSummary, Slice, Stat, Version, tenant_of
+from holdfast.store.model import ContentSlice, DirectoryListing, ProjectSummary, Stat, StoreLimits, Version, tenant_of
 from holdfast.store.mutation import Desk
-from holdfast.store.ports import StoreDatabase, Upkeep
+from holdfast.store.ports import StoreDatabase, StoreUpkeep
 
 
 class Store:
     """Files of every tenant; a caller sees and changes its own alone. PermissionDenied without a caller."""
 
-    def __init__(self, database: StoreDatabase, limits: Limits, now: Callable[[], datetime] = utc_clock) -> None:
+    def __init__(self, database: StoreDatabase, limits: StoreLimits, now: Callable[[], datetime] = utc_clock) -> None:
         self._desk = Desk(database, limits, now)
 
     def stat(self, auth: AuthContext | None, project: str, path: str) -> Stat:
         """Return what is at a path."""
         return stat.stat(self._desk, tenant_of(auth), project, path)
 
-    def read(self, auth: AuthContext | None, project: str, path: str, offset: int = 0, length: int = -1) -> Slice:
+    def read(
+        self, auth: AuthContext | None, project: str, path: str, offset: int = 0, length: int = -1
+    ) -> ContentSlice:
         """Return the text of a byte range."""
         return read.read(self._desk, tenant_of(auth), project, path, offset, length)
 
@@ -78,7 +80,7 @@ class Store:
 
     def listing(
         self, auth: AuthContext | None, project: str, path: str = "", depth: int = 1, limit: int = 0
-    ) -> Listing:
+    ) -> DirectoryListing:
         """Return the entries of a directory."""
         return listing.listing(self._desk, tenant_of(auth), project, path, depth, limit)
 
@@ -100,7 +102,7 @@ class Store:
         """Return the caller's projects."""
         return projects.projects(self._desk, tenant_of(auth))
 
-    def purge(self, upkeep: Upkeep) -> int:
+    def purge(self, upkeep: StoreUpkeep) -> int:
         """Remove, for every tenant, what has outlived its time; returns the rows removed. For the worker alone."""
         limits = self._desk.limits
         return upkeep.purge(

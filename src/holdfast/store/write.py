@@ -4,8 +4,8 @@ from functools import partial
 
 from holdfast.errors import IsDirectory, NotDirectory, PayloadTooLarge
 from holdfast.store.content import Mode, check_offset, combined, encoded, mode_of
-from holdfast.store.model import Limits, StoredFile
-from holdfast.store.mutation import Desk, Outcome, Turn, mutate, once
+from holdfast.store.model import StoredFile, StoreLimits
+from holdfast.store.mutation import Desk, MutationContext, MutationResult, mutate, once
 from holdfast.store.outbox import after_write
 from holdfast.store.paths import StorePath, ancestors, beneath, file_path, project_name
 from holdfast.store.ports import Mutation
@@ -33,17 +33,19 @@ def write(
     return mutate(desk, tenant, project, request, work)
 
 
-def _written(path: StorePath, data: bytes, mode: Mode, offset: int, limits: Limits, turn: Turn) -> Outcome:
+def _written(
+    path: StorePath, data: bytes, mode: Mode, offset: int, limits: StoreLimits, turn: MutationContext
+) -> MutationResult:
     file = vacant(turn.mutation, path, with_content=mode is Mode.OVERWRITE)
     if file is not None and mode is Mode.APPEND:
         return _appended(turn, limits, file, data)
     return put(turn, limits, path, file, combined(file.content if file else None, data, mode, offset), len(data))
 
 
-def _appended(turn: Turn, limits: Limits, file: StoredFile, data: bytes) -> Outcome:
+def _appended(turn: MutationContext, limits: StoreLimits, file: StoredFile, data: bytes) -> MutationResult:
     _check_size(file.size + len(data), limits)
     turn.mutation.append(file, data, turn.stamp, limits.versions_kept)
-    return Outcome(len(data), tuple(after_write(file.path)), bytes=len(data))
+    return MutationResult(len(data), tuple(after_write(file.path)), bytes=len(data))
 
 
 def vacant(mutation: Mutation, path: StorePath, *, with_content: bool) -> StoredFile | None:
@@ -56,17 +58,19 @@ def vacant(mutation: Mutation, path: StorePath, *, with_content: bool) -> Stored
     return place.file
 
 
-def put(turn: Turn, limits: Limits, path: str, file: StoredFile | None, content: bytes, answer: int) -> Outcome:
+def put(
+    turn: MutationContext, limits: StoreLimits, path: str, file: StoredFile | None, content: bytes, answer: int
+) -> MutationResult:
     """Make a file hold a content; PayloadTooLarge when that is more than a file may hold."""
     _check_size(len(content), limits)
     jobs = tuple(after_write(path))
     if file is None:
         turn.mutation.create(path, content, turn.stamp)
-        return Outcome(answer, jobs, files=1, bytes=len(content))
+        return MutationResult(answer, jobs, files=1, bytes=len(content))
     turn.mutation.replace(file, content, turn.stamp, limits.versions_kept)
-    return Outcome(answer, jobs, bytes=len(content) - file.size)
+    return MutationResult(answer, jobs, bytes=len(content) - file.size)
 
 
-def _check_size(size: int, limits: Limits) -> None:
+def _check_size(size: int, limits: StoreLimits) -> None:
     if size > limits.max_file_bytes:
         raise PayloadTooLarge(f"the file would have {size} bytes, over {limits.max_file_bytes}")

@@ -97,7 +97,7 @@ class Dispatcher:
         finally:
             call.cancel()
             if caller.auth.model_key is not None:
-                self._app.seen(caller.auth)
+                self._app.on_model_key(caller.auth)
 
     async def _run(self, entry: Tool, call: Call, parsed: Any, elicit: Elicit | None) -> Answer:
         if entry.run is not None:

@@ -35,11 +35,11 @@ class Indexing(Protocol):
         """Embed what a file has no vector for."""
 
 
-class Keys(Protocol):
+class ModelKeys(Protocol):
     """Where the key of a job comes from."""
 
-    def seen(self, auth: AuthContext) -> None:
-        """Take notice of a call; never waits."""
+    def on_model_key(self, auth: AuthContext) -> None:
+        """Receive a caller, whose key its jobs may need; never blocks."""
 
     def key_for(self, job: ClaimedJob) -> Secret | None:
         """Return the key that a job may use."""
@@ -55,7 +55,7 @@ class Keys(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
+class JobPolicy:
     """How many jobs at once, how long each may be held, and when to give up."""
 
     batch_size: int = 20
@@ -75,15 +75,15 @@ class Pace:
         return max(1, self.batch_size // 5)
 
 
-class Overtaken(Exception):
+class ClaimLost(Exception):
     """The job is somebody else's by now, or of an older state of its file."""
 
 
-class Stopping(Exception):
+class WorkerStopping(Exception):
     """The worker is about to end."""
 
 
-class Yielding(Exception):
+class BacklogYields(Exception):
     """A fresh change is due, and the job is of the backlog."""
 
 
@@ -93,9 +93,9 @@ class Loop:
 
     queue: IndexQueue
     indexing: Indexing
-    keys: Keys
+    keys: ModelKeys
     needs_key: bool = False
-    pace: Pace = Pace()
+    pace: JobPolicy = JobPolicy()
     lags: Lags = field(default_factory=Lags)
     now: Callable[[], datetime] = utc_clock
     stop: threading.Event = field(default_factory=threading.Event)
@@ -142,12 +142,12 @@ class Loop:
             job = waiting.pop(0)
             try:
                 self._meant(job, waiting)
-            except Overtaken:
+            except ClaimLost:
                 _log.debug("job %d was overtaken", job.id)
-            except (Stopping, Yielding) as reason:
+            except (WorkerStopping, BacklogYields) as reason:
                 for left in (job, *waiting):
                     self.queue.release(left, self.now())
-                return 0 if isinstance(reason, Stopping) else len(jobs)
+                return 0 if isinstance(reason, WorkerStopping) else len(jobs)
             except Exception as error:  # noqa: BLE001 - one bad job never ends a lane
                 self._failed(job, error)
         return len(jobs)
@@ -211,22 +211,22 @@ class _Holding:
         self._renew_at = self._next()
 
     def check(self) -> None:
-        """Raise Stopping when the worker ends, Overtaken when the job was lost; renew the leases now and then.
+        """Raise WorkerStopping when the worker ends, ClaimLost when the job was lost; renew the leases now and then.
 
         A job of the backlog has at least until then before it is to make way: what it has done by then stays done.
         """
         loop = self._loop
         if loop.stop.is_set():
-            raise Stopping
+            raise WorkerStopping
         if time.monotonic() < self._renew_at:
             return
         self._renew_at = self._next()
         if not loop.queue.renew(self._job, loop.pace.meaning_lease_ms, loop.now()):
-            raise Overtaken
+            raise ClaimLost
         for other in self._others:
             loop.queue.renew(other, loop.pace.meaning_lease_ms, loop.now())
         if self._job.is_backlog and loop.queue.is_fresh_due(self._job.stage, loop.now()):
-            raise Yielding
+            raise BacklogYields
 
     def _next(self) -> float:
         return time.monotonic() + min(2.0, self._loop.pace.lease_ms / 3000)

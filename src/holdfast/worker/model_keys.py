@@ -24,8 +24,8 @@ _GATHER_SECONDS = 0.05
 class NoKeys:
     """For models that need none."""
 
-    def seen(self, auth: AuthContext) -> None:
-        """Take no notice."""
+    def on_model_key(self, auth: AuthContext) -> None:
+        """Do nothing: no job needs a key."""
 
     def key_for(self, job: ClaimedJob) -> Secret | None:  # noqa: ARG002 - there is none for any
         """Return nothing: nothing is needed."""
@@ -64,7 +64,7 @@ class JobKeys:
         self._thread: threading.Thread | None = None
         self._is_closed = False
 
-    def seen(self, auth: AuthContext) -> None:
+    def on_model_key(self, auth: AuthContext) -> None:
         """Seal the caller's key, soon, for its jobs that have none; jobs that waited for it are due again."""
         if auth.model_key is None or auth.is_local:
             return

@@ -10,7 +10,7 @@ KEPT = timedelta(days=1)
 """How long a chunk keeps the vectors of other models after it got one of the model in use; a day to change one's mind."""
 
 
-class Outdated:
+class OutdatedVectors:
     """Knows the embedder in use. `is_stopping` is asked between one batch and the next."""
 
     def __init__(self, index: Index, embedder: Embedder, is_stopping: Callable[[], bool] = lambda: False) -> None:

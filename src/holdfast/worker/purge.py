@@ -7,9 +7,9 @@ from datetime import datetime, timedelta
 
 from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError
-from holdfast.store.ports import Upkeep
+from holdfast.store.ports import StoreUpkeep
 from holdfast.store.service import Store
-from holdfast.worker.outdated_vectors import Outdated
+from holdfast.worker.outdated_vectors import OutdatedVectors
 
 _log = logging.getLogger(__name__)
 
@@ -24,9 +24,9 @@ class Purge:
     def __init__(
         self,
         store: Store,
-        upkeep: Upkeep,
+        upkeep: StoreUpkeep,
         now: Callable[[], datetime] = utc_clock,
-        vectors: Outdated | None = None,
+        vectors: OutdatedVectors | None = None,
     ) -> None:
         self._store = store
         self._upkeep = upkeep

@@ -30,7 +30,7 @@ _KINDNESS = 10
 
 
 @dataclass(frozen=True, slots=True)
-class Status:
+class IndexStatus:
     """How fresh the index is. Lags and speed are what this process saw; the backlog is everybody's."""
 
     words: Lag
@@ -117,9 +117,9 @@ class Workers:
         self._unlisten()
         self._loop.keys.close()
 
-    def seen(self, auth: AuthContext) -> None:
-        """Take notice of a call, for the jobs that wait for its tenant's key; never waits."""
-        self._loop.keys.seen(auth)
+    def on_model_key(self, auth: AuthContext) -> None:
+        """Pass a caller's key for models on to its jobs that wait for one; never blocks."""
+        self._loop.keys.on_model_key(auth)
 
     @property
     def is_running(self) -> bool:
@@ -130,14 +130,14 @@ class Workers:
         """Return whether a lane of this process has, or will have, something to do, as of its last look; never waits."""
         return bool(self._threads) and time.monotonic() < self._busy_until
 
-    def status(self) -> Status:
+    def status(self) -> IndexStatus:
         """Return how fresh the index is."""
         lags = self._loop.lags
         model = self._embedder.model if self._embedder else None
         words, meaning = lags.lag(Stage.WORDS), lags.lag(Stage.MEANING) if self._embedder else NO_LAG
         queue = self._loop.queue
         failed = queue.failed(_FAILED_SHOWN)
-        return Status(words, meaning, lags.speed(), queue.backlog(), failed, model, len(self._threads))
+        return IndexStatus(words, meaning, lags.speed(), queue.backlog(), failed, model, len(self._threads))
 
     def drain(self, seconds: float, progress: Callable[[int], None] = lambda _left: None) -> bool:
         """Do jobs here until none is due or under way anywhere, or so long; returns whether none is left."""

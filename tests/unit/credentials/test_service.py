@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.adapters.redis_credentials import RedisCabinet
+from holdfast.adapters.redis_credentials import RedisKeyStore
 from holdfast.credentials.envelope import Binding, Keks
-from holdfast.credentials.sealed_keys import Cabinet, MemoryCabinet
+from holdfast.credentials.sealed_keys import MemoryKeyStore, SealedKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.secret import Secret
 from tests.helpers.valkey import Valkey, valkey_server
@@ -24,19 +24,19 @@ def valkey() -> Iterator[Valkey]:
 
 
 @pytest.fixture(params=["memory", "redis"])
-def cabinet(request: pytest.FixtureRequest) -> Iterator[Cabinet]:
+def cabinet(request: pytest.FixtureRequest) -> Iterator[SealedKeyStore]:
     """Give each cabinet in turn."""
     if request.param == "memory":
-        yield MemoryCabinet()
+        yield MemoryKeyStore()
         return
     server: Valkey = request.getfixturevalue("valkey")
-    opened = RedisCabinet(server.url, "test:")
+    opened = RedisKeyStore(server.url, "test:")
     yield opened
     opened.close()
 
 
 @pytest.mark.req("SE-40.c", "SE-42.a")
-def test_a_key_is_kept_for_its_job_taken_and_forgotten(cabinet: Cabinet) -> None:
+def test_a_key_is_kept_for_its_job_taken_and_forgotten(cabinet: SealedKeyStore) -> None:
     credentials = Credentials(cabinet, Keks.of_this_process())
     assert credentials.take(JOB) is None
     assert credentials.keep(JOB, Secret(CANARY))
@@ -49,7 +49,7 @@ def test_a_key_is_kept_for_its_job_taken_and_forgotten(cabinet: Cabinet) -> None
 
 
 @pytest.mark.req("SE-40.c")
-def test_a_key_whose_time_is_over_is_not_there(cabinet: Cabinet) -> None:
+def test_a_key_whose_time_is_over_is_not_there(cabinet: SealedKeyStore) -> None:
     credentials = Credentials(cabinet, Keks.of_this_process(), ttl_seconds=1)
     credentials.keep(replace(JOB, job=3), Secret(CANARY))
     later = Credentials(cabinet, Keks.of_this_process(), ttl_seconds=0)
@@ -61,7 +61,7 @@ def test_a_key_whose_time_is_over_is_not_there(cabinet: Cabinet) -> None:
 
 @pytest.mark.req("SE-40.d")
 def test_nothing_of_a_key_is_in_redis_or_in_the_log(valkey: Valkey, caplog: pytest.LogCaptureFixture) -> None:
-    cabinet = RedisCabinet(valkey.url, "canary:")
+    cabinet = RedisKeyStore(valkey.url, "canary:")
     credentials = Credentials(cabinet, Keks.of_this_process())
     stranger = Credentials(cabinet, Keks.of_this_process())
     with caplog.at_level(logging.DEBUG):
@@ -85,7 +85,7 @@ def test_nothing_of_a_key_is_in_redis_or_in_the_log(valkey: Valkey, caplog: pyte
 
 
 def test_a_full_cabinet_lets_the_oldest_go() -> None:
-    cabinet = MemoryCabinet(max_kept=2)
+    cabinet = MemoryKeyStore(max_kept=2)
     for name in "abc":
         cabinet.put(name, name.encode(), 100)
     assert [cabinet.get(name) for name in "abc"] == [None, b"b", b"c"]

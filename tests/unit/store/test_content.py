@@ -6,12 +6,12 @@ from hypothesis import strategies as st
 
 from holdfast.errors import InvalidOffset, InvalidQuery
 from holdfast.store.content import Mode, check_offset, check_range, combined, encoded, mode_of, sliced, window_of
-from holdfast.store.model import Slice, Window
+from holdfast.store.model import ContentSlice, Window
 
 TEXTS = st.text(st.sampled_from("aé€😀\n"), max_size=12)
 
 
-def slice_of(content: bytes, offset: int, length: int) -> Slice:
+def slice_of(content: bytes, offset: int, length: int) -> ContentSlice:
     start, count = window_of(offset, length)
     return sliced(Window(len(content), start, content[start : start + count]), offset, length)
 
@@ -143,8 +143,8 @@ def test_both_ends_move_down_to_a_character(offset: int, length: int, text: str,
 
 @pytest.mark.parametrize("length", [1, 2, 3])
 def test_a_slice_that_ends_inside_a_character_is_that_character_whatever_follows(length: int) -> None:
-    assert slice_of("😀😀".encode(), 0, length) == Slice("😀", 0, 4, moved=True)
-    assert slice_of("😀😀😀".encode(), 5, length) == Slice("😀", 4, 8, moved=True)
+    assert slice_of("😀😀".encode(), 0, length) == ContentSlice("😀", 0, 4, moved=True)
+    assert slice_of("😀😀😀".encode(), 5, length) == ContentSlice("😀", 4, 8, moved=True)
 
 
 @given(TEXTS, st.integers(0, 50), st.integers(-1, 50))

@@ -7,7 +7,7 @@ import pytest
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import InvalidArgument, PermissionDenied
 from holdfast.store.listing import entries_of, entry_limit
-from holdfast.store.model import FileLine, Job, Limits, Operation, ProjectState, next_stamp, tenant_of
+from holdfast.store.model import FileSummary, IndexJob, Operation, ProjectState, StoreLimits, next_stamp, tenant_of
 from holdfast.store.mutation import once
 from holdfast.store.outbox import after_delete, after_rename, after_write
 from holdfast.store.paths import Move
@@ -16,17 +16,17 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 def test_a_write_owes_one_upsert_and_a_delete_one_job_per_file() -> None:
-    assert after_write("/a") == [Job("/a", Operation.UPSERT)]
-    assert after_delete(["/a", "/b"]) == [Job("/a", Operation.DELETE), Job("/b", Operation.DELETE)]
+    assert after_write("/a") == [IndexJob("/a", Operation.UPSERT)]
+    assert after_delete(["/a", "/b"]) == [IndexJob("/a", Operation.DELETE), IndexJob("/b", Operation.DELETE)]
 
 
 def test_a_rename_owes_a_delete_for_each_source_and_an_upsert_for_each_target() -> None:
-    assert after_rename([Move("/a", "/b")]) == [Job("/a", Operation.DELETE), Job("/b", Operation.UPSERT)]
+    assert after_rename([Move("/a", "/b")]) == [IndexJob("/a", Operation.DELETE), IndexJob("/b", Operation.UPSERT)]
 
 
 def test_a_path_that_one_file_leaves_and_another_takes_is_upserted() -> None:
     jobs = after_rename([Move("/d/d/x", "/d/x"), Move("/d/d/d/x", "/d/d/x")])
-    assert Job("/d/d/x", Operation.UPSERT) in jobs
+    assert IndexJob("/d/d/x", Operation.UPSERT) in jobs
     assert len({job.path for job in jobs}) == len(jobs)
 
 
@@ -60,10 +60,10 @@ def test_a_key_that_cannot_be_kept_is_refused(key: str) -> None:
 
 
 def test_limits_are_the_default_for_nothing_and_never_over_the_most() -> None:
-    limits = Limits()
+    limits = StoreLimits()
     assert [entry_limit(asked, limits) for asked in (0, -5, 2, 1024, 5000)] == [256, 256, 2, 1024, 1024]
 
 
 def test_a_row_of_files_stands_for_its_directories_too() -> None:
-    lines = [FileLine(path, 1, NOW, NOW) for path in ("/d/a/b/c", "/d/x")]
+    lines = [FileSummary(path, 1, NOW, NOW) for path in ("/d/a/b/c", "/d/x")]
     assert sorted(entries_of("/d", 3, lines)) == ["/d/a", "/d/a/b", "/d/x"]

@@ -9,7 +9,7 @@ from holdfast.call import Call
 from holdfast.clock import format_utc
 from holdfast.search.model import ALL_PROJECTS, nothing_found
 from holdfast.store.content import ENCODING
-from holdfast.store.model import Entry, EntryType
+from holdfast.store.model import DirectoryEntry, PathType
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, Tool, tool
 from holdfast.tools.store.shapes import (
@@ -179,7 +179,7 @@ def project_list(app: App, call: Call, args: NoArguments) -> Answer:
     return Answer.of(_lines(shown), data=ProjectsAnswer(projects=projects))
 
 
-def _entry(entry: Entry) -> EntryAnswer:
+def _entry(entry: DirectoryEntry) -> EntryAnswer:
     return EntryAnswer(
         name=entry.name,
         path=entry.path,
@@ -191,7 +191,7 @@ def _entry(entry: Entry) -> EntryAnswer:
 
 
 def _entry_line(entry: EntryAnswer) -> str:
-    return f"[DIR] {entry.path}" if entry.type == EntryType.DIRECTORY else f"[FILE] {entry.path} ({entry.size} bytes)"
+    return f"[DIR] {entry.path}" if entry.type == PathType.DIRECTORY else f"[FILE] {entry.path} ({entry.size} bytes)"
 
 
 def _hit_text(hit: ChunkAnswer) -> str:

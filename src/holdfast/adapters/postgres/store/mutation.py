@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.adapters.mutation_statements import StatementMutation
 from holdfast.adapters.postgres.store.rows import Connection, run
-from holdfast.store.model import Place, ProjectState, Stamp, StoredFile
+from holdfast.store.model import PathLookup, ProjectState, Stamp, StoredFile
 from holdfast.store.paths import Span
 
 
@@ -28,14 +28,14 @@ class PostgresMutation(StatementMutation):
             self._state = ProjectState(**row) if row else ProjectState()
         return self._state
 
-    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> Place:
+    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it: three questions, one round trip."""
         asked = self._scope | {"path": path, "with_content": with_content, "low": below.low, "high": below.high}
         file = run(self._connection, "find_file", asked)
         files_above = run(self._connection, "files_among", self._scope | {"paths": json.dumps(list(above))})
         any_below = run(self._connection, "any_file_in", asked)
         found, blocking, inside = file.fetchone(), files_above.fetchone(), any_below.fetchone()
-        return Place(
+        return PathLookup(
             StoredFile(**found) if found else None,
             bool(inside and inside["found"]),
             blocking["path"] if blocking else None,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.adapters.postgres.store.rows import Connection, run
-from holdfast.store.model import EntryType, FileLine, ProjectSummary, Stat, Version, Window
+from holdfast.store.model import FileSummary, PathType, ProjectSummary, Stat, Version, Window
 from holdfast.store.paths import Span
 
 
@@ -20,7 +20,7 @@ class PostgresReading:
     def stat(self, project: str, path: str, below: Span) -> Stat:
         """Return what is at a path."""
         rows = self._rows("stat_path", project=project, path=path, low=below.low, high=below.high)
-        return Stat(**{**rows[0], "type": EntryType(rows[0]["type"])}) if rows else Stat()
+        return Stat(**{**rows[0], "type": PathType(rows[0]["type"])}) if rows else Stat()
 
     def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
@@ -29,16 +29,16 @@ class PostgresReading:
         )
         if not rows:
             return Stat()
-        if rows[0]["type"] == EntryType.DIRECTORY:
-            return Stat(EntryType.DIRECTORY)
+        if rows[0]["type"] == PathType.DIRECTORY:
+            return Stat(PathType.DIRECTORY)
         return Window(rows[0]["size"], start, rows[0]["data"] or b"")
 
-    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileLine]:
+    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components."""
         rows = self._rows(
             "list_heads", project=project, low=span.low, high=span.high, components=components, limit=limit
         )
-        return [FileLine(**row) for row in rows]
+        return [FileSummary(**row) for row in rows]
 
     def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""

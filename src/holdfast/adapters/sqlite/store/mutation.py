@@ -9,12 +9,12 @@ from typing import Any
 from holdfast.adapters.mutation_statements import StatementMutation
 from holdfast.adapters.sqlite.store.rows import table
 from holdfast.clock import format_utc
-from holdfast.store.model import Place, ProjectState, Stamp, StoredFile
+from holdfast.store.model import PathLookup, ProjectState, Stamp, StoredFile
 from holdfast.store.paths import Span
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PendingStatement:
     """A statement to run at the end."""
 
     name: str
@@ -27,7 +27,7 @@ class SqliteMutation(StatementMutation):
     def __init__(self, connection: sqlite3.Connection, tenant: str, project: str) -> None:
         self._connection = connection
         self._scope = {"apikey_hash": tenant, "project": project}
-        self.steps: list[Step] = []
+        self.steps: list[PendingStatement] = []
         states = self._rows("project_state")
         self._state = ProjectState(**states[0]) if states else ProjectState()
 
@@ -36,12 +36,14 @@ class SqliteMutation(StatementMutation):
         """The project's counters as the lock found them."""
         return self._state
 
-    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> Place:
+    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
         found = self._rows("find_file", path=path, with_content=with_content)
         files_above = self.files_among(above) if above else []
         is_directory = not found and bool(self._rows("any_file_in", low=below.low, high=below.high)[0]["found"])
-        return Place(StoredFile(**found[0]) if found else None, is_directory, files_above[0] if files_above else None)
+        return PathLookup(
+            StoredFile(**found[0]) if found else None, is_directory, files_above[0] if files_above else None
+        )
 
     def version_content(self, path: str, version: int, since: datetime) -> bytes | None:
         """Return bytes that a path had, None when they are not kept."""
@@ -55,4 +57,4 @@ class SqliteMutation(StatementMutation):
 
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
         stamped = {**self._scope, "at": format_utc(stamp.at), "version": stamp.version}
-        self.steps.append(Step(name, {**stamped, **parameters}))
+        self.steps.append(PendingStatement(name, {**stamped, **parameters}))

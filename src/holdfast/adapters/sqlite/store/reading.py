@@ -8,7 +8,7 @@ from typing import Any, Self
 from holdfast.adapters.sqlite.store.files import Snapshot
 from holdfast.adapters.sqlite.store.rows import run, table, time_at, time_of
 from holdfast.clock import format_utc
-from holdfast.store.model import EntryType, FileLine, ProjectSummary, Stat, Version, Window
+from holdfast.store.model import FileSummary, PathType, ProjectSummary, Stat, Version, Window
 from holdfast.store.paths import Span
 
 
@@ -35,7 +35,7 @@ class SqliteReading:
         if row is None:
             return Stat()
         kind, size, created_at, updated_at = row
-        return Stat(EntryType(kind), size, time_of(created_at), time_of(updated_at))
+        return Stat(PathType(kind), size, time_of(created_at), time_of(updated_at))
 
     def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
@@ -44,13 +44,13 @@ class SqliteReading:
         if row is None:
             return Stat()
         kind, size, data = row
-        return Window(size, start, data or b"") if kind == EntryType.FILE else Stat(EntryType(kind))
+        return Window(size, start, data or b"") if kind == PathType.FILE else Stat(PathType(kind))
 
-    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileLine]:
+    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components."""
         asked = {"apikey_hash": self._tenant, "project": project, "low": span.low, "high": span.high}
         rows = run(self._connection, "list_heads", {**asked, "components": components, "limit": limit})
-        return [FileLine(path, size, time_at(created), time_at(updated)) for path, size, created, updated in rows]
+        return [FileSummary(path, size, time_at(created), time_at(updated)) for path, size, created, updated in rows]
 
     def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""
