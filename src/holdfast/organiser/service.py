@@ -24,7 +24,7 @@ from holdfast.organiser.planning.corrections import (
 )
 from holdfast.organiser.planning.current_excerpts import said_now
 from holdfast.organiser.planning.explain import Explanation, ancestors, left_by, trail_of
-from holdfast.organiser.planning.jobs import Job, Jobs
+from holdfast.organiser.planning.jobs import PlanJob, PlanJobs
 from holdfast.organiser.planning.measurements import Recording, recorded
 from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.scan.survey import Surveyed
@@ -64,7 +64,7 @@ class Organiser:
     ) -> None:
         self.plans = plans
         self.settings = settings
-        self.jobs = Jobs()
+        self.jobs = PlanJobs()
         self._locks = Locks()
         self._keeping = keeping
         self._drawing = Drawing(keeping, classifier, fallback or classifier, settings)
@@ -74,7 +74,7 @@ class Organiser:
         """Stop the plans in the making."""
         self.jobs.close()
 
-    def begin(self, folders: Folders, call: Call, folder: str, *, deep: bool = False) -> Job:
+    def begin(self, folders: Folders, call: Call, folder: str, *, deep: bool = False) -> PlanJob:
         """Begin to make a plan for a folder; `deep` sorts the files in its subfolders as well.
 
         Raises what the jail says of the folder, at once.
@@ -83,12 +83,12 @@ class Organiser:
         absolute = "/".join([root.path.rstrip("/"), *parts]) or "/"
         with folders.jail.open_directory(absolute):
             pass
-        job = Job.of(call.caller, absolute, root.path)
+        job = PlanJob.create(call.caller, absolute, root.path)
         self._keeping.notes.save(job.plan_id, Notes(decider="", folder=absolute))
         self.jobs.start(job, lambda job: self._make(folders, job, deep=deep))
         return job
 
-    def job(self, folders: Folders, plan_id: str) -> Job | None:
+    def job(self, folders: Folders, plan_id: str) -> PlanJob | None:
         """Return a plan of the caller that is in the making or lately was; None for any other."""
         job = self.jobs.find(plan_id)
         return job if job is not None and is_beneath(job.root, folders.jail.allowed) else None
@@ -201,12 +201,12 @@ class Organiser:
             return Explanation(now, moves, waiting, verdict=self._verdict(newest))
         return Explanation(now, moves, waiting, *self._left(folders, real))
 
-    def _make(self, folders: Folders, job: Job, *, deep: bool) -> None:
+    def _make(self, folders: Folders, job: PlanJob, *, deep: bool) -> None:
         with recorded(self._observer, job.plan_id, "create") as recording:
             self._made(folders, job, recording, deep=deep)
         self._keeping.files.trim(self.settings.max_cached_files)
 
-    def _made(self, folders: Folders, job: Job, recording: Recording, *, deep: bool) -> None:
+    def _made(self, folders: Folders, job: PlanJob, recording: Recording, *, deep: bool) -> None:
         found = self._drawing.scanned(folders.jail, job.call, job.folder)
         draft, notes = self._drawing.drawn(folders, job.call, found, {}, recording, deep=deep)
         self._keeping.notes.save(job.plan_id, replace(notes, maker=job.call.caller.client))

@@ -1,4 +1,4 @@
-"""Plans in the making: each has a thread of its own, so that one may take longer than the call that asked for it."""
+"""Plans in the making: each is made in a thread of its own, so it may take longer than the call that asked for it."""
 
 import secrets
 import threading
@@ -11,15 +11,17 @@ from holdfast.auth.context import Caller
 from holdfast.call import Call
 from holdfast.errors import ResourceBusy
 
-_AT_ONCE = 4
-_KEPT = 64
-_MOST = 16
+MAX_RUNNING = 16
+"""Plans in the making, those that wait for a thread included."""
+
+_THREADS = 4
+_MAX_REMEMBERED = 64
 _NO_LIMIT_SECONDS = 24 * 3600.0
 
 
 @dataclass
-class Job:
-    """One plan in the making: what it is for, how far it is, and how it ended."""
+class PlanJob:
+    """One plan in the making: its folder, its progress, and how it ended."""
 
     plan_id: str
     folder: str
@@ -31,58 +33,63 @@ class Job:
     message: str = "Scanning"
 
     @classmethod
-    def of(cls, caller: Caller, folder: str, root: str) -> "Job":
-        """Return one for a folder that has not begun."""
+    def create(cls, caller: Caller, folder: str, root: str) -> "PlanJob":
+        """Return a job for a folder, not started yet."""
         job = cls(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS))
-        job.call.progress = job.progress
+        job.call.progress = job.set_progress
         return job
 
-    def progress(self, done: float, total: float | None, message: str) -> None:
-        """Take notice of progress."""
+    def set_progress(self, done: float, total: float | None, message: str) -> None:
+        """Keep the latest progress, for whoever asks."""
         self.done, self.total, self.message = done, total, message
 
     @property
     def is_running(self) -> bool:
-        """Return whether the plan is not there yet."""
+        """Return whether the plan is still being made."""
         return not self.future.done()
 
-    def raise_fault(self) -> None:
-        """Raise what kept the plan from being made, if something did."""
+    def raise_for_failure(self) -> None:
+        """Raise the error that ended the job, if one did."""
         if self.future.done():
             self.future.result()
 
 
-class Jobs:
-    """The plans in the making and those lately ended."""
+class PlanJobs:
+    """The plans in the making, and those that ended lately. Call `close()` at the end."""
 
     def __init__(self) -> None:
-        self._threads = ThreadPoolExecutor(_AT_ONCE, thread_name_prefix="holdfast-scan")
-        self._jobs: OrderedDict[str, Job] = OrderedDict()
+        self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-scan")
+        self._jobs: OrderedDict[str, PlanJob] = OrderedDict()
         self._lock = threading.Lock()
+        self._is_closed = False
 
-    def start(self, job: Job, work: Callable[[Job], None]) -> None:
-        """Begin to make a plan. ResourceBusy when too many are in the making."""
-        if len(self.running()) >= _MOST:
-            raise ResourceBusy(f"{_MOST} plans are in the making already. Wait for one, or cancel it.")
+    def start(self, job: PlanJob, work: Callable[[PlanJob], None]) -> None:
+        """Start to make a plan. ResourceBusy when too many are in the making, or when the server is stopping."""
         with self._lock:
+            if self._is_closed:
+                raise ResourceBusy("The server is stopping. Try again when it has started anew.")
+            if sum(1 for other in self._jobs.values() if other.is_running) >= MAX_RUNNING:
+                raise ResourceBusy(f"{MAX_RUNNING} plans are in the making already. Wait for one, or cancel it.")
+            job.future = self._threads.submit(work, job)
             self._jobs[job.plan_id] = job
             ended = [plan_id for plan_id, other in self._jobs.items() if not other.is_running]
-            for plan_id in ended[: max(0, len(self._jobs) - _KEPT)]:
+            for plan_id in ended[: max(0, len(self._jobs) - _MAX_REMEMBERED)]:
                 del self._jobs[plan_id]
-        job.future = self._threads.submit(work, job)
 
-    def find(self, plan_id: str) -> Job | None:
-        """Return a plan in the making, or lately made."""
+    def find(self, plan_id: str) -> PlanJob | None:
+        """Return the job of a plan that is in the making or lately was; None for any other."""
         with self._lock:
             return self._jobs.get(plan_id)
 
-    def running(self) -> list[Job]:
-        """Return the plans that are not there yet."""
+    def running(self) -> list[PlanJob]:
+        """Return the jobs whose plans are still being made."""
         with self._lock:
             return [job for job in self._jobs.values() if job.is_running]
 
     def close(self) -> None:
-        """Stop every plan in the making and wait for its thread."""
+        """Refuse new jobs, cancel those that run and wait for their threads."""
+        with self._lock:
+            self._is_closed = True
         for job in self.running():
             job.call.cancel()
         self._threads.shutdown(wait=True, cancel_futures=True)

@@ -9,7 +9,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.folders.service import Folders
 from holdfast.organiser.model import Doubt, Notes, Skip
 from holdfast.organiser.planning.explain import Explanation
-from holdfast.organiser.planning.jobs import Job
+from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, Shown
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens
 from holdfast.text.names import shown as shown_name
@@ -40,7 +40,7 @@ def text_of(path: str) -> str:
     return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def scanning(job: Job) -> ScanningAnswer:
+def scanning(job: PlanJob) -> ScanningAnswer:
     """Return how far a plan in the making is."""
     return ScanningAnswer(
         plan_id=job.plan_id,

@@ -10,7 +10,7 @@ from holdfast.call import Call, Question
 from holdfast.changes.model import ItemStatus, PlanStatus, is_beneath
 from holdfast.errors import InvalidArgument, PermissionDenied
 from holdfast.folders.service import Folders
-from holdfast.organiser.planning.jobs import Job
+from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Shown
 from holdfast.text.budget import decode_cursor, encode_cursor
 from holdfast.text.names import shown as shown_name
@@ -95,7 +95,7 @@ def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
     if job is not None:
         if job.is_running:
             return _scanning(job)
-        job.raise_fault()
+        job.raise_for_failure()
     shown = app.organiser.show(folders, arguments.plan_id)
     found = page(app.organiser, folders, shown, arguments.show, arguments.cursor)
     return Answer.of(at_a_glance(found), data=found)
@@ -250,7 +250,7 @@ ORGANISING: tuple[Tool, ...] = (
 )
 
 
-async def _made(job: Job, call: Call, seconds: float) -> None:
+async def _made(job: PlanJob, call: Call, seconds: float) -> None:
     """Wait until a plan is there or so much time has passed; a caller that gives up meanwhile stops it."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
@@ -276,12 +276,12 @@ def _shown_or_scanning(app: App, folders: Folders, plan_id: str) -> Answer:
     return Answer.of(at_a_glance(found), data=found)
 
 
-def _scanning(job: Job) -> Answer:
+def _scanning(job: PlanJob) -> Answer:
     found = scanning(job)
     return Answer.of(f"Plan {found.plan_id}: SCANNING. {found.message}.", found.next, data=found)
 
 
-def _sees(folders: Folders, job: Job) -> bool:
+def _sees(folders: Folders, job: PlanJob) -> bool:
     return is_beneath(job.root, folders.jail.allowed)
 
 
