@@ -32,8 +32,8 @@ from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.evaluate import calibration_error
 from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.classify.taxonomy import merged
-from holdfast.organiser.model import Category, Example, Excerpt, Found
-from holdfast.organiser.ports import Embedder
+from holdfast.organiser.model import Category, Example, Excerpt, ScannedFile
+from holdfast.organiser.ports import SentenceEmbedder
 from holdfast.secret import Secret
 
 GATE = 0.6
@@ -47,7 +47,7 @@ class File:
     """One file of the data: its folder, and what tier 1 reads of it."""
 
     label: str
-    found: Found
+    found: ScannedFile
     excerpt: Excerpt
 
 
@@ -59,7 +59,7 @@ Drawn = tuple[list[Category], list[File]]
 class Kept:
     """An embedder that remembers its vectors in a file."""
 
-    inner: Embedder
+    inner: SentenceEmbedder
     path: Path | None
     known: dict[str, list[float]] = field(default_factory=dict)
 
@@ -103,7 +103,7 @@ def load(folder: str) -> list[File]:
     for path in sorted(Path(folder).glob("*/*")):
         data = path.read_bytes()
         ends = data if len(data) <= HEAD + TAIL else data[:HEAD] + b"\n" + data[-TAIL:]
-        found = Found(str(path), path.name, size=len(data))
+        found = ScannedFile(str(path), path.name, size=len(data))
         files.append(File(path.parent.name, found, Excerpt(ends.decode(errors="replace"), 1, len(ends), "text/plain")))
     return files
 

@@ -19,7 +19,7 @@ from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import open_roots
-from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.survey import Survey
 
 FILES_EACH = 200
@@ -53,7 +53,7 @@ def survey(root: str, state: str) -> int:
     """Survey a tree as a plan does, and return how many files were opened."""
     jail = Jail(open_roots([root], root, state))
     cache = open_file_cache(state)
-    made = Survey(jail, Call(Caller(LOCAL_USER), timeout_seconds=3600), ".", Options(), cache)
+    made = Survey(jail, Call(Caller(LOCAL_USER), timeout_seconds=3600), ".", ScanOptions(), cache)
     for _ in made:
         pass
     cache.close()

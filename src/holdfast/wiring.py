@@ -49,7 +49,7 @@ from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import close_roots, identity_of, is_gone, open_roots
 from holdfast.folders.service import Folders
 from holdfast.organiser.classify.cascade import Cascade
-from holdfast.organiser.planning.build_plan import Keeping
+from holdfast.organiser.planning.build_plan import OrganiserState
 from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
@@ -338,7 +338,7 @@ def _organiser(
     if settings.organiser.classifier == "openai":
         key = variable("OPENAI_API_KEY")
         classifier = ChatClassifier(settings.organiser.llm, Secret(key) if key else None)
-    keeping = Keeping(memory.files, memory.files, memory.notes)
+    keeping = OrganiserState(memory.files, memory.files, memory.notes)
     return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer)
 
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.config.settings import ChatSettings, OrganiserSettings
-from holdfast.organiser.model import KEEP, Category, Excerpt, Found, ModelCall
+from holdfast.organiser.model import KEEP, Category, Excerpt, ModelCall, ScannedFile
 from holdfast.organiser.ports import ClassifyFault
 from holdfast.secret import Secret
 from tests.helpers.chat import ChatServer, chat_server, filed, said
@@ -20,7 +20,7 @@ from tests.helpers.reviewer import with_settings
 from tests.helpers.trees import plant
 
 TAXONOMY = [Category("Taxes", "Taxes"), Category("Letters", "Letters")]
-FILES = [(Found(f"/r/f{number}.txt", f"f{number}.txt"), Excerpt(f"text of {number}")) for number in range(25)]
+FILES = [(ScannedFile(f"/r/f{number}.txt", f"f{number}.txt"), Excerpt(f"text of {number}")) for number in range(25)]
 
 
 def never() -> None:
@@ -85,7 +85,7 @@ def test_a_model_that_takes_no_temperature_is_asked_without(server: ChatServer) 
 
 @pytest.mark.req("OR-21.b")
 def test_a_name_that_is_no_unicode_can_be_sent(server: ChatServer) -> None:
-    files = [(Found("/r/caf\udce9.txt", "caf\udce9.txt"), Excerpt("a text"))]
+    files = [(ScannedFile("/r/caf\udce9.txt", "caf\udce9.txt"), Excerpt("a text"))]
     assert len(classifier(server).decide(files, TAXONOMY, never, unheard)) == 1
     assert json.loads(server.requests[0]["messages"][1]["content"])["files"][0]["name"] == "caf?.txt"
 

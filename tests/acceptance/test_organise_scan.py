@@ -17,9 +17,9 @@ import pytest
 from holdfast.errors import AccessDenied, Cancelled
 from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
 from holdfast.folders.composite import composite_hash
-from holdfast.organiser.model import Excerpt, Reason, Unit, Verdict
-from holdfast.organiser.ports import Memory
-from holdfast.organiser.scan.directory import Options
+from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
+from holdfast.organiser.ports import CachedFile
+from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.peek import why_deep
 from holdfast.organiser.scan.survey import Survey
 from tests.helpers import documents
@@ -137,10 +137,10 @@ def test_the_second_scan_of_an_unchanged_tree_opens_no_file(messy: Messy) -> Non
 @pytest.mark.req("OR-02.b")
 def test_a_verdict_is_known_for_its_own_decider_alone(messy: Messy) -> None:
     messy.write("a.txt")
-    survey = Survey(messy.jail, messy.call, ".", Options(), messy.cache)
+    survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
     ((surveyed,),) = [stretch.files for stretch in survey]
     verdict = Verdict("Notes", 0.9, decider="embedded:minilm:Notes,Bills")
-    messy.cache.remember([Memory(surveyed.found, surveyed.file_hash, None, verdict)])
+    messy.cache.remember([CachedFile(surveyed.found, surveyed.file_hash, None, verdict)])
     assert messy.cache.verdicts([surveyed.file_hash], verdict.decider) == {surveyed.file_hash: verdict}
     assert messy.cache.verdicts([surveyed.file_hash], "embedded:minilm:Notes,Bills,Photos") == {}
 
@@ -157,15 +157,15 @@ def test_what_must_not_be_touched_is_left_alone_and_counted_by_reason(messy: Mes
     survey = messy.survey()
     assert sorted(messy.found()) == ["real.bin", "repo"]
     assert messy.skipped() == {
-        ".profile": Reason.HIDDEN,
-        "node_modules": Reason.DEPENDENCIES,
-        "env": Reason.ENVIRONMENT,
-        "Photos.photoslibrary": Reason.BUNDLE,
-        "Tool.app": Reason.BUNDLE,
-        ".report.pdf.icloud": Reason.PLACEHOLDER,
-        "dataless.pdf": Reason.PLACEHOLDER,
-        "film.mkv.crdownload": Reason.IN_PROGRESS,
-        "song.mp3.part": Reason.IN_PROGRESS,
+        ".profile": SkipReason.HIDDEN,
+        "node_modules": SkipReason.DEPENDENCIES,
+        "env": SkipReason.ENVIRONMENT,
+        "Photos.photoslibrary": SkipReason.BUNDLE,
+        "Tool.app": SkipReason.BUNDLE,
+        ".report.pdf.icloud": SkipReason.PLACEHOLDER,
+        "dataless.pdf": SkipReason.PLACEHOLDER,
+        "film.mkv.crdownload": SkipReason.IN_PROGRESS,
+        "song.mp3.part": SkipReason.IN_PROGRESS,
     }
     assert survey.counts == Counter(messy.skipped().values())
 
@@ -207,7 +207,7 @@ def test_a_unit_is_left_alone_whole_when_one_part_must_be(messy: Messy) -> None:
     for name in ("game.part1.rar", "game.part2.rar", "game.part2.rar.part"):
         messy.write(name)
     assert messy.found() == {}
-    assert set(messy.skipped().values()) == {Reason.IN_PROGRESS}
+    assert set(messy.skipped().values()) == {SkipReason.IN_PROGRESS}
 
 
 @pytest.mark.req("OR-05.a")
@@ -217,7 +217,7 @@ def test_special_files_do_not_hold_a_scan_up(messy: Messy) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.fspath(messy.root / "sock"))
         started = time.monotonic()
-        assert messy.survey().counts == {Reason.SPECIAL: 21}
+        assert messy.survey().counts == {SkipReason.SPECIAL: 21}
         assert time.monotonic() - started < 5
 
 
@@ -233,10 +233,10 @@ def test_an_unreadable_file_does_not_end_a_scan(messy: Messy, monkeypatch: pytes
         return real(path, flags, *rest, **more)
 
     monkeypatch.setattr(os, "open", failing)
-    survey = Survey(messy.jail, messy.call, ".", Options(), messy.cache)
+    survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
     (stretch,) = survey
     assert [each.found.relative for each in stretch.files] == ["a.txt", "z/b.txt"]
-    assert stretch.skipped == [("bad.txt", Reason.UNREADABLE, "Input/output error")]
+    assert stretch.skipped == [("bad.txt", SkipReason.UNREADABLE, "Input/output error")]
 
 
 @pytest.mark.req("OR-05.c")
@@ -253,7 +253,7 @@ def test_100_000_files_stream_in_bounded_memory_with_progress(messy: Messy) -> N
     messy.call.progress = lambda done, _total, _message: told.append(done)
     messy.call.timeout_seconds = 280
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    survey = Survey(messy.jail, messy.call, ".", Options(), messy.cache)
+    survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
     most = files = 0
     for stretch in survey:
         most, files = max(most, len(stretch.files)), files + len(stretch.files)
@@ -270,7 +270,7 @@ def test_a_scan_stops_when_it_is_told_to(messy: Messy) -> None:
     for folder in range(4):
         for number in range(600):
             messy.write(f"{folder}/{number}.txt")
-    survey = Survey(messy.jail, messy.call, ".", Options(), messy.cache)
+    survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
     with pytest.raises(Cancelled):
         for _ in survey:
             messy.call.cancel()
@@ -302,7 +302,7 @@ def test_no_link_is_followed(messy: Messy) -> None:
     ):
         os.symlink(target, messy.root / name)
     survey = messy.survey()
-    assert survey.counts == {Reason.LINK: 4}
+    assert survey.counts == {SkipReason.LINK: 4}
     assert survey.looked_at == 1
 
 

@@ -2,7 +2,7 @@
 
 import random
 
-from holdfast.organiser.model import Category, Example, Excerpt, Found
+from holdfast.organiser.model import Category, Example, Excerpt, ScannedFile
 
 COMMON = (
     "the of and to in for with on at from by this that is was are will our your please date name page number".split()
@@ -38,9 +38,12 @@ def taxonomy(count: int, kinds: tuple[str, ...] = tuple(KINDS)) -> list[Category
     return [Category(kind, kind, examples(kind, count)) for kind in kinds]
 
 
-def unfiled(kind: str, count: int, start: int = 1_000) -> list[tuple[Found, Excerpt]]:
+def unfiled(kind: str, count: int, start: int = 1_000) -> list[tuple[ScannedFile, Excerpt]]:
     """Return files of a kind whose names say nothing."""
     return [
-        (Found(f"/in/{kind}{number}", f"scan{number}.txt"), Excerpt(text_of(kind, number), content_type="text/plain"))
+        (
+            ScannedFile(f"/in/{kind}{number}", f"scan{number}.txt"),
+            Excerpt(text_of(kind, number), content_type="text/plain"),
+        )
         for number in range(start, start + count)
     ]

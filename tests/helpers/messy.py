@@ -9,12 +9,12 @@ from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
-from holdfast.organiser.model import Excerpt, Found, Reason
-from holdfast.organiser.scan.batch import Batch
-from holdfast.organiser.scan.directory import Options
-from holdfast.organiser.scan.read import Look, deepen, look
+from holdfast.organiser.model import Excerpt, ScannedFile, SkipReason
+from holdfast.organiser.scan.batch import ScanBatch
+from holdfast.organiser.scan.directory import ScanOptions
+from holdfast.organiser.scan.read import PeekedFile, deepen, look
 from holdfast.organiser.scan.survey import Survey
-from holdfast.organiser.scan.walk import Scan
+from holdfast.organiser.scan.walk import FolderScan
 
 
 class Messy:
@@ -31,19 +31,21 @@ class Messy:
         path.write_bytes(content.encode() if isinstance(content, str) else content)
         return path
 
-    def batches(self, folder: str = ".", *, include_hidden: bool = False, allow_symlinks: bool = False) -> list[Batch]:
+    def batches(
+        self, folder: str = ".", *, include_hidden: bool = False, allow_symlinks: bool = False
+    ) -> list[ScanBatch]:
         """Scan to the end."""
-        return list(Scan(self.jail, self.call, folder, Options(include_hidden, allow_symlinks)))
+        return list(FolderScan(self.jail, self.call, folder, ScanOptions(include_hidden, allow_symlinks)))
 
-    def found(self, folder: str = ".", **options: bool) -> dict[str, Found]:
+    def found(self, folder: str = ".", **options: bool) -> dict[str, ScannedFile]:
         """Return what a scan found by its relative path."""
         return {one.relative: one for batch in self.batches(folder, **options) for one in batch.found}
 
-    def skipped(self, folder: str = ".", **options: bool) -> dict[str, Reason]:
+    def skipped(self, folder: str = ".", **options: bool) -> dict[str, SkipReason]:
         """Return what a scan left alone by its relative path."""
         return {skip.relative: skip.reason for batch in self.batches(folder, **options) for skip in batch.skipped}
 
-    def look(self, name: str) -> Look:
+    def look(self, name: str) -> PeekedFile:
         """Take a first look at one file."""
         return look(self.jail, self.call, [self.found()[name]])[0]
 
@@ -54,7 +56,7 @@ class Messy:
 
     def survey(self, folder: str = ".") -> Survey:
         """Survey to the end and return it for its counts."""
-        survey = Survey(self.jail, self.call, folder, Options(), self.cache)
+        survey = Survey(self.jail, self.call, folder, ScanOptions(), self.cache)
         for _ in survey:
             pass
         return survey

@@ -14,7 +14,7 @@ from queue import Empty, Full, Queue
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
-from holdfast.organiser.model import Measures, ModelCall, Record
+from holdfast.organiser.model import Measures, ModelCall, PlanRecord
 from holdfast.secret import Secret
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ class LangfuseObserver:
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._waiting: Queue[Record | None] = Queue(_MOST_WAITING)
+        self._waiting: Queue[PlanRecord | None] = Queue(_MOST_WAITING)
         self._lock = threading.Lock()
         self._loaded = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def record(self, record: Record) -> None:
+    def record(self, record: PlanRecord) -> None:
         """Leave a record to the thread; when very many wait already, it is dropped."""
         with suppress(Full):
             self._waiting.put_nowait(record)
@@ -148,7 +148,7 @@ class _Sender:
         )
         self._tracer = self._provider.get_tracer("holdfast")
 
-    def send(self, record: Record) -> None:
+    def send(self, record: PlanRecord) -> None:
         """Hand a record over to the library, which sends it soon."""
         from opentelemetry.context import Context
         from opentelemetry.trace import set_span_in_context

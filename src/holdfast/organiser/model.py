@@ -12,7 +12,7 @@ MIN_CHARS = 40
 """A text shorter than this says nothing of where it belongs."""
 
 
-class Kind(StrEnum):
+class FileType(StrEnum):
     """What an entry is on the disk, links not followed."""
 
     FILE = "file"
@@ -31,7 +31,7 @@ class Unit(StrEnum):
     PAGE = "web page with its files"
 
 
-class Found(NamedTuple):
+class ScannedFile(NamedTuple):
     """Something that may be moved: a file, a link, or a unit that moves as one.
 
     `path` is absolute, in the words of the allowed directory; `relative` is the path from the scanned folder.
@@ -46,9 +46,9 @@ class Found(NamedTuple):
     ctime_ns: int = 0
     device: int = 0
     inode: int = 0
-    kind: Kind = Kind.FILE
+    kind: FileType = FileType.FILE
     unit: Unit | None = None
-    members: tuple["Found", ...] = ()
+    members: tuple["ScannedFile", ...] = ()
 
     @property
     def name(self) -> str:
@@ -77,7 +77,7 @@ def look_of(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) ->
     return f"{device:x}.{inode:x}.{size:x}.{mtime_ns:x}.{ctime_ns:x}"
 
 
-class Reason(StrEnum):
+class SkipReason(StrEnum):
     """Why an entry was left alone, in the words that a person is shown."""
 
     HIDDEN = "hidden"
@@ -96,14 +96,14 @@ class Reason(StrEnum):
     UNREADABLE = "cannot be read"
 
 
-class Skip(NamedTuple):
+class SkippedFile(NamedTuple):
     """What was left alone: its path from the scanned folder, why, and what more there is to say.
 
     UNREADABLE is an item with an error; every other reason is a matter of course.
     """
 
     relative: str
-    reason: Reason
+    reason: SkipReason
     detail: str = ""
 
 
@@ -173,7 +173,7 @@ class Measures:
     size_bytes: int = 0
     bytes_read: int = 0
     kept: int = 0
-    skipped: Mapping[Reason, int] = field(default_factory=dict)
+    skipped: Mapping[SkipReason, int] = field(default_factory=dict)
 
     @property
     def cache_hit_rate(self) -> float:
@@ -209,7 +209,7 @@ class ModelCall:
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class PlanRecord:
     """What an observer is told of a plan that was made or revised: numbers, and never a name or a text of a file.
 
     `measures` is None for a revision, and for a plan that was not made because of `fault`.
@@ -226,7 +226,7 @@ class Record:
 
 
 @dataclass(frozen=True, slots=True)
-class Doubt:
+class UncertainFile:
     """A file that stays where it is because nobody is sure: the best guess, and why it was not enough.
 
     `look` is the file's at the time of the scan.
@@ -241,7 +241,7 @@ class Doubt:
 
 
 @dataclass(frozen=True, slots=True)
-class Shelf:
+class DestinationFolder:
     """One folder of the proposed order: whether a person made it, and how many files of it were learned from."""
 
     name: str
@@ -261,10 +261,10 @@ class Notes:
 
     decider: str
     folder: str = ""
-    shelves: tuple[Shelf, ...] = ()
-    doubts: tuple[Doubt, ...] = ()
+    shelves: tuple[DestinationFolder, ...] = ()
+    doubts: tuple[UncertainFile, ...] = ()
     doubted: int = 0
-    skips: tuple[Skip, ...] = ()
+    skips: tuple[SkippedFile, ...] = ()
     measures: Measures = Measures()
     decisions: Mapping[str, str | None] = field(default_factory=dict)
     deep: bool = False
@@ -273,7 +273,7 @@ class Notes:
 
 
 @dataclass(frozen=True, slots=True)
-class Past:
+class PastMove:
     """One move that a path has to do with, as it is in the journal; times and ids are those of its plan."""
 
     plan_id: str

@@ -4,18 +4,28 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.organiser.model import Category, Example, Excerpt, Found, ModelCall, Notes, Past, Record, Verdict
+from holdfast.organiser.model import (
+    Category,
+    Example,
+    Excerpt,
+    ModelCall,
+    Notes,
+    PastMove,
+    PlanRecord,
+    ScannedFile,
+    Verdict,
+)
 from holdfast.secret import Secret
 
 
 @dataclass(frozen=True, slots=True)
-class Memory:
+class CachedFile:
     """What is kept of one file: which one it was, what it said, and where somebody decided that it belongs.
 
     None leaves what is already kept under the same hash.
     """
 
-    found: Found
+    found: ScannedFile
     file_hash: str
     excerpt: Excerpt | None = None
     verdict: Verdict | None = None
@@ -24,7 +34,7 @@ class Memory:
 class FileCache(Protocol):
     """Remembers files by their composite hash, and finds that hash again without opening the file."""
 
-    def hashes(self, files: Sequence[Found]) -> list[str | None]:
+    def hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
         """Return the hash of each file whose device, inode, size and mtime are known, in the same order."""
 
     def excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
@@ -33,7 +43,7 @@ class FileCache(Protocol):
     def verdicts(self, hashes: Sequence[str], decider: str) -> dict[str, Verdict]:
         """Return what that very decider said of the files."""
 
-    def remember(self, memories: Sequence[Memory]) -> None:
+    def remember(self, memories: Sequence[CachedFile]) -> None:
         """Keep them, all in one transaction; newer takes the place of older."""
 
     def trim(self, max_files: int) -> int:
@@ -59,7 +69,7 @@ class PlanNotes(Protocol):
     def load(self, plan_id: str) -> Notes | None:
         """Return the notes of a plan, None when there are none."""
 
-    def past_of(self, paths: Sequence[str], roots: Sequence[str]) -> list[Past]:
+    def past_of(self, paths: Sequence[str], roots: Sequence[str]) -> list[PastMove]:
         """Return the moves from or to one of the paths, newest first, by plans that lie beneath the roots."""
 
 
@@ -87,7 +97,7 @@ class Classifier(Protocol):
 
     def decide(
         self,
-        files: Sequence[tuple[Found, Excerpt]],
+        files: Sequence[tuple[ScannedFile, Excerpt]],
         taxonomy: Sequence[Category],
         check: Callable[[], None],
         told: Callable[[ModelCall], None],
@@ -98,7 +108,7 @@ class Classifier(Protocol):
         """
 
 
-class Embedder(Protocol):
+class SentenceEmbedder(Protocol):
     """Turns texts into vectors of one length, normalised."""
 
     @property
@@ -112,5 +122,5 @@ class Embedder(Protocol):
 class Observer(Protocol):
     """Is told of plans."""
 
-    def record(self, record: Record) -> None:
+    def record(self, record: PlanRecord) -> None:
         """Take notice; never waits and never fails."""

@@ -11,10 +11,10 @@ from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
-from holdfast.organiser.model import KEEP, Doubt, Example, Excerpt, Notes, Past, Skip, Verdict
-from holdfast.organiser.planning.build_plan import Decisions, Drawing, Keeping, Scanned, decided
+from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
+from holdfast.organiser.planning.build_plan import Decisions, OrganiserState, PlanBuilder, SurveyedFolder, decided
 from holdfast.organiser.planning.corrections import (
-    Redrawn,
+    PlanRevision,
     by_path,
     chosen_folder,
     meant_file,
@@ -27,11 +27,11 @@ from holdfast.organiser.planning.explain import Explanation, ancestors, left_by,
 from holdfast.organiser.planning.jobs import PlanJob, PlanJobs
 from holdfast.organiser.planning.measurements import Recording, recorded
 from holdfast.organiser.ports import Classifier, Observer
-from holdfast.organiser.scan.survey import Surveyed
+from holdfast.organiser.scan.survey import SurveyedFile
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class PlanView:
     """A plan with what is known of it, and the hash that an approval names."""
 
     plan: Plan
@@ -56,7 +56,7 @@ class Organiser:
     def __init__(
         self,
         plans: Plans,
-        keeping: Keeping,
+        keeping: OrganiserState,
         classifier: Classifier,
         settings: OrganiserSettings,
         fallback: Classifier | None = None,
@@ -67,7 +67,7 @@ class Organiser:
         self.jobs = PlanJobs()
         self._locks = Locks()
         self._keeping = keeping
-        self._drawing = Drawing(keeping, classifier, fallback or classifier, settings)
+        self._drawing = PlanBuilder(keeping, classifier, fallback or classifier, settings)
         self._observer = observer
 
     def close(self) -> None:
@@ -93,7 +93,7 @@ class Organiser:
         job = self.jobs.find(plan_id)
         return job if job is not None and is_beneath(job.root, folders.jail.allowed) else None
 
-    def show(self, folders: Folders, plan_id: str) -> Shown:
+    def show(self, folders: Folders, plan_id: str) -> PlanView:
         """Return a plan of the caller. NotFound for any other, Conflict for one whose scan was interrupted."""
         notes = self._keeping.notes.load(plan_id) or Notes(decider="")
         try:
@@ -102,9 +102,11 @@ class Organiser:
             if notes.folder and is_beneath(notes.folder, folders.jail.allowed):
                 raise _interrupted(plan_id, notes.folder) from None
             raise
-        return Shown(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
+        return PlanView(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
 
-    def said(self, folders: Folders, folder: str, doubts: Sequence[Doubt]) -> Iterator[tuple[Doubt, str]]:
+    def said(
+        self, folders: Folders, folder: str, doubts: Sequence[UncertainFile]
+    ) -> Iterator[tuple[UncertainFile, str]]:
         """Give doubts of a plan for a folder with the texts of their files; of one that changed since, only that it did."""
         return said_now(folders.jail, folder, doubts, self._excerpts([doubt.file_hash for doubt in doubts]))
 
@@ -116,7 +118,7 @@ class Organiser:
         else:
             self.plans.cancel(folders, plan_id)
 
-    def revise(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> Shown:
+    def revise(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> PlanView:
         """Take an agent's decisions on files of a CREATED plan: each holds for its file in this plan, and teaches nothing.
 
         InvalidArgument for a file that is not in the planned folder or a folder that cannot be; Conflict once the plan
@@ -133,7 +135,7 @@ class Organiser:
             notes = relabelled(before.notes, chosen, draft.doubts, found.directories)
             return self._noted(folders, plan_id, notes)
 
-    def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> Shown:
+    def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> PlanView:
         """Take a person's decisions: each is kept as an example, and judges the other files of the plan anew.
 
         It may be refused for the same reasons.
@@ -146,7 +148,7 @@ class Organiser:
 
     def _decided(
         self, folders: Folders, call: Call, plan_id: str, decisions: Decisions
-    ) -> tuple[Shown, Scanned, Decisions]:
+    ) -> tuple[PlanView, SurveyedFolder, Decisions]:
         """Return a plan that waits, its folder as it is, and the decisions in the words of both."""
         shown = self.show(folders, plan_id)
         status = shown.plan.status
@@ -161,7 +163,13 @@ class Organiser:
         }  # fmt: skip
 
     def _correct(
-        self, folders: Folders, call: Call, shown: Shown, found: Scanned, chosen: Decisions, recording: Recording
+        self,
+        folders: Folders,
+        call: Call,
+        shown: PlanView,
+        found: SurveyedFolder,
+        chosen: Decisions,
+        recording: Recording,
     ) -> Notes:
         files = by_path(found.files)
         lessons = self._lessons({path: (files[path], folder) for path, folder in chosen.items()})
@@ -175,7 +183,7 @@ class Organiser:
         self._keeping.examples.teach(shown.folder, lessons)
         return replace(notes, measures=shown.notes.measures, skips=shown.notes.skips, maker=shown.notes.maker)
 
-    def _noted(self, folders: Folders, plan_id: str, notes: Notes) -> Shown:
+    def _noted(self, folders: Folders, plan_id: str, notes: Notes) -> PlanView:
         """Keep what is known of a revised plan, with the share of files that stay as it is by now, and show it."""
         items = self.plans.find(folders, plan_id).items
         moved = sum(1 for item in items if item.composite_hash and item.unit in (None, item.src_path))
@@ -183,7 +191,7 @@ class Organiser:
         self._keeping.notes.save(plan_id, replace(notes, measures=measures))
         return self.show(folders, plan_id)
 
-    def _apply(self, folders: Folders, call: Call, plan_id: str, change: Redrawn) -> None:
+    def _apply(self, folders: Folders, call: Call, plan_id: str, change: PlanRevision) -> None:
         self.plans.revise(folders, call, plan_id, change.dests, reasons=change.reasons, added=change.added)
 
     def explain(self, folders: Folders, call: Call, path: str) -> Explanation:
@@ -218,7 +226,7 @@ class Organiser:
             self.plans.create(folders, job.call, job.folder, there, plan_id=job.plan_id, may_be_empty=True)
         recording.measures = notes.measures
 
-    def _lessons(self, decided: Mapping[str, tuple[Surveyed, str | None]]) -> list[Example]:
+    def _lessons(self, decided: Mapping[str, tuple[SurveyedFile, str | None]]) -> list[Example]:
         """Return decisions about files as examples; what has no content teaches nothing."""
         texts = self._excerpts([one.file_hash for one, _ in decided.values()])
         return [
@@ -227,17 +235,17 @@ class Organiser:
             if (excerpt := texts.get(one.file_hash)) is not None
         ]
 
-    def _past_of(self, folders: Folders) -> Callable[[Sequence[str]], list[Past]]:
+    def _past_of(self, folders: Folders) -> Callable[[Sequence[str]], list[PastMove]]:
         allowed = folders.jail.allowed
         return lambda paths: self._keeping.notes.past_of(paths, allowed)
 
-    def _verdict(self, past: Past) -> Verdict | None:
+    def _verdict(self, past: PastMove) -> Verdict | None:
         notes = self._keeping.notes.load(past.plan_id)
         if notes is None or not past.file_hash:
             return None
         return self._keeping.files.verdicts([past.file_hash], notes.decider).get(past.file_hash)
 
-    def _left(self, folders: Folders, path: str) -> tuple[Doubt | None, Skip | None]:
+    def _left(self, folders: Folders, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
         """Return what the newest plan for a folder above says of a file that it left."""
         for line in self.plans.list(folders, 20):
             if is_beneath(path, [line.folder]):

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from holdfast.organiser.classify.abstain import BY_NAME_ALONE, REVIEW_ONLY, TRIED, Judge, Trial
+from holdfast.organiser.classify.abstain import BY_NAME_ALONE, REVIEW_ONLY, TRIED, ConfidenceModel, Trial
 
 
 def trials(folder: int, right: int, wrong: int, margin: float = 0.5) -> list[Trial]:
@@ -16,48 +16,48 @@ OUTSIDE = [0.0 + 0.01 * at for at in range(30)]
 
 
 def test_a_clear_case_is_surer_than_a_close_one() -> None:
-    judge = Judge.learn([*trials(0, 20, 0), *trials(0, 5, 5, 0.05)], INSIDE, OUTSIDE, [30])
+    judge = ConfidenceModel.learn([*trials(0, 20, 0), *trials(0, 5, 5, 0.05)], INSIDE, OUTSIDE, [30])
     assert judge.confidence(0, 0.6, 0.7) > judge.confidence(0, 0.05, 0.7)
 
 
 def test_a_file_like_no_known_one_is_not_filed() -> None:
-    judge = Judge.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
+    judge = ConfidenceModel.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
     assert judge.confidence(0, 0.6, 0.7) > 0.8
     assert judge.confidence(0, 0.6, 0.05) < 0.3
     assert judge.belongs(0.05) < 0.5
 
 
 def test_a_folder_that_attracts_wrong_files_is_for_review_only() -> None:
-    judge = Judge.learn([*trials(0, 2, 6), *trials(1, 20, 0)], INSIDE, OUTSIDE, [8, 20, 0])
+    judge = ConfidenceModel.learn([*trials(0, 2, 6), *trials(1, 20, 0)], INSIDE, OUTSIDE, [8, 20, 0])
     assert judge.review_only == {0}
     assert judge.confidence(0, 5.0, 0.9) <= REVIEW_ONLY
     assert judge.precision[1] > 0.9
 
 
 def test_few_examples_promise_less() -> None:
-    judge = Judge(examples=[1, 20], named=frozenset({0, 1}))
+    judge = ConfidenceModel(examples=[1, 20], named=frozenset({0, 1}))
     assert judge.confidence(0, 9.0, 9.0) < judge.confidence(1, 9.0, 9.0) < 1
 
 
 def test_one_example_promises_more_where_filing_was_played_again_but_never_as_much_as_many_examples() -> None:
-    judge = Judge(examples=[1, 20], named=frozenset({0, 1}))
+    judge = ConfidenceModel(examples=[1, 20], named=frozenset({0, 1}))
     again = judge.played_again([0.4], frozenset())
     assert judge.confidence(0, 9.0, 9.0) < again.confidence(0, 9.0, 9.0) == TRIED < again.confidence(1, 9.0, 9.0)
 
 
 def test_a_second_example_never_promises_less_than_the_first() -> None:
-    most = [Judge(examples=[known], replayed=known < 2).confidence(0, 9.0, 9.0) for known in (1, 2, 3, 5, 20)]
+    most = [ConfidenceModel(examples=[known], replayed=known < 2).confidence(0, 9.0, 9.0) for known in (1, 2, 3, 5, 20)]
     assert most == sorted(most)
 
 
 def test_a_folder_known_by_an_uncommon_name_alone_stays_below_the_gate() -> None:
-    judge = Judge(examples=[0, 0], named=frozenset({1}))
+    judge = ConfidenceModel(examples=[0, 0], named=frozenset({1}))
     assert judge.confidence(0, 9.0, 9.0) == BY_NAME_ALONE
     assert judge.confidence(1, 9.0, 9.0) == pytest.approx(0.8)
 
 
 def test_a_crowd_of_strangers_lowers_every_doubtful_case() -> None:
-    judge = Judge.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
+    judge = ConfidenceModel.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
     chance = random.Random(3)
     mostly_strangers = [chance.uniform(0.0, 0.3) for _ in range(90)] + [chance.uniform(0.5, 0.8) for _ in range(10)]
     only_known = [chance.uniform(0.5, 0.8) for _ in range(100)]
@@ -70,5 +70,5 @@ def test_a_crowd_of_strangers_lowers_every_doubtful_case() -> None:
 
 
 def test_a_handful_of_files_changes_no_opinion() -> None:
-    judge = Judge.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
+    judge = ConfidenceModel.learn(trials(0, 30, 0), INSIDE, OUTSIDE, [30])
     assert judge.adapted([0.1] * 5) is judge

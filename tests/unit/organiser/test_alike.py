@@ -5,7 +5,7 @@ import pytest
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.near_duplicates import ALIKE
 from holdfast.organiser.classify.starter import starter_categories
-from holdfast.organiser.model import Category, Example, Excerpt, Found, Verdict
+from holdfast.organiser.model import Category, Example, Excerpt, ScannedFile, Verdict
 
 BILL = "ACME bill {0}: subtotal, vat and amount due for widgets number {0}, payable by remittance to our iban, many thanks.\n"
 CAKE = "Cake {0}: stir flour, butter, sugar and eggs, then bake for {0} minutes in the oven and serve it with cream.\n"
@@ -18,7 +18,7 @@ def folder(name: str, text: str, count: int = 5) -> Category:
 
 
 def judged(taxonomy: list[Category], **texts: str) -> dict[str, Verdict]:
-    files = [(Found(f"/in/{name}.txt", f"{name}.txt"), Excerpt(text)) for name, text in texts.items()]
+    files = [(ScannedFile(f"/in/{name}.txt", f"{name}.txt"), Excerpt(text)) for name, text in texts.items()]
     return dict(zip(texts, Cascade().decide(files, [*taxonomy, *starter_categories()]), strict=True))
 
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.organiser.classify.by_type import Types
+from holdfast.organiser.classify.by_type import NameAndTypeRules
 from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES
-from holdfast.organiser.model import Category, Example, Excerpt, Found
+from holdfast.organiser.model import Category, Example, Excerpt, ScannedFile
 
 GATE = 0.6
 
@@ -15,7 +15,7 @@ def folder(name: str, suffix: str, count: int) -> Category:
 
 
 def sure(new: str, *folders: Category) -> float:
-    verdict = Types.learn(folders).verdict(Found(f"/in/{new}", new), Excerpt("", 1))
+    verdict = NameAndTypeRules.learn(folders).verdict(ScannedFile(f"/in/{new}", new), Excerpt("", 1))
     return verdict.confidence if verdict is not None else 0.0
 
 
@@ -39,6 +39,8 @@ def test_very_many_files_of_one_type_in_one_of_few_folders_say_enough() -> None:
 
 
 def test_the_reason_says_how_little_it_is() -> None:
-    found = Types.learn([folder("Cellar", ".txt", 3)]).verdict(Found("/in/wifi.txt", "wifi.txt"), Excerpt("", 1))
+    found = NameAndTypeRules.learn([folder("Cellar", ".txt", 3)]).verdict(
+        ScannedFile("/in/wifi.txt", "wifi.txt"), Excerpt("", 1)
+    )
     assert found is not None
     assert found.reasoning == "Cellar: 3 of 3 known .txt files lie there, which says little."

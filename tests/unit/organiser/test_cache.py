@@ -8,20 +8,20 @@ from pathlib import Path
 import pytest
 
 from holdfast.adapters.sqlite.state.file_cache import open_file_cache
-from holdfast.organiser.model import Evidence, Example, Excerpt, Found, Verdict
-from holdfast.organiser.ports import Memory
+from holdfast.organiser.model import Evidence, Example, Excerpt, ScannedFile, Verdict
+from holdfast.organiser.ports import CachedFile
 from tests.helpers.messy import Messy
 
 VERDICT = Verdict("Invoices", 0.93, True, "looks like one", Evidence(("a.pdf", "b.pdf"), ("total",), ""), "tfidf:1")
 
 
-def found(number: int = 1, size: int = 0, mtime_ns: int = 0) -> Found:
-    return Found(f"/r/{number}.txt", f"{number}.txt", size, mtime_ns, inode=number, device=7)
+def found(number: int = 1, size: int = 0, mtime_ns: int = 0) -> ScannedFile:
+    return ScannedFile(f"/r/{number}.txt", f"{number}.txt", size, mtime_ns, inode=number, device=7)
 
 
 def test_a_hash_is_found_again_by_device_inode_size_and_time(messy: Messy) -> None:
     one = found(size=10, mtime_ns=20)
-    messy.cache.remember([Memory(one, "h1")])
+    messy.cache.remember([CachedFile(one, "h1")])
     others = [one._replace(size=11), one._replace(mtime_ns=21), one._replace(inode=2), one._replace(device=8)]
     assert messy.cache.hashes([one, *others]) == ["h1", None, None, None, None]
     assert messy.cache.hashes([one._replace(path="/r/moved.txt", ctime_ns=99)]) == ["h1"]
@@ -30,34 +30,34 @@ def test_a_hash_is_found_again_by_device_inode_size_and_time(messy: Messy) -> No
 
 def test_numbers_of_64_bits_are_kept(messy: Messy) -> None:
     one = found()._replace(inode=2**64 - 3, device=2**63 + 5)
-    messy.cache.remember([Memory(one, "h1")])
+    messy.cache.remember([CachedFile(one, "h1")])
     assert messy.cache.hashes([one]) == ["h1"]
 
 
 @pytest.mark.parametrize("mtime_ns", [15_032_385_535 * 10**9, 2**60 * 10**9, -(2**31) * 10**9])
 def test_a_time_far_away_is_kept(messy: Messy, mtime_ns: int) -> None:
     one = found(mtime_ns=mtime_ns)
-    messy.cache.remember([Memory(one, "h1")])
+    messy.cache.remember([CachedFile(one, "h1")])
     assert messy.cache.hashes([one, one._replace(mtime_ns=mtime_ns + 1)]) == ["h1", None]
 
 
 def test_excerpts_and_verdicts_come_back_as_they_were(messy: Messy) -> None:
     excerpt = Excerpt("Größe \U0001f600", 2, 100, "application/pdf", "a note")
-    messy.cache.remember([Memory(found(), "h1", excerpt, VERDICT), Memory(found(2), "h2")])
+    messy.cache.remember([CachedFile(found(), "h1", excerpt, VERDICT), CachedFile(found(2), "h2")])
     assert messy.cache.excerpts(["h1", "h2", "h3"]) == {"h1": excerpt}
     assert messy.cache.verdicts(["h1", "h2"], "tfidf:1") == {"h1": VERDICT}
 
 
 def test_another_decider_has_said_nothing(messy: Messy) -> None:
-    messy.cache.remember([Memory(found(), "h1", None, VERDICT)])
+    messy.cache.remember([CachedFile(found(), "h1", None, VERDICT)])
     assert messy.cache.verdicts(["h1"], "tfidf:2") == {}
 
 
 def test_newer_takes_the_place_of_older_and_nothing_leaves_what_is_there(messy: Messy) -> None:
-    messy.cache.remember([Memory(found(), "h1", Excerpt("one"))])
-    messy.cache.remember([Memory(found(), "h1")])
+    messy.cache.remember([CachedFile(found(), "h1", Excerpt("one"))])
+    messy.cache.remember([CachedFile(found(), "h1")])
     assert messy.cache.excerpts(["h1"])["h1"].text == "one"
-    messy.cache.remember([Memory(found(), "h1", Excerpt("two", 2))])
+    messy.cache.remember([CachedFile(found(), "h1", Excerpt("two", 2))])
     assert messy.cache.excerpts(["h1"])["h1"] == Excerpt("two", 2)
 
 
@@ -69,7 +69,7 @@ def test_two_copies_with_the_same_hash_are_both_known(messy: Messy) -> None:
 
 
 def test_the_oldest_go_when_there_are_too_many(messy: Messy) -> None:
-    messy.cache.remember([Memory(found(n), f"h{n}", Excerpt("x"), VERDICT) for n in range(10)])
+    messy.cache.remember([CachedFile(found(n), f"h{n}", Excerpt("x"), VERDICT) for n in range(10)])
     assert messy.cache.trim(4) == 6
     assert messy.cache.trim(4) == 0
     assert messy.cache.hashes([found(n) for n in (0, 5, 6, 9)]) == [None, None, "h6", "h9"]
@@ -117,7 +117,7 @@ def test_what_a_person_taught_is_kept_for_each_folder(messy: Messy) -> None:
 
 def test_what_is_remembered_outlives_the_process(tmp_path: Path) -> None:
     cache = open_file_cache(str(tmp_path))
-    cache.remember([Memory(found(), "h1")])
+    cache.remember([CachedFile(found(), "h1")])
     cache.close()
     again = open_file_cache(str(tmp_path))
     assert again.hashes([found()]) == ["h1"]
@@ -126,7 +126,7 @@ def test_what_is_remembered_outlives_the_process(tmp_path: Path) -> None:
 
 def test_many_threads_remember_at_once(messy: Messy) -> None:
     def work(start: int) -> None:
-        messy.cache.remember([Memory(found(n), f"h{n}") for n in range(start, start + 100)])
+        messy.cache.remember([CachedFile(found(n), f"h{n}") for n in range(start, start + 100)])
 
     threads = [threading.Thread(target=work, args=(start,)) for start in range(0, 800, 100)]
     for thread in threads:
@@ -138,5 +138,5 @@ def test_many_threads_remember_at_once(messy: Messy) -> None:
 
 def test_a_failed_batch_leaves_nothing(messy: Messy) -> None:
     with pytest.raises(OverflowError):
-        messy.cache.remember([Memory(found(1), "h1"), Memory(found(2, size=2**70), "h2")])
+        messy.cache.remember([CachedFile(found(1), "h1"), CachedFile(found(2, size=2**70), "h2")])
     assert messy.cache.hashes([found(1)]) == [None]

@@ -6,11 +6,11 @@ from holdfast.changes.disk.identity import Seen
 from holdfast.changes.model import Item, Op
 from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.errors import InvalidArgument
-from holdfast.organiser.model import Doubt, Found, Notes, Shelf
+from holdfast.organiser.model import DestinationFolder, Notes, ScannedFile, UncertainFile
 from holdfast.organiser.planning.corrections import by_path, chosen_folder, meant_file, redrawn, relabelled
-from holdfast.organiser.scan.survey import Surveyed
+from holdfast.organiser.scan.survey import SurveyedFile
 
-PHOTO = Surveyed(Found("/r/a.jpg", "a.jpg", members=(Found("/r/a.xmp", "a.xmp"),)), "h", None)
+PHOTO = SurveyedFile(ScannedFile("/r/a.jpg", "a.jpg", members=(ScannedFile("/r/a.xmp", "a.xmp"),)), "h", None)
 
 
 @pytest.mark.parametrize(
@@ -66,8 +66,10 @@ def test_only_what_differs_changes_in_a_plan() -> None:
 
 
 def test_a_decision_on_single_files_leaves_the_rest_of_the_notes() -> None:
-    doubts = tuple(Doubt(name, "h", "A", 0.5, "why") for name in ("one", "two", "three"))
-    notes = Notes("me", shelves=(Shelf("A", "A", is_new=False),), doubts=doubts, doubted=5, decisions={"old": "A"})
+    doubts = tuple(UncertainFile(name, "h", "A", 0.5, "why") for name in ("one", "two", "three"))
+    notes = Notes(
+        "me", shelves=(DestinationFolder("A", "A", is_new=False),), doubts=doubts, doubted=5, decisions={"old": "A"}
+    )
     after = relabelled(notes, {"one": "B", "two": None, "four": "C/D"}, [doubts[1]], ["A", "B"])
     assert [doubt.relative for doubt in after.doubts] == ["two", "three"]
     assert after.doubted == 4

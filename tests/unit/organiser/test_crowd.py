@@ -4,7 +4,7 @@ import numpy
 import pytest
 
 from holdfast.organiser.classify.cascade import Cascade
-from holdfast.organiser.model import Category, Excerpt, Found, Verdict
+from holdfast.organiser.model import Category, Excerpt, ScannedFile, Verdict
 from tests.helpers.household import KINDS, taxonomy, unfiled
 
 GATE = 0.6
@@ -14,7 +14,7 @@ MANY = 60
 def decided(folders: list[Category], crowd: str) -> tuple[list[Verdict], list[Verdict]]:
     """Return the verdicts on a crowd of one kind, and on two files of every other one."""
     others = [file for kind in KINDS if kind != crowd for file in unfiled(kind, 2)]
-    files: list[tuple[Found, Excerpt]] = [*unfiled(crowd, MANY), *others]
+    files: list[tuple[ScannedFile, Excerpt]] = [*unfiled(crowd, MANY), *others]
     verdicts = Cascade().decide(files, folders)
     return verdicts[:MANY], verdicts[MANY:]
 

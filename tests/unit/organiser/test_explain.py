@@ -2,16 +2,16 @@
 
 from collections.abc import Sequence
 
-from holdfast.organiser.model import Doubt, Notes, Past, Reason, Skip
+from holdfast.organiser.model import Notes, PastMove, SkippedFile, SkipReason, UncertainFile
 from holdfast.organiser.planning.explain import PastOf, ancestors, left_by, trail_of
 
 
-def past(seq: int, src: str, dest: str, status: str = "DONE") -> Past:
-    return Past(f"p{seq}", seq, "organise", f"t{seq}", src, dest, status, "", None, "")
+def past(seq: int, src: str, dest: str, status: str = "DONE") -> PastMove:
+    return PastMove(f"p{seq}", seq, "organise", f"t{seq}", src, dest, status, "", None, "")
 
 
-def journal(*moves: Past) -> PastOf:
-    def past_of(paths: Sequence[str]) -> list[Past]:
+def journal(*moves: PastMove) -> PastOf:
+    def past_of(paths: Sequence[str]) -> list[PastMove]:
         return [one for one in moves if one.src in paths or one.dest in paths]
 
     return past_of
@@ -46,8 +46,11 @@ def test_a_circle_of_moves_comes_to_an_end() -> None:
 
 
 def test_what_a_plan_left_is_told_by_the_file_or_by_the_folder_above_it() -> None:
-    doubt = Doubt("a/odd.txt", "hash", "Guess", 0.3, "Who knows.")
-    locked, packages = Skip("a/locked.txt", Reason.UNREADABLE, "denied"), Skip("a/node_modules/", Reason.DEPENDENCIES)
+    doubt = UncertainFile("a/odd.txt", "hash", "Guess", 0.3, "Who knows.")
+    locked, packages = (
+        SkippedFile("a/locked.txt", SkipReason.UNREADABLE, "denied"),
+        SkippedFile("a/node_modules/", SkipReason.DEPENDENCIES),
+    )
     notes = Notes(decider="", folder="/r", doubts=(doubt,), skips=(locked, packages))
     assert left_by(notes, "/r/a/odd.txt") == (doubt, None)
     assert left_by(notes, "/r/a/locked.txt") == (None, locked)
@@ -56,5 +59,5 @@ def test_what_a_plan_left_is_told_by_the_file_or_by_the_folder_above_it() -> Non
 
 
 def test_a_file_in_a_folder_that_was_left_whole_itself_is_told_so() -> None:
-    whole = Skip(".", Reason.WHOLE)
+    whole = SkippedFile(".", SkipReason.WHOLE)
     assert left_by(Notes(decider="", folder="/r", skips=(whole,)), "/r/a/b.txt") == (None, whole)

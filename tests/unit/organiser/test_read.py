@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled
-from holdfast.organiser.model import Found, Reason
+from holdfast.organiser.model import ScannedFile, SkipReason
 from holdfast.organiser.scan.read import MAX_TEXT_BYTES, deepen, look
 from tests.helpers import documents
 from tests.helpers.messy import Messy
@@ -42,7 +42,7 @@ def test_an_unreadable_file_is_an_item_with_an_error(messy: Messy, monkeypatch: 
     found = list(messy.found().values())
     monkeypatch.setattr(os, "open", failing)
     first, second = look(messy.jail, messy.call, found)
-    assert first.skip == ("a.txt", Reason.UNREADABLE, "Permission denied")
+    assert first.skip == ("a.txt", SkipReason.UNREADABLE, "Permission denied")
     assert second.skip is None
 
 
@@ -53,7 +53,7 @@ def test_a_folder_that_is_gone_is_an_error_of_its_files_alone(messy: Messy) -> N
     os.rename(messy.root / "gone", messy.root / "elsewhere")
     first, second = look(messy.jail, messy.call, found)
     assert first.skip is not None
-    assert first.skip.reason is Reason.UNREADABLE
+    assert first.skip.reason is SkipReason.UNREADABLE
     assert second.excerpt.text == "words"
 
 
@@ -88,7 +88,7 @@ def test_a_file_that_grows_is_left_alone(messy: Messy) -> None:
         file.write(b"two")
     skip = look(messy.jail, messy.call, [found])[0].skip
     assert skip is not None
-    assert skip.reason is Reason.BEING_WRITTEN
+    assert skip.reason is SkipReason.BEING_WRITTEN
 
 
 def test_a_file_that_is_open_for_writing_is_left_alone_until_it_is_closed(messy: Messy) -> None:
@@ -96,7 +96,7 @@ def test_a_file_that_is_open_for_writing_is_left_alone_until_it_is_closed(messy:
     with path.open("ab"):
         skip = messy.look("a.bin").skip
         assert skip is not None
-        assert skip.reason is Reason.BEING_WRITTEN
+        assert skip.reason is SkipReason.BEING_WRITTEN
     assert messy.look("a.bin").skip is None
 
 
@@ -198,7 +198,7 @@ def test_no_descriptor_is_left_open(messy: Messy, tmp_path: Path) -> None:
     for number in range(20):
         messy.write(f"{number}.pdf", documents.pdf())
     before = len(os.listdir("/proc/self/fd"))
-    found: list[Found] = list(messy.found().values())
+    found: list[ScannedFile] = list(messy.found().values())
     looks = look(messy.jail, messy.call, found)
     deepen(messy.jail, messy.call, [(each.found, each.excerpt) for each in looks], 10**6)
     assert len(os.listdir("/proc/self/fd")) == before

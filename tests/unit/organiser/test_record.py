@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.errors import Cancelled
-from holdfast.organiser.model import Measures, ModelCall, Record
+from holdfast.organiser.model import Measures, ModelCall, PlanRecord
 from holdfast.organiser.planning.measurements import recorded
 
 
@@ -11,9 +11,9 @@ class Listener:
     """Keeps what it is told."""
 
     def __init__(self) -> None:
-        self.told: list[Record] = []
+        self.told: list[PlanRecord] = []
 
-    def record(self, record: Record) -> None:
+    def record(self, record: PlanRecord) -> None:
         self.told.append(record)
 
 

@@ -13,7 +13,7 @@ from holdfast.organiser.classify.profiles import Profiles
 from holdfast.organiser.classify.replay import LEAST_FILES, Replay, replayed
 from holdfast.organiser.classify.space import Space
 from holdfast.organiser.classify.tfidf import terms_of
-from holdfast.organiser.model import Category, Excerpt, Found, Verdict
+from holdfast.organiser.model import Category, Excerpt, ScannedFile, Verdict
 from tests.helpers.household import COMMON, KINDS, examples, text_of, unfiled
 
 GATE = 0.6
@@ -64,7 +64,7 @@ def test_a_handful_of_files_tells_nothing() -> None:
     assert played("Recipes", "Letters", each=LEAST_FILES // 2) is None
 
 
-def diluted(own: int) -> tuple[list[tuple[Found, Excerpt]], list[Category]]:
+def diluted(own: int) -> tuple[list[tuple[ScannedFile, Excerpt]], list[Category]]:
     """Return files and folders with one known file each: in all of them so many telling words among sixty others."""
 
     def text(kind: str, number: int) -> str:

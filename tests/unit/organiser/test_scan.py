@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, NotDirectory, NotFound
-from holdfast.organiser.model import Kind, Reason, Unit
-from holdfast.organiser.scan.directory import Options
-from holdfast.organiser.scan.walk import Scan
+from holdfast.organiser.model import FileType, SkipReason, Unit
+from holdfast.organiser.scan.directory import ScanOptions
+from holdfast.organiser.scan.walk import FolderScan
 from tests.helpers.messy import Messy
 
 
@@ -25,7 +25,7 @@ def test_every_file_is_found_once_with_its_facts(messy: Messy) -> None:
     one = found["Invoices/2024/d.pdf"]
     assert one.path == str(messy.root / "Invoices/2024/d.pdf")
     assert (one.size, one.mtime_ns, one.ctime_ns) == (status.st_size, status.st_mtime_ns, status.st_ctime_ns)
-    assert (one.device, one.inode, one.kind, one.unit) == (status.st_dev, status.st_ino, Kind.FILE, None)
+    assert (one.device, one.inode, one.kind, one.unit) == (status.st_dev, status.st_ino, FileType.FILE, None)
     assert (one.name, one.folder, one.suffix) == ("d.pdf", "Invoices/2024", ".pdf")
 
 
@@ -58,14 +58,14 @@ def test_links_are_counted_and_never_followed(messy: Messy) -> None:
     os.symlink("/etc/passwd", messy.root / "outside")
     os.symlink("..", messy.root / "Docs" / "up")
     assert list(messy.found()) == ["Docs/a.txt"]
-    assert messy.skipped() == dict.fromkeys(["loop", "outside", "Docs/up"], Reason.LINK)
+    assert messy.skipped() == dict.fromkeys(["loop", "outside", "Docs/up"], SkipReason.LINK)
 
 
 def test_links_are_found_as_links_when_they_are_allowed(messy: Messy) -> None:
     messy.write("Docs/a.txt")
     os.symlink("Docs", messy.root / "loop")
     found = messy.found(allow_symlinks=True)
-    assert found["loop"].kind is Kind.LINK
+    assert found["loop"].kind is FileType.LINK
     assert sorted(found) == ["Docs/a.txt", "loop"]
 
 
@@ -74,7 +74,7 @@ def test_fifos_sockets_and_devices_are_skipped_at_once(messy: Messy) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.fspath(messy.root / "sock"))
         messy.write("a.txt")
-        assert messy.skipped() == {"pipe": Reason.SPECIAL, "sock": Reason.SPECIAL}
+        assert messy.skipped() == {"pipe": SkipReason.SPECIAL, "sock": SkipReason.SPECIAL}
         assert list(messy.found()) == ["a.txt"]
 
 
@@ -92,14 +92,14 @@ def test_what_is_left_alone_is_told_with_its_reason_and_counted(messy: Messy) ->
     messy.write("env/lib/x.py")
     skipped = messy.skipped()
     assert skipped == {
-        ".secret": Reason.HIDDEN,
-        ".cache": Reason.HIDDEN,
-        "film.mkv.part": Reason.IN_PROGRESS,
-        "node_modules": Reason.DEPENDENCIES,
-        "Safari.app": Reason.BUNDLE,
-        "env": Reason.ENVIRONMENT,
+        ".secret": SkipReason.HIDDEN,
+        ".cache": SkipReason.HIDDEN,
+        "film.mkv.part": SkipReason.IN_PROGRESS,
+        "node_modules": SkipReason.DEPENDENCIES,
+        "Safari.app": SkipReason.BUNDLE,
+        "env": SkipReason.ENVIRONMENT,
     }
-    scan = Scan(messy.jail, messy.call, ".", Options())
+    scan = FolderScan(messy.jail, messy.call, ".", ScanOptions())
     assert [one.relative for batch in scan for one in batch.found] == ["a.txt"]
     assert scan.counts == Counter(skipped.values())
 
@@ -109,7 +109,7 @@ def test_a_file_without_data_is_a_placeholder_where_others_have_some(messy: Mess
     with (messy.root / "stub.pdf").open("wb") as file:
         file.truncate(1_000_000)
     assert (messy.root / "stub.pdf").stat().st_blocks == 0
-    assert messy.skipped() == {"stub.pdf": Reason.PLACEHOLDER}
+    assert messy.skipped() == {"stub.pdf": SkipReason.PLACEHOLDER}
     assert list(messy.found()) == ["real.pdf"]
 
 
@@ -126,14 +126,14 @@ def test_a_repository_and_a_project_are_one_thing_each(messy: Messy) -> None:
     messy.write("site/index.html")
     found = messy.found()
     assert {name: one.unit for name, one in found.items()} == {"repo": Unit.REPOSITORY, "site": Unit.PROJECT}
-    assert all(one.kind is Kind.DIRECTORY and one.size == 0 for one in found.values())
+    assert all(one.kind is FileType.DIRECTORY and one.size == 0 for one in found.values())
 
 
 def test_a_folder_that_is_a_repository_itself_is_left_whole(messy: Messy) -> None:
     messy.write("repo/.git/HEAD")
     messy.write("repo/a.pdf")
     assert messy.found("repo") == {}
-    assert messy.skipped("repo") == {".": Reason.WHOLE}
+    assert messy.skipped("repo") == {".": SkipReason.WHOLE}
 
 
 def test_a_photo_is_one_with_its_sidecars(messy: Messy) -> None:
@@ -154,7 +154,7 @@ def test_a_saved_page_takes_its_folder_along(messy: Messy) -> None:
     found = messy.found()
     assert sorted(found) == ["News.html", "Other_files/x.png"]
     (folder,) = found["News.html"].members
-    assert (folder.relative, folder.kind) == ("News_files", Kind.DIRECTORY)
+    assert (folder.relative, folder.kind) == ("News_files", FileType.DIRECTORY)
 
 
 def test_a_unit_with_one_part_in_progress_is_left_alone_whole(messy: Messy) -> None:
@@ -162,7 +162,7 @@ def test_a_unit_with_one_part_in_progress_is_left_alone_whole(messy: Messy) -> N
         messy.write(name)
     assert messy.found() == {}
     assert messy.skipped() == dict.fromkeys(
-        ["a.part1.rar", "a.part2.rar", "a.part2.rar.crdownload"], Reason.IN_PROGRESS
+        ["a.part1.rar", "a.part2.rar", "a.part2.rar.crdownload"], SkipReason.IN_PROGRESS
     )
 
 
@@ -171,7 +171,7 @@ def test_a_unit_with_one_part_in_the_cloud_is_left_alone_whole(messy: Messy) -> 
     with (messy.root / "IMG_1.CR2").open("wb") as file:
         file.truncate(1_000_000)
     assert messy.found() == {}
-    assert messy.skipped() == {"IMG_1.CR2": Reason.PLACEHOLDER}
+    assert messy.skipped() == {"IMG_1.CR2": SkipReason.PLACEHOLDER}
 
 
 def test_names_that_are_no_unicode_are_found(messy: Messy) -> None:
@@ -207,7 +207,7 @@ def test_a_very_deep_tree_is_walked_to_its_end_with_few_descriptors(messy: Messy
     before = len(os.listdir("/proc/self/fd"))
     most = 0
     names = []
-    for batch in Scan(messy.jail, messy.call, ".", Options()):
+    for batch in FolderScan(messy.jail, messy.call, ".", ScanOptions()):
         most = max(most, len(os.listdir("/proc/self/fd")) - before)
         names += [one.name for one in batch.found]
     assert names.count("bottom.txt") == 1
@@ -234,7 +234,7 @@ def test_memory_does_not_grow_with_the_tree(messy: Messy) -> None:
             (messy.root / str(folder) / f"{number}.txt").touch()
     tracemalloc.start()
     try:
-        seen = sum(len(batch.found) for batch in Scan(messy.jail, messy.call, ".", Options()))
+        seen = sum(len(batch.found) for batch in FolderScan(messy.jail, messy.call, ".", ScanOptions()))
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
@@ -248,7 +248,7 @@ def test_a_scan_can_be_cancelled_and_leaves_no_descriptor(messy: Messy) -> None:
             messy.write(f"{folder}/{number}.txt")
     before = len(os.listdir("/proc/self/fd"))
     with pytest.raises(Cancelled):
-        for _ in Scan(messy.jail, messy.call, ".", Options()):
+        for _ in FolderScan(messy.jail, messy.call, ".", ScanOptions()):
             messy.call.cancel()
     assert len(os.listdir("/proc/self/fd")) == before
 
@@ -277,7 +277,7 @@ def test_a_directory_that_cannot_be_opened_is_told_and_the_scan_goes_on(
         return real(path, flags, **more)
 
     monkeypatch.setattr(os, "open", failing)
-    assert messy.skipped() == {"bad": Reason.UNREADABLE}
+    assert messy.skipped() == {"bad": SkipReason.UNREADABLE}
     assert list(messy.found()) == ["good/b.txt"]
 
 
@@ -294,4 +294,4 @@ def test_a_directory_swapped_for_a_link_is_not_entered(messy: Messy, monkeypatch
     monkeypatch.setattr(os, "open", swapping)
     (batch,) = messy.batches()
     assert batch.found == []
-    assert [skip.reason for skip in batch.skipped] == [Reason.UNREADABLE]
+    assert [skip.reason for skip in batch.skipped] == [SkipReason.UNREADABLE]

@@ -9,7 +9,7 @@ from holdfast.organiser.classify.abstain import BY_NAME_ALONE
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.seeds import speaks_for
 from holdfast.organiser.classify.starter import starter_categories
-from holdfast.organiser.model import Category, Excerpt, Found
+from holdfast.organiser.model import Category, Excerpt, ScannedFile
 from holdfast.secret import Secret
 from tests.helpers.household import KINDS, taxonomy, unfiled
 
@@ -72,7 +72,7 @@ STRANGERS = (
 
 
 def test_a_folder_with_a_name_of_its_own_brings_no_file_into_a_proposed_one_without_its_words() -> None:
-    files = [(Found(f"/in/{at}.txt", f"{at}.txt"), Excerpt(text)) for at, text in enumerate(STRANGERS)]
+    files = [(ScannedFile(f"/in/{at}.txt", f"{at}.txt"), Excerpt(text)) for at, text in enumerate(STRANGERS)]
     verdicts = Cascade(sentences=Opinionated()).decide(files, [Category("Zorblax", "Zorblax"), *starter_categories()])
     assert max(one.confidence for one in verdicts) <= BY_NAME_ALONE
 
@@ -103,7 +103,7 @@ DOWNLOADS = {
 
 
 def test_a_short_text_with_no_word_of_a_folder_is_not_drawn_there_by_chance() -> None:
-    files = [(Found(f"/in/{name}", name), Excerpt(text)) for name, text in DOWNLOADS.items()]
+    files = [(ScannedFile(f"/in/{name}", name), Excerpt(text)) for name, text in DOWNLOADS.items()]
     verdicts = dict(zip(DOWNLOADS, Cascade().decide(files, starter_categories()), strict=True))
     assert verdicts["logo.svg"].category == "Images"
     assert verdicts["boarding.pdf"].category == verdicts["trip.pdf"].category == "Travel"

@@ -2,30 +2,30 @@
 
 import pytest
 
-from holdfast.organiser.model import Reason
+from holdfast.organiser.model import SkipReason
 from holdfast.organiser.scan.skips import by_neighbours, is_dataless, may_speak, of_content, of_directory, of_file
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        (".bashrc", Reason.HIDDEN),
-        (".DS_Store", Reason.HIDDEN),
-        ("Thumbs.db", Reason.SYSTEM),
-        ("desktop.ini", Reason.SYSTEM),
-        ("Icon\r", Reason.SYSTEM),
-        ("._photo.jpg", Reason.SYSTEM),
-        ("film.mkv.crdownload", Reason.IN_PROGRESS),
-        ("film.mkv.PART", Reason.IN_PROGRESS),
-        ("film.mkv.partial", Reason.IN_PROGRESS),
-        ("film.mkv.opdownload", Reason.IN_PROGRESS),
-        ("film.mkv.aria2", Reason.IN_PROGRESS),
-        ("film.mkv.!qB", Reason.IN_PROGRESS),
-        (".report.pdf.icloud", Reason.PLACEHOLDER),
-        ("report.pdf.nextcloud", Reason.PLACEHOLDER),
-        ("~$report.docx", Reason.IN_USE),
-        (".~lock.report.odt#", Reason.IN_USE),
-        (".holdfast-0123.tmp", Reason.OWN),
+        (".bashrc", SkipReason.HIDDEN),
+        (".DS_Store", SkipReason.HIDDEN),
+        ("Thumbs.db", SkipReason.SYSTEM),
+        ("desktop.ini", SkipReason.SYSTEM),
+        ("Icon\r", SkipReason.SYSTEM),
+        ("._photo.jpg", SkipReason.SYSTEM),
+        ("film.mkv.crdownload", SkipReason.IN_PROGRESS),
+        ("film.mkv.PART", SkipReason.IN_PROGRESS),
+        ("film.mkv.partial", SkipReason.IN_PROGRESS),
+        ("film.mkv.opdownload", SkipReason.IN_PROGRESS),
+        ("film.mkv.aria2", SkipReason.IN_PROGRESS),
+        ("film.mkv.!qB", SkipReason.IN_PROGRESS),
+        (".report.pdf.icloud", SkipReason.PLACEHOLDER),
+        ("report.pdf.nextcloud", SkipReason.PLACEHOLDER),
+        ("~$report.docx", SkipReason.IN_USE),
+        (".~lock.report.odt#", SkipReason.IN_USE),
+        (".holdfast-0123.tmp", SkipReason.OWN),
         ("report.pdf", None),
         ("part", None),
         ("download", None),
@@ -34,54 +34,54 @@ from holdfast.organiser.scan.skips import by_neighbours, is_dataless, may_speak,
         ("$list.txt", None),
     ],
 )
-def test_a_file_is_judged_by_its_name(name: str, reason: Reason | None) -> None:
+def test_a_file_is_judged_by_its_name(name: str, reason: SkipReason | None) -> None:
     assert of_file(name, include_hidden=False) is reason
 
 
 @pytest.mark.parametrize(
     ("name", "reason"),
     [
-        (".git", Reason.HIDDEN),
-        ("node_modules", Reason.DEPENDENCIES),
-        ("__pycache__", Reason.DEPENDENCIES),
-        (".cache", Reason.HIDDEN),
-        ("Safari.app", Reason.BUNDLE),
-        ("Pictures.photoslibrary", Reason.BUNDLE),
-        ("Thing.Framework", Reason.BUNDLE),
-        ("film.mkv.download", Reason.IN_PROGRESS),
-        ("$RECYCLE.BIN", Reason.SYSTEM),
-        ("lost+found", Reason.SYSTEM),
-        (".holdfast-quarantine", Reason.OWN),
+        (".git", SkipReason.HIDDEN),
+        ("node_modules", SkipReason.DEPENDENCIES),
+        ("__pycache__", SkipReason.DEPENDENCIES),
+        (".cache", SkipReason.HIDDEN),
+        ("Safari.app", SkipReason.BUNDLE),
+        ("Pictures.photoslibrary", SkipReason.BUNDLE),
+        ("Thing.Framework", SkipReason.BUNDLE),
+        ("film.mkv.download", SkipReason.IN_PROGRESS),
+        ("$RECYCLE.BIN", SkipReason.SYSTEM),
+        ("lost+found", SkipReason.SYSTEM),
+        (".holdfast-quarantine", SkipReason.OWN),
         ("app", None),
         ("plugin", None),
         ("Invoices", None),
     ],
 )
-def test_a_directory_is_judged_by_its_name(name: str, reason: Reason | None) -> None:
+def test_a_directory_is_judged_by_its_name(name: str, reason: SkipReason | None) -> None:
     assert of_directory(name, include_hidden=False) is reason
 
 
 def test_hidden_files_are_let_in_but_placeholders_and_our_own_are_not() -> None:
     assert of_file(".bashrc", include_hidden=True) is None
     assert of_directory(".config", include_hidden=True) is None
-    assert of_file(".holdfast-1.tmp", include_hidden=True) is Reason.OWN
-    assert of_file(".a.pdf.icloud", include_hidden=True) is Reason.PLACEHOLDER
+    assert of_file(".holdfast-1.tmp", include_hidden=True) is SkipReason.OWN
+    assert of_file(".a.pdf.icloud", include_hidden=True) is SkipReason.PLACEHOLDER
 
 
 def test_a_virtual_environment_is_known_by_what_is_in_it() -> None:
-    assert of_content({"pyvenv.cfg", "bin", "lib"}) is Reason.ENVIRONMENT
-    assert of_content({"conda-meta", "bin"}) is Reason.ENVIRONMENT
+    assert of_content({"pyvenv.cfg", "bin", "lib"}) is SkipReason.ENVIRONMENT
+    assert of_content({"conda-meta", "bin"}) is SkipReason.ENVIRONMENT
     assert of_content({"bin", "lib"}) is None
 
 
 def test_the_file_that_a_download_fills_is_left_alone_with_it() -> None:
     names = ["film.mkv", "film.mkv.aria2", "song.mp3.part", "song.mp3", "other.mp3"]
-    assert by_neighbours(names) == {"film.mkv": Reason.IN_PROGRESS, "song.mp3": Reason.IN_PROGRESS}
+    assert by_neighbours(names) == {"film.mkv": SkipReason.IN_PROGRESS, "song.mp3": SkipReason.IN_PROGRESS}
 
 
 def test_a_document_that_is_open_is_left_alone() -> None:
     names = ["~$report.docx", "report.docx", "~$nnual.docx", "annual.docx", ".~lock.a.odt#", "a.odt", "b.odt"]
-    assert by_neighbours(names) == dict.fromkeys(["report.docx", "annual.docx", "a.odt"], Reason.IN_USE)
+    assert by_neighbours(names) == dict.fromkeys(["report.docx", "annual.docx", "a.odt"], SkipReason.IN_USE)
 
 
 def test_plain_names_say_nothing_of_their_neighbours() -> None:

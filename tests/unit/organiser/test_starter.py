@@ -4,11 +4,11 @@ import pytest
 
 from holdfast.organiser.classify.starter import STARTERS, hits, known_as, starter_categories
 from holdfast.organiser.classify.taxonomy import clean_name
-from holdfast.organiser.model import Excerpt, Found
+from holdfast.organiser.model import Excerpt, ScannedFile
 
 
 def best(name: str, text: str = "") -> str:
-    found = hits(Found(f"/in/{name}", name), Excerpt(text))
+    found = hits(ScannedFile(f"/in/{name}", name), Excerpt(text))
     return found[0].name if found else ""
 
 
@@ -51,12 +51,12 @@ def test_the_words_of_a_text_count_when_the_name_says_nothing() -> None:
     "name", ["rezept.txt", "car insurance.pdf", "application.log.txt", "address list.txt", "Bill.txt"]
 )
 def test_a_word_that_may_mean_something_else_is_not_enough_alone(name: str) -> None:
-    assert all(hit.confidence < 0.6 for hit in hits(Found(f"/in/{name}", name), Excerpt("")))
+    assert all(hit.confidence < 0.6 for hit in hits(ScannedFile(f"/in/{name}", name), Excerpt("")))
 
 
 def test_a_word_of_two_meanings_counts_with_the_words_of_the_text() -> None:
     text = "Zutaten: butter, sugar, flour. Ofen, 30 minutes."
-    found = hits(Found("/in/rezept.txt", "rezept.txt"), Excerpt(text))[0]
+    found = hits(ScannedFile("/in/rezept.txt", "rezept.txt"), Excerpt(text))[0]
     assert (found.name, found.confidence >= 0.6) == ("Recipes", True)
 
 

@@ -2,16 +2,16 @@
 
 import os
 
-from holdfast.organiser.model import Doubt, Excerpt
+from holdfast.organiser.model import Excerpt, UncertainFile
 from holdfast.organiser.planning.current_excerpts import said_now
 from tests.helpers.messy import Messy
 
 
-def doubted(messy: Messy, name: str) -> Doubt:
-    return Doubt(name, f"hash of {name}", "Guess", 0.4, "Who knows.", messy.found()[name].look)
+def doubted(messy: Messy, name: str) -> UncertainFile:
+    return UncertainFile(name, f"hash of {name}", "Guess", 0.4, "Who knows.", messy.found()[name].look)
 
 
-def said(messy: Messy, *doubts: Doubt) -> list[tuple[str, str, str]]:
+def said(messy: Messy, *doubts: UncertainFile) -> list[tuple[str, str, str]]:
     texts = {doubt.file_hash: Excerpt(f"text of {doubt.relative}") for doubt in doubts}
     told = said_now(messy.jail, str(messy.root), doubts, texts)
     return [(doubt.category, doubt.reasoning, text) for doubt, text in told]

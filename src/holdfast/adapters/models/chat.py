@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 from holdfast.adapters.models.remote import Endpoint, ModelRequest, RemoteFault, RetryPolicy, send_with_retries
 from holdfast.config.settings import ChatSettings
 from holdfast.organiser.classify.taxonomy import allowed
-from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, Found, ModelCall, Verdict
+from holdfast.organiser.model import KEEP, Category, Evidence, Excerpt, ModelCall, ScannedFile, Verdict
 from holdfast.organiser.ports import ClassifyFault
 from holdfast.secret import Secret
 
@@ -67,7 +67,7 @@ class ChatClassifier:
 
     def decide(
         self,
-        files: Sequence[tuple[Found, Excerpt]],
+        files: Sequence[tuple[ScannedFile, Excerpt]],
         taxonomy: Sequence[Category],
         check: Callable[[], None],
         told: Callable[[ModelCall], None],
@@ -141,7 +141,7 @@ class ChatClassifier:
             )
 
 
-def _question(files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category]) -> str:
+def _question(files: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category]) -> str:
     shelves = [
         {"category": one.name, "files_in_it": [_sendable(example.name) for example in one.examples[:_EXAMPLES]]}
         for one in taxonomy

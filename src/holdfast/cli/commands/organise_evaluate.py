@@ -16,7 +16,7 @@ from holdfast.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from holdfast.folders.access.jail import Jail
-    from holdfast.organiser.classify.evaluate import FolderReport, Report
+    from holdfast.organiser.classify.evaluate import EvaluationReport, FolderReport
 
 _SECONDS = 600.0
 _PER_FOLDER = 200
@@ -37,12 +37,12 @@ def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
     from holdfast.organiser.classify.cascade import rehearsal
     from holdfast.organiser.classify.taxonomy import of_folders
     from holdfast.organiser.model import MIN_CHARS
-    from holdfast.organiser.scan.directory import Options
+    from holdfast.organiser.scan.directory import ScanOptions
     from holdfast.organiser.scan.examples import known_files
 
     call = Call(Caller(LOCAL_USER), timeout_seconds=_SECONDS)
     with _jail(os.path.abspath(folder)) as jail:
-        known = known_files(jail, call, ".", Options(), _MAX_BYTES, _PER_FOLDER)
+        known = known_files(jail, call, ".", ScanOptions(), _MAX_BYTES, _PER_FOLDER)
     taxonomy = of_folders([example for example in known if len(example.text) >= MIN_CHARS], _PER_FOLDER)
     if len(taxonomy) < 2:
         raise InvalidArgument(f"there must be two folders with readable files to choose between: {folder!r}")
@@ -66,7 +66,7 @@ def _jail(folder: str) -> Iterator["Jail"]:
         close_roots(roots)
 
 
-def _lines(report: "Report") -> Iterator[str]:
+def _lines(report: "EvaluationReport") -> Iterator[str]:
     from holdfast.text.names import shown
 
     width = max(len(shown(folder.name)) for folder in report.folders)

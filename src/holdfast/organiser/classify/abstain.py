@@ -53,7 +53,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True)
-class Judge:
+class ConfidenceModel:
     """Turns margin and nearness into the chance of being right, as measured on the person's own folders.
 
     `named` are the folders whose names say what belongs there, `examples` how many known files each has.
@@ -70,7 +70,7 @@ class Judge:
     @classmethod
     def learn(
         cls, trials: Sequence[Trial], inside: Sequence[float], outside: Sequence[float], counts: Sequence[int]
-    ) -> "Judge":
+    ) -> "ConfidenceModel":
         """Fit the curves: `inside` and `outside` are similarities of known files to their own and to foreign folders."""
         if not trials:
             return cls(examples=counts, precision=[0.0] * len(counts))
@@ -81,7 +81,7 @@ class Judge:
         poor = frozenset(folder for folder in range(len(counts)) if _is_poor(trials, folder))
         return cls(which, _anywhere(inside, outside), counts, precision=precision, review_only=poor)
 
-    def played_again(self, margin: Sequence[float], review_only: frozenset[int]) -> "Judge":
+    def played_again(self, margin: Sequence[float], review_only: frozenset[int]) -> "ConfidenceModel":
         """Return the judge for filing as it was, when it learned from filing played again.
 
         `margin` is how clear the real outcome was, `review_only` the folders that attracted wrong files when really tried.
@@ -89,7 +89,7 @@ class Judge:
         which = replace(self.which, scale=max(_LEAST_SCALE, median(margin)))
         return replace(self, which=which, review_only=review_only, replayed=True)
 
-    def adapted(self, nearness: Sequence[float]) -> "Judge":
+    def adapted(self, nearness: Sequence[float]) -> "ConfidenceModel":
         """Return the judge for a crowd of unfiled files: the share of strangers among them is read off their nearness."""
         if len(nearness) < _CROWD or self.anywhere is _NEARNESS_PRIOR:
             return self

@@ -4,8 +4,8 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.organiser.classify.starter import Hit, hits, known_as, name_words
-from holdfast.organiser.model import Category, Evidence, Excerpt, Found, Verdict
+from holdfast.organiser.classify.starter import StarterMatch, hits, known_as, name_words
+from holdfast.organiser.model import Category, Evidence, Excerpt, ScannedFile, Verdict
 
 _MAX = 0.95
 _DOUBT = 1.0
@@ -25,7 +25,7 @@ _OF_ANY_SUBJECT = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Types:
+class NameAndTypeRules:
     """How often each type lies in each folder, and the words of the names there."""
 
     names: Sequence[str]
@@ -36,14 +36,14 @@ class Types:
     folders: int
 
     @classmethod
-    def learn(cls, taxonomy: Sequence[Category]) -> "Types":
+    def learn(cls, taxonomy: Sequence[Category]) -> "NameAndTypeRules":
         """Learn from the names of known files."""
         suffixes: dict[str, Counter[str]] = {}
         words: dict[str, Counter[str]] = {}
         seen: dict[str, list[str]] = {}
         for category in taxonomy:
             for example in category.examples:
-                suffix = Found("", example.name).suffix
+                suffix = ScannedFile("", example.name).suffix
                 suffixes.setdefault(suffix, Counter())[category.name] += 1
                 for word in set(name_words(example.name.rpartition(".")[0])):
                     words.setdefault(word, Counter())[category.name] += 1
@@ -55,7 +55,7 @@ class Types:
         folders = max(2, sum(1 for category in taxonomy if category.examples))
         return cls([category.name for category in taxonomy], suffixes, words, seen, starters, folders)
 
-    def verdict(self, file: Found, excerpt: Excerpt) -> Verdict | None:
+    def verdict(self, file: ScannedFile, excerpt: Excerpt) -> Verdict | None:
         """Return where a file belongs by its type and name, None when neither says anything."""
         chances: dict[str, float] = {}
         rules: dict[str, list[str]] = {}
@@ -69,7 +69,7 @@ class Types:
         near = tuple(self.seen.get(f"{category}\0{file.suffix}", [])[:3])
         return Verdict(category, min(_MAX, chance), reasoning=f"{category}: {rule}.", evidence=Evidence(near, (), rule))
 
-    def starter_hit(self, file: Found, excerpt: Excerpt) -> tuple[str, Hit] | None:
+    def starter_hit(self, file: ScannedFile, excerpt: Excerpt) -> tuple[str, StarterMatch] | None:
         """Return the category of the taxonomy that the starter list suggests, with the rule that hit."""
         for hit in hits(file, excerpt) if self.starters else ():
             if hit.name in self.starters:
@@ -80,7 +80,7 @@ class Types:
         """Return whether a category has files of its own to judge by."""
         return any(category in lying for lying in self.suffixes.values())
 
-    def _by_type(self, file: Found, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
+    def _by_type(self, file: ScannedFile, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
         lying = self.suffixes.get(file.suffix, Counter()) if file.suffix else Counter()
         total = lying.total()
         is_of_any = file.suffix in _OF_ANY_SUBJECT
@@ -89,7 +89,7 @@ class Types:
             _add(chances, category, (count / total) * count / (count + doubt))
             rules.setdefault(category, []).append(f"{count} of {total} known {file.suffix} files lie there{but}")
 
-    def _by_words(self, file: Found, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
+    def _by_words(self, file: ScannedFile, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
         for word in set(name_words(file.name.rpartition(".")[0])):
             lying = self.words.get(word, Counter())
             total = lying.total()
@@ -99,7 +99,7 @@ class Types:
                     rules.setdefault(category, []).append(f"names with '{word}' lie there")
 
     def _by_starter(
-        self, file: Found, excerpt: Excerpt, chances: dict[str, float], rules: dict[str, list[str]]
+        self, file: ScannedFile, excerpt: Excerpt, chances: dict[str, float], rules: dict[str, list[str]]
     ) -> None:
         if (suggested := self.starter_hit(file, excerpt)) is not None:
             category, hit = suggested

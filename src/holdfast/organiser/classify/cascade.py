@@ -8,15 +8,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holdfast.organiser.classify.by_type import Types
+from holdfast.organiser.classify.by_type import NameAndTypeRules
 from holdfast.organiser.classify.starter import known_as
 from holdfast.organiser.classify.taxonomy import decider_key
-from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Evidence, Excerpt, Found, ModelCall, Verdict
-from holdfast.organiser.ports import Embedder
+from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Evidence, Excerpt, ModelCall, ScannedFile, Verdict
+from holdfast.organiser.ports import SentenceEmbedder
 from holdfast.text.names import shown
 
 if TYPE_CHECKING:
-    from holdfast.organiser.classify.evaluate import Report
+    from holdfast.organiser.classify.evaluate import EvaluationReport
 
 VERSION = "4"
 STRETCH = 2_000
@@ -41,8 +41,8 @@ class Cascade:
     `static` are word vectors fast enough for every file; they join the words where they are installed.
     """
 
-    sentences: Embedder | None = None
-    static: Embedder | None = None
+    sentences: SentenceEmbedder | None = None
+    static: SentenceEmbedder | None = None
     ask_below: float = 0.8
 
     @property
@@ -58,7 +58,7 @@ class Cascade:
 
     def decide(
         self,
-        files: Sequence[tuple[Found, Excerpt]],
+        files: Sequence[tuple[ScannedFile, Excerpt]],
         taxonomy: Sequence[Category],
         check: Callable[[], None] = _never,
         told: Callable[[ModelCall], None] | None = None,  # noqa: ARG002 - nobody else is asked
@@ -67,7 +67,7 @@ class Cascade:
         key = decider_key(self.decider, taxonomy)
         if not taxonomy:
             return [Verdict(KEEP, 1.0, reasoning="There is no folder to go to.", decider=key) for _ in files]
-        types, copies = Types.learn(taxonomy), _texts(taxonomy)
+        types, copies = NameAndTypeRules.learn(taxonomy), _texts(taxonomy)
         verdicts: list[Verdict | None] = [_copy(excerpt, copies) for _, excerpt in files]
         spoken = [at for at, (_, excerpt) in enumerate(files) if len(excerpt.text) >= MIN_CHARS]
         stretches = -(-len(spoken) // STRETCH)
@@ -82,13 +82,13 @@ class Cascade:
         ]
 
     def _by_text(
-        self, files: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
+        self, files: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
     ) -> list[Verdict]:
         from holdfast.organiser.classify.abstain import REVIEW_ONLY
         from holdfast.organiser.classify.crowd import learned_evenly
-        from holdfast.organiser.classify.models import Models
+        from holdfast.organiser.classify.models import EmbeddingModels
         from holdfast.organiser.classify.near_duplicates import recognised
-        from holdfast.organiser.classify.profile_classifier import Learned
+        from holdfast.organiser.classify.profile_classifier import TextClassifier
         from holdfast.organiser.classify.seeds import speaks_for
         from holdfast.organiser.classify.sentence_model import reconsidered
         from holdfast.organiser.classify.tfidf import terms_of
@@ -98,7 +98,7 @@ class Cascade:
             check()
             documents.append(terms_of(excerpt.text, file.name, excerpt.content_type))
         texts = [excerpt.text for _, excerpt in files]
-        models = Models(self.sentences, self.static)
+        models = EmbeddingModels(self.sentences, self.static)
         verdicts = [_NOTHING] * len(files)
         if known := [category for category in taxonomy if _speaks(category)]:
             learned = learned_evenly(known, documents, texts, models, check)
@@ -106,7 +106,9 @@ class Cascade:
             verdicts = reconsidered(learned, first, texts, models, self.ask_below, check)
         left = [at for at, verdict in enumerate(verdicts) if verdict.confidence < _LEFT_OVER]
         if (named := [category for category in taxonomy if _is_named(category)]) and left:
-            rest = Learned.learn(named, [documents[at] for at in left], [texts[at] for at in left], models, check)
+            rest = TextClassifier.learn(
+                named, [documents[at] for at in left], [texts[at] for at in left], models, check
+            )
             by_name = {category.name: category for category in named}
             for at, verdict in zip(left, rest.verdicts(), strict=True):
                 if not speaks_for(documents[at], by_name[verdict.category]):
@@ -115,17 +117,17 @@ class Cascade:
         return verdicts
 
 
-def rehearsal(taxonomy: Sequence[Category], gate: float, check: Callable[[], None] = _never) -> "Report":
+def rehearsal(taxonomy: Sequence[Category], gate: float, check: Callable[[], None] = _never) -> "EvaluationReport":
     """Return how well the files of folders would be filed if they were not there yet: each is judged without itself."""
-    from holdfast.organiser.classify.abstain import Judge
+    from holdfast.organiser.classify.abstain import ConfidenceModel
     from holdfast.organiser.classify.evaluate import report
-    from holdfast.organiser.classify.models import Models
-    from holdfast.organiser.classify.profile_classifier import Learned
+    from holdfast.organiser.classify.models import EmbeddingModels
+    from holdfast.organiser.classify.profile_classifier import TextClassifier
 
     names = [category.name for category in taxonomy]
     if not names:
-        return report(names, [], Judge(), gate)
-    learned = Learned.learn(taxonomy, [], [], Models(), check)
+        return report(names, [], ConfidenceModel(), gate)
+    learned = TextClassifier.learn(taxonomy, [], [], EmbeddingModels(), check)
     return report(names, learned.trials, learned.judge, gate)
 
 
@@ -158,7 +160,7 @@ def _copy(excerpt: Excerpt, copies: dict[str, tuple[str, str]]) -> Verdict | Non
     )
 
 
-def _joined(verdict: Verdict, types: Types, file: Found, excerpt: Excerpt) -> Verdict:
+def _joined(verdict: Verdict, types: NameAndTypeRules, file: ScannedFile, excerpt: Excerpt) -> Verdict:
     """Return the verdict of the texts together with what the starter list says of a folder of that name."""
     suggested = types.starter_hit(file, excerpt) if verdict.confidence < _RULES_REACH else None
     if suggested is None:
@@ -178,7 +180,7 @@ def _either(verdict: Verdict, rule: float) -> float:
     return min(_RULES_REACH, 1 - (1 - verdict.confidence) * (1 - rule / 2))
 
 
-def _by_type(types: Types, file: Found, excerpt: Excerpt, taxonomy: Sequence[Category]) -> Verdict:
+def _by_type(types: NameAndTypeRules, file: ScannedFile, excerpt: Excerpt, taxonomy: Sequence[Category]) -> Verdict:
     found = types.verdict(file, excerpt)
     if found is not None:
         return found

@@ -11,8 +11,8 @@ from collections.abc import Callable, Sequence
 import numpy
 
 from holdfast.organiser.classify.abstain import ENOUGH
-from holdfast.organiser.classify.models import Models
-from holdfast.organiser.classify.profile_classifier import Learned
+from holdfast.organiser.classify.models import EmbeddingModels
+from holdfast.organiser.classify.profile_classifier import TextClassifier
 from holdfast.organiser.classify.profiles import left_out
 from holdfast.organiser.model import Category
 
@@ -29,25 +29,25 @@ def learned_evenly(
     taxonomy: Sequence[Category],
     documents: Sequence[Counter[str]],
     texts: Sequence[str],
-    models: Models,
+    models: EmbeddingModels,
     check: Callable[[], None],
-) -> Learned:
+) -> TextClassifier:
     """Learn from the taxonomy and the files at hand, of a crowd no more than of the others."""
-    first = Learned.learn(taxonomy, documents, texts, models, check)
+    first = TextClassifier.learn(taxonomy, documents, texts, models, check)
     if not _is_crowded(first):
         return first
-    again = Learned.learn(taxonomy, documents, texts, models, check, chosen=_even(first))
+    again = TextClassifier.learn(taxonomy, documents, texts, models, check, chosen=_even(first))
     return again if _is_known(again) else first
 
 
-def _is_crowded(learned: Learned) -> bool:
+def _is_crowded(learned: TextClassifier) -> bool:
     claimed = learned.claimed()
     if len(claimed) < _FEWEST_FOLDERS or claimed.max() <= _CROWD * len(learned.points):
         return False
     return int((learned.labels == claimed.argmax()).sum()) >= ENOUGH
 
 
-def _even(learned: Learned) -> list[int]:
+def _even(learned: TextClassifier) -> list[int]:
     """Return so many of the files that each folder claims, evenly spread, that with its known ones no folder has far more."""
     known, claimed = numpy.bincount(learned.labels, minlength=len(learned.names)), learned.claimed()
     most = max(_FEWEST_FILES, int(numpy.median(known + claimed)))
@@ -59,7 +59,7 @@ def _even(learned: Learned) -> list[int]:
     return sorted(chosen)
 
 
-def _is_known(learned: Learned) -> bool:
+def _is_known(learned: TextClassifier) -> bool:
     crowd = int(learned.claimed().argmax())
     mine = learned.example_points[learned.labels == crowd]
     own, _ = left_out(mine, numpy.zeros(len(mine), dtype=numpy.int64), 1)

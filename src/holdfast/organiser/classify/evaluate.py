@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from holdfast.organiser.classify.abstain import Judge, Trial
+from holdfast.organiser.classify.abstain import ConfidenceModel, Trial
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
 
 TURNS = 5
@@ -25,7 +25,7 @@ class FolderReport:
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class EvaluationReport:
     """All folders: the share judged right, and what would be filed at the gate and how much of that is right."""
 
     files: int
@@ -64,11 +64,11 @@ def trials_of(actual: Labels, scores: Scores) -> list[Trial]:
     return [Trial(int(one), int(best), float(margin), float(near)) for one, best, margin, near in rows]
 
 
-def report(names: Sequence[str], trials: Sequence[Trial], judge: Judge, gate: float) -> Report:
+def report(names: Sequence[str], trials: Sequence[Trial], judge: ConfidenceModel, gate: float) -> EvaluationReport:
     """Return what the trials say, folder by folder and in all."""
     sure = [judge.confidence(trial.predicted, trial.margin, trial.nearness) for trial in trials]
     filed = [trial for trial, confidence in zip(trials, sure, strict=True) if confidence >= gate]
-    return Report(
+    return EvaluationReport(
         files=len(trials),
         accuracy=_share(trials),
         gate=gate,
@@ -97,7 +97,7 @@ def _turns(labels: Labels, folders: int, turns: int) -> NDArray[numpy.int64]:
     return turn
 
 
-def _folder(name: str, number: int, trials: Sequence[Trial], judge: Judge) -> FolderReport:
+def _folder(name: str, number: int, trials: Sequence[Trial], judge: ConfidenceModel) -> FolderReport:
     own = [trial for trial in trials if trial.actual == number]
     sent = [trial for trial in trials if trial.predicted == number]
     return FolderReport(name, len(own), _share(sent), _share(own), number in judge.review_only)

@@ -9,7 +9,7 @@ import numpy
 from holdfast.errors import HoldfastError
 from holdfast.organiser.classify.space import unit
 from holdfast.organiser.classify.tfidf import Floats
-from holdfast.organiser.ports import Embedder
+from holdfast.organiser.ports import SentenceEmbedder
 
 _STATIC_WEIGHT = 0.5
 
@@ -17,11 +17,11 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Models:
+class EmbeddingModels:
     """A slow model of sentences for a few texts, and fast word vectors for all of them."""
 
-    sentences: Embedder | None = None
-    static: Embedder | None = None
+    sentences: SentenceEmbedder | None = None
+    static: SentenceEmbedder | None = None
 
     def embedded(self, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
         """Return the sentence vectors of texts, None when there is no model or it failed."""
@@ -36,7 +36,7 @@ class Models:
         return unit(numpy.concatenate((points, _STATIC_WEIGHT * centred), axis=1))
 
 
-def _vectors(embedder: Embedder | None, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
+def _vectors(embedder: SentenceEmbedder | None, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
     if embedder is None:
         return None
     try:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 
-from holdfast.organiser.classify.profile_classifier import Learned
+from holdfast.organiser.classify.profile_classifier import TextClassifier
 from holdfast.organiser.classify.tfidf import is_word, terms_of
 from holdfast.organiser.model import Evidence, Verdict
 from holdfast.text.names import shown
@@ -24,12 +24,12 @@ Words = frozenset[str]
 
 
 def recognised(
-    learned: Learned, verdicts: Sequence[Verdict], texts: Sequence[str], check: Callable[[], None]
+    learned: TextClassifier, verdicts: Sequence[Verdict], texts: Sequence[str], check: Callable[[], None]
 ) -> list[Verdict]:
     """Return the verdicts, and for an uncertain file that all but repeats one of a folder, and none of another, that folder."""
     if all(verdict.confidence >= ALIKE for verdict in verdicts):
         return list(verdicts)
-    known = Repeated.of(learned)
+    known = NearDuplicates.of(learned)
     found = []
     for verdict, text in zip(verdicts, texts, strict=True):
         check()
@@ -38,7 +38,7 @@ def recognised(
 
 
 @dataclass(frozen=True, slots=True)
-class Repeated:
+class NearDuplicates:
     """The words of the known files; a word weighs the more, the fewer folders have it, so that common ones say nothing.
 
     Two files that share most of their weight share one of the weightiest words of each, so few need to be compared. A
@@ -52,7 +52,7 @@ class Repeated:
     index: dict[str, list[int]]
 
     @classmethod
-    def of(cls, learned: Learned) -> "Repeated":
+    def of(cls, learned: TextClassifier) -> "NearDuplicates":
         """Take the words of what was learned from."""
         files = [(label, example.name, _words(example.text)) for label, example in learned.known()]
         spread = Counter(word for _, word in {(label, word) for label, _, words in files for word in words})

@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from holdfast.organiser.classify.abstain import ENOUGH, Judge, Trial
+from holdfast.organiser.classify.abstain import ENOUGH, ConfidenceModel, Trial
 from holdfast.organiser.classify.evaluate import held_out, trials_of
-from holdfast.organiser.classify.models import Models
+from holdfast.organiser.classify.models import EmbeddingModels
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores, nearest
 from holdfast.organiser.classify.replay import replayed
 from holdfast.organiser.classify.seeds import seeds
@@ -25,7 +25,7 @@ _UNLIKE = -1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Learned:
+class TextClassifier:
     """What was learned, and the files at hand as points; numbers of files are those of the sequence given."""
 
     names: Sequence[str]
@@ -39,7 +39,7 @@ class Learned:
     judged: Labels
     judged_scores: Scores
     trials: Sequence[Trial]
-    judge: Judge
+    judge: ConfidenceModel
     vocabulary: Sequence[str]
     telling: Floats
 
@@ -49,10 +49,10 @@ class Learned:
         taxonomy: Sequence[Category],
         documents: Sequence[Counter[str]],
         texts: Sequence[str],
-        models: Models,
+        models: EmbeddingModels,
         check: Callable[[], None],
         chosen: Sequence[int] | None = None,
-    ) -> "Learned":
+    ) -> "TextClassifier":
         """Learn from the taxonomy's examples, and from the terms and texts of the files at hand.
 
         `chosen` are the files that tell which words matter, all where it is None.
@@ -149,14 +149,14 @@ class Learned:
         return f"{said}."
 
 
-def _judge(profiles: Profiles, scores: Scores, trials: Sequence[Trial], counts: Sequence[int]) -> Judge:
+def _judge(profiles: Profiles, scores: Scores, trials: Sequence[Trial], counts: Sequence[int]) -> ConfidenceModel:
     """Return the judge that the known files make, and where next to none are known, the outcome played again."""
     near = scores.nearness.tolist()
-    tried = Judge.learn(trials, profiles.own, profiles.foreign, counts)
+    tried = ConfidenceModel.learn(trials, profiles.own, profiles.foreign, counts)
     replay = replayed(profiles, scores) if max(counts) < ENOUGH else None
     if replay is None:
         return tried.adapted(near)
-    judge = Judge.learn(replay.trials, replay.inside, replay.outside, counts)
+    judge = ConfidenceModel.learn(replay.trials, replay.inside, replay.outside, counts)
     judge = judge.played_again(scores.margin.tolist(), tried.review_only)
     # How like their folders files are was measured on this very crowd: it may lower hopes, not raise them a second time.
     return min(judge, judge.adapted(near), key=lambda one: one.anywhere.offset)

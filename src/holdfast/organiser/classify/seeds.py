@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy
 from numpy.typing import NDArray
 
-from holdfast.organiser.classify.models import Models
+from holdfast.organiser.classify.models import EmbeddingModels
 from holdfast.organiser.classify.space import Space, unit
 from holdfast.organiser.classify.starter import MIN_WORDS, known_as, name_words
 from holdfast.organiser.classify.tfidf import Floats, Rows
@@ -27,7 +27,7 @@ def seeds(
     documents: Sequence[Mapping[str, int]],
     texts: Sequence[str],
     taxonomy: Sequence[Category],
-    models: Models,
+    models: EmbeddingModels,
     check: Callable[[], None],
 ) -> list[tuple[int, int]]:
     """Return pairs of a file and the empty category that it fits best, by number.
@@ -89,7 +89,7 @@ def _by_words(space: Space, rows: Rows, documents: Sequence[Mapping[str, int]], 
 
 
 def _by_meaning(
-    models: Models, texts: Sequence[str], taxonomy: Sequence[Category], check: Callable[[], None]
+    models: EmbeddingModels, texts: Sequence[str], taxonomy: Sequence[Category], check: Callable[[], None]
 ) -> Floats | None:
     described = [" ".join([category.name, *sorted(_words_of(category))]) for category in taxonomy]
     vectors = models.embedded([*described, *texts], check)

@@ -6,10 +6,10 @@ from statistics import median
 
 import numpy
 
-from holdfast.organiser.classify.abstain import Judge
+from holdfast.organiser.classify.abstain import ConfidenceModel
 from holdfast.organiser.classify.evaluate import held_out, trials_of
-from holdfast.organiser.classify.models import Models
-from holdfast.organiser.classify.profile_classifier import Learned
+from holdfast.organiser.classify.models import EmbeddingModels
+from holdfast.organiser.classify.profile_classifier import TextClassifier
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
 from holdfast.organiser.classify.space import unit
 from holdfast.organiser.classify.tfidf import Floats
@@ -28,10 +28,10 @@ def budget(files: int) -> int:
 
 
 def reconsidered(
-    learned: Learned,
+    learned: TextClassifier,
     verdicts: Sequence[Verdict],
     texts: Sequence[str],
-    models: Models,
+    models: EmbeddingModels,
     ask_below: float,
     check: Callable[[], None],
 ) -> list[Verdict]:
@@ -46,7 +46,7 @@ def reconsidered(
     unsure = sorted(doubtful, key=lambda at: -verdicts[at].confidence)[: max(0, left)]
     if not unsure or len(chosen) < 2 * PER_FOLDER:
         return result
-    opinion = Opinion.of(learned, chosen, models, check)
+    opinion = CombinedModel.of(learned, chosen, models, check)
     vectors = models.embedded([texts[at] for at in unsure], check) if opinion is not None else None
     if opinion is None or vectors is None:
         return result
@@ -58,7 +58,7 @@ def reconsidered(
     return result
 
 
-def _chosen(learned: Learned) -> list[int]:
+def _chosen(learned: TextClassifier) -> list[int]:
     """Return known files that the words were tried on, evenly spread over each folder."""
     chosen: list[int] = []
     for folder in range(len(learned.names)):
@@ -70,7 +70,7 @@ def _chosen(learned: Learned) -> list[int]:
 
 
 @dataclass(frozen=True, slots=True)
-class Opinion:
+class CombinedModel:
     """What the model knows of the folders, and how words and model weigh together."""
 
     points: Floats
@@ -78,10 +78,12 @@ class Opinion:
     mean: Floats
     words_scale: float
     model_scale: float
-    judge: Judge
+    judge: ConfidenceModel
 
     @classmethod
-    def of(cls, learned: Learned, chosen: Sequence[int], models: Models, check: Callable[[], None]) -> "Opinion | None":
+    def of(
+        cls, learned: TextClassifier, chosen: Sequence[int], models: EmbeddingModels, check: Callable[[], None]
+    ) -> "CombinedModel | None":
         """Ask the model about known files; None when it is missing, or of no help with them."""
         place = {int(at): row for row, at in enumerate(learned.judged)}
         labels = learned.labels[list(chosen)]
@@ -100,10 +102,10 @@ class Opinion:
         trials, alone = trials_of(labels[judged], both), trials_of(labels[judged], worded)
         if sum(trial.right for trial in trials) <= sum(trial.right for trial in alone):
             return None
-        which = Judge.learn(trials, [], [], learned.judge.examples).which
+        which = ConfidenceModel.learn(trials, [], [], learned.judge.examples).which
         return cls(points, labels, mean, words_scale, model_scale, replace(learned.judge, which=which))
 
-    def scores(self, learned: Learned, files: Sequence[int], vectors: Floats) -> Scores:
+    def scores(self, learned: TextClassifier, files: Sequence[int], vectors: Floats) -> Scores:
         """Return how files stand to each folder by words and model together."""
         profiles = Profiles.of(self.points, self.labels, len(learned.names), unit(vectors - self.mean))
         claims = learned.scores.claims[list(files)] / self.words_scale + profiles.scores().claims / self.model_scale

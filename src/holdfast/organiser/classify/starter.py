@@ -8,7 +8,7 @@ from collections import Counter
 from dataclasses import dataclass
 from functools import cache
 
-from holdfast.organiser.model import Category, Excerpt, Found
+from holdfast.organiser.model import Category, Excerpt, ScannedFile
 
 MIN_WORDS = 3
 """Different words of a category that a text must hold before they count."""
@@ -31,7 +31,7 @@ class Starter:
 
 
 @dataclass(frozen=True, slots=True)
-class Hit:
+class StarterMatch:
     """A starter category that fits a file: how sure the rule is, and the rule in a person's words."""
 
     name: str
@@ -215,28 +215,28 @@ def name_words(name: str) -> list[str]:
     return [word.casefold() for word in _NAME_WORD.findall(_CAMEL.sub(" ", name))]
 
 
-def hits(file: Found, excerpt: Excerpt) -> list[Hit]:
+def hits(file: ScannedFile, excerpt: Excerpt) -> list[StarterMatch]:
     """Return every starter category that fits a file, the best first: its name, then its words, then its type."""
     found = [*_by_name(file), *_by_text(excerpt), *_by_type(file)]
-    best: dict[str, Hit] = {}
+    best: dict[str, StarterMatch] = {}
     for hit in found:
         known = best.get(hit.name)
         if known is None:
             best[hit.name] = hit
         else:
             both = 1 - (1 - known.confidence) * (1 - hit.confidence)
-            best[hit.name] = Hit(hit.name, both, f"{known.rule}; {hit.rule}", known.terms + hit.terms)
+            best[hit.name] = StarterMatch(hit.name, both, f"{known.rule}; {hit.rule}", known.terms + hit.terms)
     return sorted(best.values(), key=lambda hit: -hit.confidence)
 
 
-def _by_name(file: Found) -> list[Hit]:
+def _by_name(file: ScannedFile) -> list[StarterMatch]:
     words = set(name_words(file.name.rpartition(".")[0] or file.name))
     found = []
     for starter in STARTERS:
         if matched := words & starter.name_words:
             word = min(matched, key=lambda one: (_is_vague(one), one))
             sure = _BY_VAGUE_NAME if _is_vague(word) else _BY_NAME_ALONE
-            found.append(Hit(starter.name, sure, f"its name says '{word}'", (word,)))
+            found.append(StarterMatch(starter.name, sure, f"its name says '{word}'", (word,)))
     return found
 
 
@@ -244,7 +244,7 @@ def _is_vague(word: str) -> bool:
     return word in _VAGUE or _CLAIMS[word] > 1
 
 
-def _by_text(excerpt: Excerpt) -> list[Hit]:
+def _by_text(excerpt: Excerpt) -> list[StarterMatch]:
     words = {word.casefold() for word in _NAME_WORD.findall(excerpt.text)}
     found = []
     for starter in STARTERS:
@@ -252,11 +252,13 @@ def _by_text(excerpt: Excerpt) -> list[Hit]:
         if len(matched) >= MIN_WORDS:
             share = len(matched) / (len(matched) + 6)
             found.append(
-                Hit(starter.name, min(0.7, share), f"its text has {', '.join(matched[:5])}", tuple(matched[:5]))
+                StarterMatch(
+                    starter.name, min(0.7, share), f"its text has {', '.join(matched[:5])}", tuple(matched[:5])
+                )
             )
     return sorted(found, key=lambda hit: -hit.confidence)[:3]
 
 
-def _by_type(file: Found) -> list[Hit]:
+def _by_type(file: ScannedFile) -> list[StarterMatch]:
     starter = _BY_SUFFIX.get(file.suffix)
-    return [Hit(starter.name, 0.75, f"{file.suffix} files are {starter.name}")] if starter else []
+    return [StarterMatch(starter.name, 0.75, f"{file.suffix} files are {starter.name}")] if starter else []

@@ -12,15 +12,15 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.classify.taxonomy import decider_key
-from holdfast.organiser.model import KEEP, Example, Measures, Notes, Reason, Skip, Verdict
-from holdfast.organiser.model import Kind as Entry
-from holdfast.organiser.planning.categories import Order, is_loose, order_of, with_shelf
+from holdfast.organiser.model import KEEP, Example, Measures, Notes, SkippedFile, SkipReason, Verdict
+from holdfast.organiser.model import FileType as Entry
+from holdfast.organiser.planning.categories import CategorySet, is_loose, order_of, with_shelf
 from holdfast.organiser.planning.measurements import Recording
-from holdfast.organiser.planning.moves import Draft, Judged, NamesIn, drafted
-from holdfast.organiser.planning.verdicts import Deciding
+from holdfast.organiser.planning.moves import ClassifiedFile, NamesInFolder, PlanDraft, drafted
+from holdfast.organiser.planning.verdicts import ClassificationRun
 from holdfast.organiser.ports import Classifier, Examples, FileCache, PlanNotes
-from holdfast.organiser.scan.directory import Options
-from holdfast.organiser.scan.survey import Survey, Surveyed
+from holdfast.organiser.scan.directory import ScanOptions
+from holdfast.organiser.scan.survey import Survey, SurveyedFile
 
 _MAX_DOUBTS = 10_000
 _MAX_SKIPS = 1_000
@@ -31,7 +31,7 @@ Decisions = Mapping[str, str | None]
 
 
 @dataclass(frozen=True, slots=True)
-class Keeping:
+class OrganiserState:
     """Where the organiser keeps what it knows: of files, of a person's corrections, of plans."""
 
     files: FileCache
@@ -40,7 +40,7 @@ class Keeping:
 
 
 @dataclass(frozen=True, slots=True)
-class Scanned:
+class SurveyedFolder:
     """A folder after a scan: everything that was found, what was left alone, and the directories in the folder itself.
 
     The first of what was left alone is what could not be read: nobody asked for that.
@@ -48,56 +48,56 @@ class Scanned:
     """
 
     folder: str
-    files: list[Surveyed]
-    skips: list[Skip]
+    files: list[SurveyedFile]
+    skips: list[SkippedFile]
     apart: set[str]
     directories: list[str]
     survey: Survey
 
 
 @dataclass(frozen=True, slots=True)
-class Drawing:
+class PlanBuilder:
     """Draws plans up with one classifier, and another for what it cannot judge."""
 
-    keeping: Keeping
+    keeping: OrganiserState
     classifier: Classifier
     fallback: Classifier
     settings: OrganiserSettings
 
-    def scanned(self, jail: Jail, call: Call, folder: str) -> Scanned:
+    def scanned(self, jail: Jail, call: Call, folder: str) -> SurveyedFolder:
         """Look through a folder."""
-        options = Options(self.settings.include_hidden, self.settings.allow_symlinks)
+        options = ScanOptions(self.settings.include_hidden, self.settings.allow_symlinks)
         survey = Survey(jail, call, folder, options, self.keeping.files)
-        files: list[Surveyed] = []
-        unreadable: list[Skip] = []
-        skips: list[Skip] = []
+        files: list[SurveyedFile] = []
+        unreadable: list[SkippedFile] = []
+        skips: list[SkippedFile] = []
         apart: set[str] = set()
         for stretch in survey:
             files += stretch.files
             for skip in stretch.skipped:
-                some = unreadable if skip.reason is Reason.UNREADABLE else skips
+                some = unreadable if skip.reason is SkipReason.UNREADABLE else skips
                 some += [skip][: _MAX_SKIPS - len(some)]
             apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
             entries = (entry for one in stretch.files for entry in (one.found, *one.found.members))
             apart |= {entry.relative for entry in entries if entry.kind is Entry.DIRECTORY}
             apart = {name for name in apart if "/" not in name}
-            call.progress(survey.seen, None, f"Scanned {survey.seen} entries")
+            call.progress(survey.seen, None, f"SurveyedFolder {survey.seen} entries")
         with jail.open_directory(folder) as fd, os.scandir(fd) as listing:
             directories = [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
-        return Scanned(folder, files, unreadable + skips, apart, directories, survey)
+        return SurveyedFolder(folder, files, unreadable + skips, apart, directories, survey)
 
     def drawn(
         self,
         folders: Folders,
         call: Call,
-        found: Scanned,
+        found: SurveyedFolder,
         decisions: Decisions,
         recording: Recording,
         *,
         deep: bool,
         only: set[str] | None = None,
         taught: Sequence[Example] | None = None,
-    ) -> tuple[Draft, Notes]:
+    ) -> tuple[PlanDraft, Notes]:
         """Return what becomes of a folder's files, or `only` of some, and what is to be known of the plan.
 
         With something newly `taught` every file is judged anew.
@@ -107,7 +107,7 @@ class Drawing:
         order = _order(found, settings.max_categories, deep, lessons, decisions)
         loose = [one for one in found.files if is_loose(one.found, deep=deep) and one.found.relative not in decisions]
         loose = [one for one in loose if only is None or one.found.path in only]
-        run = Deciding(
+        run = ClassificationRun(
             jail,
             call,
             self.keeping.files,
@@ -136,22 +136,26 @@ class Drawing:
         )
         return draft, notes
 
-    def drafted(self, jail: Jail, folder: str, judged: Sequence[Judged], places: Mapping[str, str]) -> Draft:
+    def drafted(
+        self, jail: Jail, folder: str, judged: Sequence[ClassifiedFile], places: Mapping[str, str]
+    ) -> PlanDraft:
         """Return what becomes of judged files, given the folders of their categories."""
         staying = [_link_stays(jail, one) for one in judged]
         return drafted(staying, folder, places, self.settings.confidence_gate, _names_in(jail, folder))
 
 
-def decided(files: Sequence[Surveyed], decisions: Decisions) -> list[Judged]:
+def decided(files: Sequence[SurveyedFile], decisions: Decisions) -> list[ClassifiedFile]:
     """Return the files that somebody has decided on, as judged so."""
     return [
-        Judged(one.found, one.file_hash, Verdict(decisions[one.found.relative] or KEEP, 1.0, reasoning=_CHOSEN))
+        ClassifiedFile(one.found, one.file_hash, Verdict(decisions[one.found.relative] or KEEP, 1.0, reasoning=_CHOSEN))
         for one in files
         if one.found.relative in decisions
     ]
 
 
-def _order(found: Scanned, most: int, deep: bool, lessons: Sequence[Example], decisions: Decisions) -> Order:
+def _order(
+    found: SurveyedFolder, most: int, deep: bool, lessons: Sequence[Example], decisions: Decisions
+) -> CategorySet:
     directories = [name for name in found.directories if name not in found.apart and not name.startswith(".")]
     taken = [*(one.found.relative for one in found.files if not one.found.folder), *sorted(found.apart)]
     order = order_of(found.files, directories, taken, most, deep)
@@ -161,7 +165,7 @@ def _order(found: Scanned, most: int, deep: bool, lessons: Sequence[Example], de
     return replace(order, existing=order.existing | set(found.directories))
 
 
-def _names_in(jail: Jail, folder: str) -> NamesIn:
+def _names_in(jail: Jail, folder: str) -> NamesInFolder:
     known: dict[str, set[str]] = {}
 
     def names_in(target: str) -> set[str]:
@@ -176,7 +180,7 @@ def _names_in(jail: Jail, folder: str) -> NamesIn:
     return names_in
 
 
-def _link_stays(jail: Jail, one: Judged) -> Judged:
+def _link_stays(jail: Jail, one: ClassifiedFile) -> ClassifiedFile:
     """Return the verdict on a link: one that leads on a detour could not be written again as it is, so it stays."""
     if one.found.kind is not Entry.LINK:
         return one
@@ -192,10 +196,10 @@ def _unread(count: int) -> str:
     return f"{files} could not be read this time, for no fault of theirs; the next scan tries again."
 
 
-def _orphaned(jail: Jail, found: Scanned, draft: Draft) -> str:
+def _orphaned(jail: Jail, found: SurveyedFolder, draft: PlanDraft) -> str:
     """Return that links which stay would lead nowhere, because what they lead to moves; nothing where there are none."""
     moving = {wish.src for wish in draft.wishes}
-    links = [f"{found.folder}/{skip.relative}" for skip in found.skips if skip.reason is Reason.LINK]
+    links = [f"{found.folder}/{skip.relative}" for skip in found.skips if skip.reason is SkipReason.LINK]
     links += [one.found.path for one in found.files if one.found.kind is Entry.LINK and one.found.path not in moving]
     count = sum(1 for link in links if leads(link, _said_by(jail, link)) in moving)
     if not count:
@@ -211,7 +215,7 @@ def _said_by(jail: Jail, link: str) -> str:
         return ""
 
 
-def _measures(found: Scanned, run: Deciding, moved: int) -> Measures:
+def _measures(found: SurveyedFolder, run: ClassificationRun, moved: int) -> Measures:
     survey = found.survey
     files = [one for one in found.files if one.file_hash]
     return Measures(

@@ -10,8 +10,17 @@ from dataclasses import dataclass, replace
 from holdfast.changes.names import collision_key
 from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES, folder_of, merged, taught
-from holdfast.organiser.model import MIN_CHARS, Category, Example, Excerpt, Found, Kind, Shelf, Unit
-from holdfast.organiser.scan.survey import Surveyed
+from holdfast.organiser.model import (
+    MIN_CHARS,
+    Category,
+    DestinationFolder,
+    Example,
+    Excerpt,
+    FileType,
+    ScannedFile,
+    Unit,
+)
+from holdfast.organiser.scan.survey import SurveyedFile
 
 _LOOSE = frozenset(
     (
@@ -29,7 +38,7 @@ def is_loose_folder(name: str) -> bool:
     return _NUMBER.sub("", name.casefold()) in _LOOSE
 
 
-def is_loose(found: Found, *, deep: bool) -> bool:
+def is_loose(found: ScannedFile, *, deep: bool) -> bool:
     """Return whether a file is to be sorted: it lies loose, or all are; repositories and projects stay where they are."""
     if found.unit in _STAYING:
         return False
@@ -37,7 +46,7 @@ def is_loose(found: Found, *, deep: bool) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CategorySet:
     """The categories without their examples, the folders that exist, and the files that speak for each folder.
 
     `chosen` are folders that are here because somebody sent a file there: nothing but such files says what they are for.
@@ -45,7 +54,7 @@ class Order:
 
     categories: tuple[Category, ...]
     existing: frozenset[str]
-    speaking: Mapping[str, tuple[Surveyed, ...]]
+    speaking: Mapping[str, tuple[SurveyedFile, ...]]
     chosen: frozenset[str] = frozenset()
 
     @property
@@ -70,19 +79,21 @@ class Order:
             if one.folder not in self.chosen or any(len(example.text) >= MIN_CHARS for example in one.examples)
         ]
 
-    def shelves(self, used: Iterable[str]) -> tuple[Shelf, ...]:
+    def shelves(self, used: Iterable[str]) -> tuple[DestinationFolder, ...]:
         """Return the folders that files go to or came from, those of the person first."""
         wanted = set(used)
         return tuple(
-            Shelf(one.name, one.folder, one.folder not in self.existing, len(self.speaking.get(one.folder, ())))
+            DestinationFolder(
+                one.name, one.folder, one.folder not in self.existing, len(self.speaking.get(one.folder, ()))
+            )
             for one in self.categories
             if one.folder in self.existing or one.name in wanted
         )
 
 
 def order_of(
-    files: Sequence[Surveyed], directories: Iterable[str], taken: Iterable[str], most: int, deep: bool
-) -> Order:
+    files: Sequence[SurveyedFile], directories: Iterable[str], taken: Iterable[str], most: int, deep: bool
+) -> CategorySet:
     """Return the order for surveyed files; `directories` are those in the folder, `taken` the names no folder can have."""
     speaking = {} if deep else _speaking(files)
     named = [name for name in directories if not is_loose_folder(name)]
@@ -95,30 +106,30 @@ def order_of(
     }
     proposed = [one for one in starter_categories() if collision_key(one.folder) not in blocked]
     kept = merged([*existing, *proposed], most)
-    return Order(tuple(replace(one, examples=()) for one in kept), frozenset(own), speaking)
+    return CategorySet(tuple(replace(one, examples=()) for one in kept), frozenset(own), speaking)
 
 
-def with_shelf(order: Order, folder: str) -> Order:
+def with_shelf(order: CategorySet, folder: str) -> CategorySet:
     """Return an order with one more folder, that a person chose."""
     if folder in order.places.values():
         return order
     return replace(order, categories=(*order.categories, Category(folder, folder)), chosen=order.chosen | {folder})
 
 
-def _speaking(files: Sequence[Surveyed]) -> dict[str, tuple[Surveyed, ...]]:
+def _speaking(files: Sequence[SurveyedFile]) -> dict[str, tuple[SurveyedFile, ...]]:
     """Return the files that speak for each folder: evenly spread ones where there are many."""
-    folders: dict[str, list[Surveyed]] = {}
+    folders: dict[str, list[SurveyedFile]] = {}
     for one in files:
-        if one.found.kind is Kind.FILE and one.file_hash and not is_loose(one.found, deep=False):
+        if one.found.kind is FileType.FILE and one.file_hash and not is_loose(one.found, deep=False):
             folders.setdefault(folder_of(one.found.folder), []).append(one)
     return {folder: _spread(members) for folder, members in folders.items()}
 
 
-def _spread(files: list[Surveyed]) -> tuple[Surveyed, ...]:
+def _spread(files: list[SurveyedFile]) -> tuple[SurveyedFile, ...]:
     kept = min(MAX_EXAMPLES, len(files))
     return tuple(files[at * len(files) // kept] for at in range(kept))
 
 
-def _example(one: Surveyed, category: str, texts: Mapping[str, Excerpt]) -> Example:
+def _example(one: SurveyedFile, category: str, texts: Mapping[str, Excerpt]) -> Example:
     excerpt = texts[one.file_hash]
     return Example(one.file_hash, one.found.name, category, excerpt.text, excerpt.content_type)

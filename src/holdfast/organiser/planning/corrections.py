@@ -8,8 +8,8 @@ from holdfast.changes.names import collision_key, parent_of
 from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.errors import InvalidArgument
 from holdfast.organiser.classify.taxonomy import clean_name
-from holdfast.organiser.model import Doubt, Notes, Shelf
-from holdfast.organiser.scan.survey import Surveyed
+from holdfast.organiser.model import DestinationFolder, Notes, UncertainFile
+from holdfast.organiser.scan.survey import SurveyedFile
 
 _MAX_DEPTH = 8
 
@@ -33,7 +33,7 @@ def chosen_folder(folder: str, known: Iterable[str]) -> str:
     return next((one for one in shelves if collision_key(one) == collision_key(clean)), clean)
 
 
-def meant_file(path: str, folder: str, files: Mapping[str, Surveyed]) -> str:
+def meant_file(path: str, folder: str, files: Mapping[str, SurveyedFile]) -> str:
     """Return the file that a path means, from the planned folder; what goes with another file means that one."""
     base = f"{folder.rstrip('/')}/"
     relative = path.removeprefix(base).removeprefix("./")
@@ -42,9 +42,9 @@ def meant_file(path: str, folder: str, files: Mapping[str, Surveyed]) -> str:
     raise InvalidArgument(f"{path!r} is no file that the plan's scan found in {folder}.")
 
 
-def by_path(files: Iterable[Surveyed]) -> dict[str, Surveyed]:
+def by_path(files: Iterable[SurveyedFile]) -> dict[str, SurveyedFile]:
     """Return files by their paths from the scanned folder, and under each path of what goes with them too."""
-    found: dict[str, Surveyed] = {}
+    found: dict[str, SurveyedFile] = {}
     for one in files:
         for entry in (one.found, *one.found.members):
             found[entry.relative] = one
@@ -52,7 +52,7 @@ def by_path(files: Iterable[Surveyed]) -> dict[str, Surveyed]:
 
 
 @dataclass(slots=True)
-class Redrawn:
+class PlanRevision:
     """How the moves of a plan change: other destinations or none by position, other reasons, further moves."""
 
     dests: dict[int, str | None] = field(default_factory=dict)
@@ -60,9 +60,9 @@ class Redrawn:
     added: list[Wish] = field(default_factory=list)
 
 
-def redrawn(moves: Sequence[Item], wishes: Sequence[Wish]) -> Redrawn:
+def redrawn(moves: Sequence[Item], wishes: Sequence[Wish]) -> PlanRevision:
     """Return what turns the moves of a plan into those that are wished; a source that is another file by now counts anew."""
-    result = Redrawn()
+    result = PlanRevision()
     wanted = {wish.src: wish for wish in wishes}
     for item in moves:
         wish = wanted.get(item.src_path)
@@ -84,7 +84,7 @@ def of_files(moves: Sequence[Item], paths: Iterable[str]) -> list[Item]:
 
 
 def relabelled(
-    notes: Notes, chosen: Mapping[str, str | None], doubts: Iterable[Doubt], directories: Iterable[str]
+    notes: Notes, chosen: Mapping[str, str | None], doubts: Iterable[UncertainFile], directories: Iterable[str]
 ) -> Notes:
     """Return the notes of a plan after decisions on single files; `doubts` are those that could not be carried out."""
     kept = tuple(doubt for doubt in notes.doubts if doubt.relative not in chosen)
@@ -93,7 +93,7 @@ def relabelled(
     folders = dict.fromkeys(folder for folder in chosen.values() if folder and folder not in known)
     return replace(
         notes,
-        shelves=(*notes.shelves, *(Shelf(folder, folder, folder not in there) for folder in folders)),
+        shelves=(*notes.shelves, *(DestinationFolder(folder, folder, folder not in there) for folder in folders)),
         doubts=(*added, *kept),
         doubted=notes.doubted - (len(notes.doubts) - len(kept)) + len(added),
         decisions={**notes.decisions, **chosen},

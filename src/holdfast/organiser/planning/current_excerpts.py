@@ -5,15 +5,15 @@ from dataclasses import replace
 
 from holdfast.errors import HoldfastError, NotDirectory, NotFound
 from holdfast.folders.access.jail import Jail
-from holdfast.organiser.model import Doubt, Excerpt, look_of
+from holdfast.organiser.model import Excerpt, UncertainFile, look_of
 
 _GONE = "It is gone since the plan was made."
 _CHANGED = "It changed since the plan was made: a new plan will judge it."
 
 
 def said_now(
-    jail: Jail, folder: str, doubts: Sequence[Doubt], excerpts: Mapping[str, Excerpt]
-) -> Iterator[tuple[Doubt, str]]:
+    jail: Jail, folder: str, doubts: Sequence[UncertainFile], excerpts: Mapping[str, Excerpt]
+) -> Iterator[tuple[UncertainFile, str]]:
     """Give each doubt with its file's text; of a file that changed or is gone, that alone is said."""
     for doubt in doubts:
         fate = _fate(jail, f"{folder.rstrip('/')}/{doubt.relative}", doubt)
@@ -23,7 +23,7 @@ def said_now(
             yield doubt, excerpts[doubt.file_hash].text if doubt.file_hash in excerpts else ""
 
 
-def _fate(jail: Jail, path: str, doubt: Doubt) -> str:
+def _fate(jail: Jail, path: str, doubt: UncertainFile) -> str:
     """Return what became of a file, nothing when it is as it was."""
     try:
         with jail.place(path, follow=False) as place:

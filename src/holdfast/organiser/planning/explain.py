@@ -3,21 +3,21 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from holdfast.organiser.model import Doubt, Notes, Past, Skip, Verdict
+from holdfast.organiser.model import Notes, PastMove, SkippedFile, UncertainFile, Verdict
 
 _MAX_HOPS = 50
 _DONE = "DONE"
 _ITSELF = "."
 """The scanned folder, where it was left alone itself."""
 
-PastOf = Callable[[Sequence[str]], list[Past]]
+PastOf = Callable[[Sequence[str]], list[PastMove]]
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
     """One move of the file itself, or of a folder that it was in."""
 
-    past: Past
+    past: PastMove
     src: str
     dest: str
 
@@ -31,9 +31,9 @@ class Explanation:
 
     path: str
     moves: tuple[Hop, ...] = ()
-    waiting: Past | None = None
-    doubt: Doubt | None = None
-    skip: Skip | None = None
+    waiting: PastMove | None = None
+    doubt: UncertainFile | None = None
+    skip: SkippedFile | None = None
     verdict: Verdict | None = None
 
 
@@ -48,7 +48,7 @@ def trail_of(path: str, past_of: PastOf, *, is_there: bool) -> tuple[str, tuple[
     return (onward[-1].dest if onward else path), tuple(reversed(onward))
 
 
-def left_by(notes: Notes, path: str) -> tuple[Doubt | None, Skip | None]:
+def left_by(notes: Notes, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
     """Return what a plan says of a file that it did not move: its doubt, or that it, or a folder above it, was left alone."""
     here = [one.removeprefix(f"{notes.folder.rstrip('/')}/") for one in ancestors(path)]
     doubt = next((one for one in notes.doubts if one.relative == here[0]), None)
@@ -73,7 +73,7 @@ def _followed(path: str, past_of: PastOf, *, back: bool) -> list[Hop]:
     return hops
 
 
-def _is_next(past: Past, path: str, bound: int | None, back: bool) -> bool:
+def _is_next(past: PastMove, path: str, bound: int | None, back: bool) -> bool:
     here = past.dest if back else past.src
     fits = path == here or path.startswith(f"{here}/")
     return fits and (bound is None or (past.seq < bound if back else past.seq > bound))

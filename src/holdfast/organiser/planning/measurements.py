@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from holdfast.errors import HoldfastError
-from holdfast.organiser.model import Measures, ModelCall, Record
+from holdfast.organiser.model import Measures, ModelCall, PlanRecord
 from holdfast.organiser.ports import Observer
 
 
@@ -32,7 +32,7 @@ def recorded(observer: Observer | None, plan_id: str, event: str) -> Iterator[Re
     finally:
         if observer is not None:
             observer.record(
-                Record(
+                PlanRecord(
                     plan_id,
                     event,
                     started_ns,

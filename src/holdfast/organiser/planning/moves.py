@@ -7,33 +7,35 @@ from typing import NamedTuple
 from holdfast.changes.disk.identity import Seen
 from holdfast.changes.names import collision_key
 from holdfast.changes.plans.resolve_moves import Wish
-from holdfast.organiser.model import KEEP, Doubt, Found, Verdict
+from holdfast.organiser.model import KEEP, ScannedFile, UncertainFile, Verdict
 
-NamesIn = Callable[[str], set[str]]
+NamesInFolder = Callable[[str], set[str]]
 """What the names in a folder, given by its path from the planned one, share with those some file system takes for them."""
 
 
-class Judged(NamedTuple):
+class ClassifiedFile(NamedTuple):
     """A file or unit with the verdict on it; the confidence is the one that counts."""
 
-    found: Found
+    found: ScannedFile
     file_hash: str
     verdict: Verdict
 
 
 @dataclass(slots=True)
-class Draft:
+class PlanDraft:
     """What becomes of the files: moves, those of units first so that they keep their names, and what stays."""
 
     wishes: list[Wish] = field(default_factory=list)
-    doubts: list[Doubt] = field(default_factory=list)
+    doubts: list[UncertainFile] = field(default_factory=list)
     stay: int = 0
     moved: int = 0
 
 
-def drafted(judged: Sequence[Judged], folder: str, places: Mapping[str, str], gate: float, names_in: NamesIn) -> Draft:
+def drafted(
+    judged: Sequence[ClassifiedFile], folder: str, places: Mapping[str, str], gate: float, names_in: NamesInFolder
+) -> PlanDraft:
     """Return what becomes of files of a folder, given by its absolute path; `places` are the categories' folders."""
-    draft = Draft()
+    draft = PlanDraft()
     ordered = sorted(judged, key=lambda one: not one.found.members)
     for one in ordered:
         target = places.get(one.verdict.category)
@@ -50,14 +52,14 @@ def drafted(judged: Sequence[Judged], folder: str, places: Mapping[str, str], ga
     return draft
 
 
-def doubt_of(one: Judged, reasoning: str) -> Doubt:
+def doubt_of(one: ClassifiedFile, reasoning: str) -> UncertainFile:
     """Return a file that stays for somebody to look at."""
     confidence = round(one.verdict.confidence, 3)
     guess = one.verdict.category if confidence else ""
-    return Doubt(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning), one.found.look)
+    return UncertainFile(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning), one.found.look)
 
 
-def wishes_of(one: Judged, target: str) -> list[Wish]:
+def wishes_of(one: ClassifiedFile, target: str) -> list[Wish]:
     """Return the moves that bring a file and what goes with it into a folder, given by its absolute path."""
     verdict = one.verdict
     hashes = (one.file_hash, *("" for _ in one.found.members))
@@ -79,19 +81,19 @@ def _sendable(reasoning: str) -> str:
     return reasoning.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
-def _seen(found: Found, file_hash: str) -> Seen | None:
+def _seen(found: ScannedFile, file_hash: str) -> Seen | None:
     if not file_hash:
         return None
     return Seen(found.device, found.inode, found.size, found.mtime_ns, found.ctime_ns, file_hash)
 
 
-def _is_in(found: Found, target: str) -> bool:
+def _is_in(found: ScannedFile, target: str) -> bool:
     """Return whether a file lies in a folder already, or the folder is the file itself or lies in it."""
     lies_there = found.folder == target or found.folder.startswith(f"{target}/")
     return lies_there or target == found.relative or target.startswith(f"{found.relative}/")
 
 
-def _taken(found: Found, names: set[str]) -> str | None:
+def _taken(found: ScannedFile, names: set[str]) -> str | None:
     """Return a name of a unit that the folder has already; the names of one that fits are taken from then on."""
     if not found.members:
         return None

@@ -7,13 +7,13 @@ from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
 from holdfast.organiser.classify.confidence import final_confidence
 from holdfast.organiser.classify.taxonomy import decider_key
-from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Example, Excerpt, Found, ModelCall, Verdict
-from holdfast.organiser.planning.categories import Order
-from holdfast.organiser.planning.moves import Judged
-from holdfast.organiser.ports import Classifier, ClassifyFault, FileCache, Memory
+from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Example, Excerpt, ModelCall, ScannedFile, Verdict
+from holdfast.organiser.planning.categories import CategorySet
+from holdfast.organiser.planning.moves import ClassifiedFile
+from holdfast.organiser.ports import CachedFile, Classifier, ClassifyFault, FileCache
 from holdfast.organiser.scan.peek import reader_of, why_deep
 from holdfast.organiser.scan.read import deepen
-from holdfast.organiser.scan.survey import Surveyed
+from holdfast.organiser.scan.survey import SurveyedFile
 
 PORTION = 4_000
 """Files whose texts are held at once."""
@@ -23,7 +23,7 @@ _DEEP_EXAMPLES = 12
 
 
 @dataclass(slots=True)
-class Deciding:
+class ClassificationRun:
     """One run over the files of a folder; `asked`, the hashes that the classifier judged, and `bytes_read` grow.
 
     `told` hears of each request to a model elsewhere. `unread` are the files whose readers failed this time: neither
@@ -46,26 +46,26 @@ class Deciding:
     _is_learned_in_part: bool = field(default=False)
 
     def judged(
-        self, files: Sequence[Surveyed], order: Order, lessons: Sequence[Example], *, anew: bool = False
-    ) -> list[Judged]:
+        self, files: Sequence[SurveyedFile], order: CategorySet, lessons: Sequence[Example], *, anew: bool = False
+    ) -> list[ClassifiedFile]:
         """Return the verdict on each file, in the same order; `anew` asks the classifier even where it was asked before."""
         key = decider_key(self.classifier.decider, order.categories)
         told = {lesson.file_hash: lesson for lesson in lessons}
-        result: list[Judged] = []
+        result: list[ClassifiedFile] = []
         for at in range(0, len(files), PORTION):
             portion = files[at : at + PORTION]
-            self.call.progress(at, len(files), "Deciding where files belong")
+            self.call.progress(at, len(files), "ClassificationRun where files belong")
             result += self._portion(portion, order, lessons, told, "" if anew else key)
         return result
 
     def _portion(
         self,
-        files: Sequence[Surveyed],
-        order: Order,
+        files: Sequence[SurveyedFile],
+        order: CategorySet,
         lessons: Sequence[Example],
         told: Mapping[str, Example],
         key: str,
-    ) -> list[Judged]:
+    ) -> list[ClassifiedFile]:
         self.call.check()
         hashes = [one.file_hash for one in files if one.file_hash]
         verdicts = self.cache.verdicts(hashes, key) if key else {}
@@ -77,10 +77,10 @@ class Deciding:
         for one in files:
             verdict = _lesson(one, told, places) or verdicts.get(one.file_hash) or next(answers)
             final = final_confidence(verdict.category, one.found.name, verdict.confidence)
-            judged.append(Judged(one.found, one.file_hash, replace(verdict, confidence=final)))
+            judged.append(ClassifiedFile(one.found, one.file_hash, replace(verdict, confidence=final)))
         return judged
 
-    def _asked(self, files: Sequence[Surveyed], order: Order, lessons: Sequence[Example]) -> list[Verdict]:
+    def _asked(self, files: Sequence[SurveyedFile], order: CategorySet, lessons: Sequence[Example]) -> list[Verdict]:
         self.asked.update(one.file_hash for one in files)
         taxonomy = self._taxonomy(order, lessons)
         excerpts = self._texts(files)
@@ -99,7 +99,7 @@ class Deciding:
         if self.classifier.sends_to or not self._is_learned_in_part:
             self.cache.remember(
                 [
-                    Memory(one.found, one.file_hash, None, verdict)
+                    CachedFile(one.found, one.file_hash, None, verdict)
                     for one, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
                     if one.file_hash and not excerpt.is_passing
                 ]
@@ -107,7 +107,11 @@ class Deciding:
         return verdicts
 
     def _classified(
-        self, files: Sequence[Surveyed], excerpts: Sequence[Excerpt], order: Order, taxonomy: Sequence[Category]
+        self,
+        files: Sequence[SurveyedFile],
+        excerpts: Sequence[Excerpt],
+        order: CategorySet,
+        taxonomy: Sequence[Category],
     ) -> list[Verdict]:
         """Ask the classifier: about texts, and apart from them about files that have only a name and a type."""
         verdicts: dict[int, Verdict] = {}
@@ -120,7 +124,7 @@ class Deciding:
         return [verdicts[at] for at in range(len(files))]
 
     def _answers(
-        self, pairs: Sequence[tuple[Found, Excerpt]], taxonomy: Sequence[Category], order: Order
+        self, pairs: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], order: CategorySet
     ) -> list[Verdict]:
         """Return a verdict for each file, by the classifier or, for what it could not judge, by the one that cannot fail."""
         key = decider_key(self.classifier.decider, order.categories)
@@ -138,7 +142,7 @@ class Deciding:
         own = decider_key(self.fallback.decider, order.categories)
         return [replace(one, decider=key) if one else replace(next(instead), decider=own) for one in judged]
 
-    def _taxonomy(self, order: Order, lessons: Sequence[Example]) -> list[Category]:
+    def _taxonomy(self, order: CategorySet, lessons: Sequence[Example]) -> list[Category]:
         if self._learned is None:
             speaking = [one for files in order.speaking.values() for one in files]
             self.call.progress(0, len(speaking), "Learning from the folders")
@@ -150,7 +154,7 @@ class Deciding:
             self._is_learned_in_part = bool(self.unread)
         return self._learned
 
-    def _example_texts(self, files: Sequence[Surveyed]) -> dict[str, Excerpt]:
+    def _example_texts(self, files: Sequence[SurveyedFile]) -> dict[str, Excerpt]:
         known = self.cache.excerpts([one.file_hash for one in files])
         deep = [
             (one, known[one.file_hash])
@@ -162,7 +166,7 @@ class Deciding:
             known[one.file_hash] = excerpt
         return known
 
-    def _texts(self, files: Sequence[Surveyed]) -> list[Excerpt]:
+    def _texts(self, files: Sequence[SurveyedFile]) -> list[Excerpt]:
         """Return what files say, read deeper where their ends call for it."""
         known = self.cache.excerpts([one.file_hash for one in files if one.file_hash])
         excerpts = [one.excerpt or known.get(one.file_hash) or _nameless(one.found) for one in files]
@@ -175,19 +179,19 @@ class Deciding:
             excerpts[at] = found
         return excerpts
 
-    def _deepened(self, files: Sequence[tuple[Surveyed, Excerpt]]) -> list[Excerpt]:
+    def _deepened(self, files: Sequence[tuple[SurveyedFile, Excerpt]]) -> list[Excerpt]:
         """Read the text of files and remember what they are to be known by."""
         pairs = [(one.found, excerpt) for one, excerpt in files]
         deeper = deepen(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
         self.bytes_read += sum(excerpt.bytes_read for excerpt in deeper)
         read = [(one, excerpt) for (one, _), excerpt in zip(files, deeper, strict=True)]
         self.unread.update(one.found.relative for one, excerpt in read if excerpt.is_passing)
-        known = [Memory(one.found, one.file_hash, excerpt) for one, excerpt in read if not excerpt.is_passing]
+        known = [CachedFile(one.found, one.file_hash, excerpt) for one, excerpt in read if not excerpt.is_passing]
         self.cache.remember(known)
         return deeper
 
 
-def _lesson(one: Surveyed, told: Mapping[str, Example], places: Mapping[str, str]) -> Verdict | None:
+def _lesson(one: SurveyedFile, told: Mapping[str, Example], places: Mapping[str, str]) -> Verdict | None:
     lesson = told.get(one.file_hash) if one.file_hash else None
     if lesson is None or lesson.category not in {*places, KEEP}:
         return None
@@ -201,6 +205,6 @@ def _noted(verdict: Verdict, excerpt: Excerpt) -> Verdict:
     return replace(verdict, reasoning=f"{verdict.reasoning} Its text was not read: {excerpt.note}.".lstrip())
 
 
-def _nameless(found: Found) -> Excerpt:
+def _nameless(found: ScannedFile) -> Excerpt:
     """Return what is known of an entry without content: nothing but its name."""
     return Excerpt("", 0, 0, "inode/directory" if found.unit is not None else "inode/symlink")

@@ -4,50 +4,50 @@ import os
 from collections import Counter
 from dataclasses import dataclass, field
 
-from holdfast.organiser.model import Found, Kind, Reason, Skip
+from holdfast.organiser.model import FileType, ScannedFile, SkippedFile, SkipReason
 
 BATCH = 1_000
 
 
 @dataclass(slots=True)
-class Batch:
+class ScanBatch:
     """What was found and what was left alone since the batch before."""
 
-    found: list[Found] = field(default_factory=list)
-    skipped: list[Skip] = field(default_factory=list)
+    found: list[ScannedFile] = field(default_factory=list)
+    skipped: list[SkippedFile] = field(default_factory=list)
 
     def __len__(self) -> int:
         return len(self.found) + len(self.skipped)
 
 
 @dataclass(slots=True)
-class Tally:
+class ScanRecorder:
     """The running account of one scan; `base` is the absolute path of the scanned folder, ending in `/`."""
 
     base: str
-    batch: Batch = field(default_factory=Batch)
-    counts: Counter[Reason] = field(default_factory=Counter)
+    batch: ScanBatch = field(default_factory=ScanBatch)
+    counts: Counter[SkipReason] = field(default_factory=Counter)
     seen: int = 0
     devices_with_blocks: set[int] = field(default_factory=set)
 
-    def add(self, found: Found) -> None:
+    def add(self, found: ScannedFile) -> None:
         """Tell of something that may be moved."""
         self.batch.found.append(found)
         self.seen += 1
 
-    def leave(self, relative: str, reason: Reason, detail: str = "") -> None:
+    def leave(self, relative: str, reason: SkipReason, detail: str = "") -> None:
         """Tell of something that is left alone."""
-        self.batch.skipped.append(Skip(relative, reason, detail))
+        self.batch.skipped.append(SkippedFile(relative, reason, detail))
         self.counts[reason] += 1
         self.seen += 1
 
     def fail(self, relative: str, error: OSError) -> None:
         """Tell of something that could not be looked at."""
-        self.leave(relative, Reason.UNREADABLE, error.strerror or "")
+        self.leave(relative, SkipReason.UNREADABLE, error.strerror or "")
 
-    def look(self, relative: str, status: os.stat_result, kind: Kind) -> Found:
+    def look(self, relative: str, status: os.stat_result, kind: FileType) -> ScannedFile:
         """Return an entry as it is found."""
-        return Found(
+        return ScannedFile(
             self.base + relative,
             relative,
             status.st_size,
@@ -62,7 +62,7 @@ class Tally:
         """Return whether there is enough to hand over."""
         return len(self.batch) >= BATCH
 
-    def take(self) -> Batch:
+    def take(self) -> ScanBatch:
         """Hand over what there is and begin anew."""
-        full, self.batch = self.batch, Batch()
+        full, self.batch = self.batch, ScanBatch()
         return full

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 
-from holdfast.organiser.model import Found, Kind, Reason, Unit
+from holdfast.organiser.model import FileType, ScannedFile, SkipReason, Unit
 from holdfast.organiser.scan import skips, units
-from holdfast.organiser.scan.batch import BATCH, Tally
+from holdfast.organiser.scan.batch import BATCH, ScanRecorder
 
 _HAS_FLAGS = hasattr(os.stat_result, "st_flags")
 
@@ -19,7 +19,7 @@ Entry = os.DirEntry[str]
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ScanOptions:
     """What a scan looks at besides the files that everybody sees."""
 
     include_hidden: bool = False
@@ -27,7 +27,7 @@ class Options:
 
 
 @dataclass(frozen=True, slots=True)
-class Listing:
+class DirectoryEntries:
     """One directory's entries by what they are, files in the order of their names, and every name and suffix in it."""
 
     files: list[Entry]
@@ -45,7 +45,7 @@ class Listing:
         )
 
 
-def listed(fd: int) -> Listing:
+def listed(fd: int) -> DirectoryEntries:
     """Return the entries of an open directory, whose descriptor must stay open while they are looked at."""
     files: list[Entry] = []
     directories: list[Entry] = []
@@ -60,22 +60,22 @@ def listed(fd: int) -> Listing:
                 others.append(entry)
     files.sort(key=attrgetter("name"))
     names = frozenset([entry.name for entry in (*files, *directories, *others)])
-    return Listing(files, directories, others, names, units.suffixes_of(names))
+    return DirectoryEntries(files, directories, others, names, units.suffixes_of(names))
 
 
-class Teller:
+class DirectoryScanner:
     """Tells of directories, one after the other, into a tally."""
 
-    def __init__(self, tally: Tally, options: Options) -> None:
+    def __init__(self, tally: ScanRecorder, options: ScanOptions) -> None:
         self._tally, self._options = tally, options
 
-    def is_one_thing(self, fd: int, relative: str, listing: Listing) -> bool:
+    def is_one_thing(self, fd: int, relative: str, listing: DirectoryEntries) -> bool:
         """Tell of a directory as a whole when it is a unit or is left alone for what is in it; `relative` ends in `/`."""
         names, path = listing.names, relative.rstrip("/")
         if not path:
             unit = units.of_start(names, listing.suffixes)
             if unit is not None:
-                self._tally.leave(".", Reason.WHOLE, unit.value)
+                self._tally.leave(".", SkipReason.WHOLE, unit.value)
             return unit is not None
         reason = skips.of_content(names)
         if reason is not None:
@@ -83,11 +83,11 @@ class Teller:
             return True
         unit = units.of_directory(path.rpartition("/")[2], names, listing.suffixes)
         if unit is not None:
-            whole = self._tally.look(path, os.fstat(fd), Kind.DIRECTORY)
+            whole = self._tally.look(path, os.fstat(fd), FileType.DIRECTORY)
             self._tally.add(whole._replace(size=0, unit=unit))
         return unit is not None
 
-    def tell(self, relative: str, listing: Listing, below: list[str]) -> Iterator[None]:
+    def tell(self, relative: str, listing: DirectoryEntries, below: list[str]) -> Iterator[None]:
         """Tell of a directory's entries, pausing after every thousand; `below` gets the directories to walk, last first."""
         directories = {entry.name: entry for entry in listing.directories if self._is_walked(relative, entry.name)}
         for entry in listing.others:
@@ -110,16 +110,16 @@ class Teller:
         path = relative + entry.name
         try:
             if not entry.is_symlink():
-                self._tally.leave(path, Reason.SPECIAL)
+                self._tally.leave(path, SkipReason.SPECIAL)
             elif not self._options.allow_symlinks:
-                self._tally.leave(path, Reason.LINK)
+                self._tally.leave(path, SkipReason.LINK)
             else:
-                self._tally.add(self._tally.look(path, entry.stat(follow_symlinks=False), Kind.LINK))
+                self._tally.add(self._tally.look(path, entry.stat(follow_symlinks=False), FileType.LINK))
         except OSError as error:
             self._tally.fail(path, error)
 
     def _odd(
-        self, relative: str, odd: Sequence[Entry], listing: Listing, directories: dict[str, Entry]
+        self, relative: str, odd: Sequence[Entry], listing: DirectoryEntries, directories: dict[str, Entry]
     ) -> frozenset[str]:
         """Leave alone what its name or its neighbours tell, and tell of units; returns the names that are settled.
 
@@ -142,8 +142,8 @@ class Teller:
             self._tally.leave(relative + name, reason)
         return frozenset(settled | reasons.keys())
 
-    def _reasons(self, odd: Sequence[Entry], listing: Listing) -> dict[str, Reason]:
-        reasons: dict[str, Reason] = {}
+    def _reasons(self, odd: Sequence[Entry], listing: DirectoryEntries) -> dict[str, SkipReason]:
+        reasons: dict[str, SkipReason] = {}
         if any(skips.may_speak(entry.name) for entry in odd):
             reasons = skips.by_neighbours(entry.name for entry in listing.files)
         for entry in odd:
@@ -160,13 +160,13 @@ class Teller:
             return
         files = [status for entry, status in looked if entry.is_file(follow_symlinks=False)]
         if self._are_placeholders(files):
-            self._tally.leave(relative + entries[0].name, Reason.PLACEHOLDER)
+            self._tally.leave(relative + entries[0].name, SkipReason.PLACEHOLDER)
             return
         members = [
             self._tally.look(
                 relative + entry.name,
                 status,
-                Kind.DIRECTORY if entry.is_dir(follow_symlinks=False) else Kind.FILE,
+                FileType.DIRECTORY if entry.is_dir(follow_symlinks=False) else FileType.FILE,
             )
             for entry, status in looked
         ]
@@ -179,9 +179,9 @@ class Teller:
         return any(_is_dataless(status) and (status.st_dev in known or status.st_blocks) for status in statuses)
 
     def _plain(self, relative: str, entries: Sequence[Entry]) -> None:
-        found, base, new, file = self._tally.batch.found, self._tally.base + relative, tuple.__new__, Kind.FILE
-        doubtful: list[tuple[Found, os.stat_result]] = []
-        solid: Found | None = None
+        found, base, new, file = self._tally.batch.found, self._tally.base + relative, tuple.__new__, FileType.FILE
+        doubtful: list[tuple[ScannedFile, os.stat_result]] = []
+        solid: ScannedFile | None = None
         for entry in entries:
             name = entry.name
             try:
@@ -192,7 +192,7 @@ class Teller:
                 self._tally.fail(relative + name, error)
                 continue
             one = new(
-                Found,
+                ScannedFile,
                 (base + name, relative + name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_dev,
                  status.st_ino, file, None, ()),
             )  # fmt: skip
@@ -207,7 +207,7 @@ class Teller:
             self._tally.devices_with_blocks.add(solid.device)
         for one, status in doubtful:
             if self._are_placeholders([status]):
-                self._tally.leave(one.relative, Reason.PLACEHOLDER)
+                self._tally.leave(one.relative, SkipReason.PLACEHOLDER)
             else:
                 self._tally.add(one)
 

@@ -21,28 +21,28 @@ from holdfast.folders.access.descriptors import READ_FILE, read_fully
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.children.extract_batch import AT_ONCE, Bounds, Taken, Wanted, take_texts
 from holdfast.folders.composite import hash_ends, read_ends
-from holdfast.organiser.model import Excerpt, Found, Kind, Reason, Skip
+from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
 from holdfast.organiser.scan.peek import TAIL_BYTES, decoded, first_look, reader_of
 
 MAX_TEXT_BYTES = 16_000
 _RECENT_NS = 300 * 10**9
 
 
-class Look(NamedTuple):
+class PeekedFile(NamedTuple):
     """A file after the first look: its hash and what its ends say, or why it is left alone after all.
 
     What is no file has no hash: it is known by its name.
     """
 
-    found: Found
+    found: ScannedFile
     file_hash: str
     excerpt: Excerpt
-    skip: Skip | None = None
+    skip: SkippedFile | None = None
 
 
-def look(jail: Jail, call: Call, files: Sequence[Found]) -> list[Look]:
+def look(jail: Jail, call: Call, files: Sequence[ScannedFile]) -> list[PeekedFile]:
     """Return tier 1 of each file, in the same order; files of one folder should be neighbours."""
-    looks: list[Look] = []
+    looks: list[PeekedFile] = []
     for parent, group in groupby(files, key=lambda found: os.path.dirname(found.path)):
         call.check()
         members = list(group)
@@ -50,11 +50,11 @@ def look(jail: Jail, call: Call, files: Sequence[Found]) -> list[Look]:
             with jail.open_directory(parent) as fd:
                 looks += [_looked(fd, found) for found in members]
         except HoldfastError as error:
-            looks += [_left(found, Reason.UNREADABLE, error.message) for found in members]
+            looks += [_left(found, SkipReason.UNREADABLE, error.message) for found in members]
     return looks
 
 
-def deepen(jail: Jail, call: Call, files: Sequence[tuple[Found, Excerpt]], max_bytes: int) -> list[Excerpt]:
+def deepen(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
     """Return tier 2 of each file, in the same order; one that gives no text keeps tier 1, with a note that says why.
 
     Documents over `max_bytes` are not read. Raises Cancelled or TimedOut as the call does.
@@ -66,36 +66,40 @@ def deepen(jail: Jail, call: Call, files: Sequence[tuple[Found, Excerpt]], max_b
     return excerpts
 
 
-def _looked(dir_fd: int, found: Found) -> Look:
-    if found.kind is not Kind.FILE:
-        return Look(found, "", Excerpt("", 0, 0, f"inode/{'directory' if found.kind is Kind.DIRECTORY else 'symlink'}"))
+def _looked(dir_fd: int, found: ScannedFile) -> PeekedFile:
+    if found.kind is not FileType.FILE:
+        return PeekedFile(
+            found, "", Excerpt("", 0, 0, f"inode/{'directory' if found.kind is FileType.DIRECTORY else 'symlink'}")
+        )
     try:
         fd = os.open(found.name, READ_FILE, dir_fd=dir_fd)
     except OSError as error:
-        return _left(found, Reason.UNREADABLE, error.strerror or "")
+        return _left(found, SkipReason.UNREADABLE, error.strerror or "")
     try:
         status = os.fstat(fd)
         if not _is_same(status, found):
-            return _left(found, Reason.UNREADABLE, "it was replaced during the scan")
+            return _left(found, SkipReason.UNREADABLE, "it was replaced during the scan")
         if _is_being_written(fd, status, found):
-            return _left(found, Reason.BEING_WRITTEN)
+            return _left(found, SkipReason.BEING_WRITTEN)
         head, tail = read_ends(fd, status.st_size)
-        return Look(found, hash_ends(status, head, tail), first_look(status.st_size, head, tail, found.suffix[1:]))
+        return PeekedFile(
+            found, hash_ends(status, head, tail), first_look(status.st_size, head, tail, found.suffix[1:])
+        )
     except OSError as error:
-        return _left(found, Reason.UNREADABLE, error.strerror or "")
+        return _left(found, SkipReason.UNREADABLE, error.strerror or "")
     finally:
         os.close(fd)
 
 
-def _left(found: Found, reason: Reason, detail: str = "") -> Look:
-    return Look(found, "", Excerpt("", 0), Skip(found.relative, reason, detail))
+def _left(found: ScannedFile, reason: SkipReason, detail: str = "") -> PeekedFile:
+    return PeekedFile(found, "", Excerpt("", 0), SkippedFile(found.relative, reason, detail))
 
 
-def _is_same(status: os.stat_result, found: Found) -> bool:
+def _is_same(status: os.stat_result, found: ScannedFile) -> bool:
     return stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) == (found.device, found.inode)
 
 
-def _is_being_written(fd: int, status: os.stat_result, found: Found) -> bool:
+def _is_being_written(fd: int, status: os.stat_result, found: ScannedFile) -> bool:
     """Return whether a file grew since the scan saw it, or was written lately by a program that still has it open."""
     if (status.st_size, status.st_mtime_ns) != (found.size, found.mtime_ns):
         return True
@@ -122,13 +126,13 @@ def _has_writer(fd: int) -> bool:
     return False
 
 
-def _deepened(jail: Jail, call: Call, files: Sequence[tuple[Found, Excerpt]], max_bytes: int) -> list[Excerpt]:
+def _deepened(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
     excerpts = [excerpt for _, excerpt in files]
     wanted: dict[int, Wanted] = {}
     with ExitStack() as held:
         for at, (found, excerpt) in enumerate(files):
             reader = reader_of(excerpt.content_type)
-            if reader is None or found.kind is not Kind.FILE:
+            if reader is None or found.kind is not FileType.FILE:
                 excerpts[at] = _with_note(excerpt, f"there is no text to take out of {excerpt.content_type}")
             elif reader != "TEXT" and found.size > max_bytes:
                 excerpts[at] = _with_note(excerpt, f"it has {found.size} bytes; documents are read up to {max_bytes}")
@@ -148,14 +152,14 @@ def _deepened(jail: Jail, call: Call, files: Sequence[tuple[Found, Excerpt]], ma
 
 
 @contextmanager
-def _opened(jail: Jail, found: Found) -> Iterator[int]:
+def _opened(jail: Jail, found: ScannedFile) -> Iterator[int]:
     with jail.open_file(found.path) as file:
         if not _is_same(file.status, found):
             raise OSError(0, "it was replaced during the scan")
         yield file.fd
 
 
-def _text(fd: int, found: Found, excerpt: Excerpt) -> Excerpt:
+def _text(fd: int, found: ScannedFile, excerpt: Excerpt) -> Excerpt:
     head = read_fully(fd, 0, min(found.size, MAX_TEXT_BYTES))
     rest = min(TAIL_BYTES, found.size - len(head))
     tail = read_fully(fd, found.size - rest, rest) if rest > 0 else b""

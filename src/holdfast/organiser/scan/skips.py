@@ -5,7 +5,7 @@ A cloud file without its data shows on the disk alone, see `is_dataless`; names 
 
 from collections.abc import Iterable
 
-from holdfast.organiser.model import Reason
+from holdfast.organiser.model import SkipReason
 
 OWN_PREFIX = ".holdfast-"
 
@@ -31,41 +31,41 @@ _LOCKED_BY_OFFICE = "~$"
 _LOCKED_BY_LIBREOFFICE = ".~lock."
 
 
-def of_file(name: str, *, include_hidden: bool) -> Reason | None:
+def of_file(name: str, *, include_hidden: bool) -> SkipReason | None:
     """Return why a file is left alone by its name, None when it is not."""
     suffix = name.rpartition(".")[2].lower()
     if suffix in TELLING_SUFFIXES and suffix != name.lower():
-        return Reason.IN_PROGRESS if suffix in _DOWNLOADS else Reason.PLACEHOLDER
+        return SkipReason.IN_PROGRESS if suffix in _DOWNLOADS else SkipReason.PLACEHOLDER
     return _by_name(name, include_hidden)
 
 
-def of_directory(name: str, *, include_hidden: bool) -> Reason | None:
+def of_directory(name: str, *, include_hidden: bool) -> SkipReason | None:
     """Return why a directory is left alone by its name, None when it is not."""
     if name in _DEPENDENCIES:
-        return Reason.DEPENDENCIES
+        return SkipReason.DEPENDENCIES
     suffix = name.rpartition(".")[2].lower()
     if suffix in _BUNDLES and suffix != name.lower():
-        return Reason.BUNDLE
+        return SkipReason.BUNDLE
     if suffix in _DOWNLOADS and suffix != name.lower():
-        return Reason.IN_PROGRESS
+        return SkipReason.IN_PROGRESS
     return _by_name(name, include_hidden)
 
 
-def of_content(names: Iterable[str]) -> Reason | None:
+def of_content(names: Iterable[str]) -> SkipReason | None:
     """Return why a directory is left alone by what is in it, None when it is not."""
-    return Reason.ENVIRONMENT if not _ENVIRONMENT_MARKS.isdisjoint(names) else None
+    return SkipReason.ENVIRONMENT if not _ENVIRONMENT_MARKS.isdisjoint(names) else None
 
 
-def by_neighbours(names: Iterable[str]) -> dict[str, Reason]:
+def by_neighbours(names: Iterable[str]) -> dict[str, SkipReason]:
     """Return the files of one directory that others in it speak for: documents that are open, downloads with a helper."""
     all_names = frozenset(names)
-    found: dict[str, Reason] = {}
+    found: dict[str, SkipReason] = {}
     for name in all_names:
         stem, dot, suffix = name.rpartition(".")
         if dot and suffix.lower() in _DOWNLOADS and stem in all_names:
-            found[stem] = Reason.IN_PROGRESS
+            found[stem] = SkipReason.IN_PROGRESS
         elif name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)):
-            found.update(dict.fromkeys(_locked_by(name, all_names), Reason.IN_USE))
+            found.update(dict.fromkeys(_locked_by(name, all_names), SkipReason.IN_USE))
     return found
 
 
@@ -79,14 +79,14 @@ def is_dataless(size: int, blocks: int, flags: int) -> bool:
     return bool(flags & 0x40000000) or (size > 0 and blocks == 0)
 
 
-def _by_name(name: str, include_hidden: bool) -> Reason | None:
+def _by_name(name: str, include_hidden: bool) -> SkipReason | None:
     if name.startswith(OWN_PREFIX):
-        return Reason.OWN
+        return SkipReason.OWN
     if name in SYSTEM_NAMES or name.startswith("._"):
-        return Reason.SYSTEM
+        return SkipReason.SYSTEM
     if name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)):
-        return Reason.IN_USE
-    return Reason.HIDDEN if name[0] == "." and not include_hidden else None
+        return SkipReason.IN_USE
+    return SkipReason.HIDDEN if name[0] == "." and not include_hidden else None
 
 
 def _locked_by(lock: str, names: frozenset[str]) -> list[str]:

@@ -15,9 +15,9 @@ from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import identity_of
 from holdfast.folders.finding.walk import OPEN_DIRECTORIES, Pace, Start, open_beneath, open_start
-from holdfast.organiser.model import Reason
-from holdfast.organiser.scan.batch import Batch, Tally
-from holdfast.organiser.scan.directory import Options, Teller, listed
+from holdfast.organiser.model import SkipReason
+from holdfast.organiser.scan.batch import ScanBatch, ScanRecorder
+from holdfast.organiser.scan.directory import DirectoryScanner, ScanOptions, listed
 
 
 @dataclass(slots=True)
@@ -29,20 +29,20 @@ class _Level:
     below: list[str] = field(default_factory=list)
 
 
-class Scan:
+class FolderScan:
     """Iterate over it once for the batches; `counts` says how many entries were left alone so far, and why.
 
     Raises what the jail raises for a folder outside the roots, and Cancelled or TimedOut as the call does.
     """
 
-    def __init__(self, jail: Jail, call: Call, folder: str, options: Options) -> None:
+    def __init__(self, jail: Jail, call: Call, folder: str, options: ScanOptions) -> None:
         self._jail, self._call, self._folder = jail, call, folder
-        self._tally = Tally("")
-        self._teller = Teller(self._tally, options)
+        self._tally = ScanRecorder("")
+        self._teller = DirectoryScanner(self._tally, options)
         self._stack: list[_Level] = []
 
     @property
-    def counts(self) -> Counter[Reason]:
+    def counts(self) -> Counter[SkipReason]:
         """Return how often something was left alone, by reason."""
         return self._tally.counts
 
@@ -51,7 +51,7 @@ class Scan:
         """Return how many entries were looked at."""
         return self._tally.seen
 
-    def __iter__(self) -> Iterator[Batch]:
+    def __iter__(self) -> Iterator[ScanBatch]:
         pace = Pace(self._call, None)
         with open_start(self._jail, self._folder, ignore=False) as start:
             self._tally.base = start.path.rstrip("/") + "/"

@@ -7,24 +7,24 @@ from holdfast.changes.model import Item, PlanStatus
 from holdfast.changes.names import parent_of
 from holdfast.errors import InvalidArgument
 from holdfast.folders.service import Folders
-from holdfast.organiser.model import Doubt, Notes, Skip
+from holdfast.organiser.model import Notes, SkippedFile, UncertainFile
 from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
-from holdfast.organiser.service import Organiser, Shown
+from holdfast.organiser.service import Organiser, PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens
 from holdfast.text.names import shown as shown_name
 from holdfast.tools.organiser.shapes import (
     ExplainedFile,
     FolderTotal,
     MeasuresAnswer,
-    Moved,
-    Part,
+    PastMoveAnswer,
     PlannedMove,
     PlanPage,
+    PlanPart,
     PlanSummary,
     ScanningAnswer,
     SkippedEntry,
-    UncertainFile,
+    UncertainFileAnswer,
 )
 
 FIRST_UNCERTAIN = 20
@@ -53,12 +53,12 @@ def scanning(job: PlanJob) -> ScanningAnswer:
     )
 
 
-def summary(shown: Shown) -> PlanSummary:
+def summary(shown: PlanView) -> PlanSummary:
     """Return a plan at a glance."""
     return PlanSummary.model_validate(_summary_fields(shown, [_uncertain(one, None) for one in _first(shown)]))
 
 
-def page(organiser: Organiser, folders: Folders, shown: Shown, part: Part, cursor: str | None) -> PlanPage:
+def page(organiser: Organiser, folders: Folders, shown: PlanView, part: PlanPart, cursor: str | None) -> PlanPage:
     """Return a plan with as much of one part as fits, and where to go on."""
     start = _position(cursor, part)
     room = int(folders.settings.max_answer_tokens * _PAGE_SHARE)
@@ -103,7 +103,7 @@ def explained(found: Explanation) -> ExplainedFile:
     answer = ExplainedFile(
         path=text_of(found.path),
         moves=[
-            Moved(
+            PastMoveAnswer(
                 at=hop.past.at,
                 plan_id=hop.past.plan_id,
                 kind=hop.past.kind,
@@ -148,7 +148,7 @@ def _progress(totals: Mapping[str, int]) -> str:
     return ", ".join([*begun, *waiting])
 
 
-def next_step(shown: Shown) -> str:
+def next_step(shown: PlanView) -> str:
     """Return what is to be done with a plan."""
     plan_id, moves = shown.plan.id, shown.moves
     if shown.plan.status is PlanStatus.CREATED and not moves:
@@ -184,11 +184,11 @@ def _why(found: Explanation) -> str:
     return "Nothing of Holdfast has moved it."
 
 
-def _first(shown: Shown) -> Sequence[Doubt]:
+def _first(shown: PlanView) -> Sequence[UncertainFile]:
     return shown.notes.doubts[:FIRST_UNCERTAIN]
 
 
-def _summary_fields(shown: Shown, uncertain: Sequence[object]) -> dict[str, object]:
+def _summary_fields(shown: PlanView, uncertain: Sequence[object]) -> dict[str, object]:
     plan, notes = shown.plan, shown.notes
     measures = notes.measures
     return {
@@ -216,7 +216,7 @@ def _summary_fields(shown: Shown, uncertain: Sequence[object]) -> dict[str, obje
     }
 
 
-def _folders(shown: Shown) -> list[FolderTotal]:
+def _folders(shown: PlanView) -> list[FolderTotal]:
     new = {shelf.folder for shelf in shown.notes.shelves if shelf.is_new}
     found: dict[str, list[float]] = {}
     for item in shown.moves:
@@ -228,14 +228,14 @@ def _folders(shown: Shown) -> list[FolderTotal]:
     return sorted(totals, key=lambda one: (-one.files, one.folder))[:MAX_FOLDERS]
 
 
-def _uncertain(doubt: Doubt, excerpt: str | None) -> UncertainFile:
+def _uncertain(doubt: UncertainFile, excerpt: str | None) -> UncertainFileAnswer:
     path = text_of(doubt.relative)
-    return UncertainFile(
+    return UncertainFileAnswer(
         path=path, folder=text_of(doubt.category), confidence=doubt.confidence, why=doubt.reasoning, excerpt=excerpt
     )
 
 
-def _moves_from(shown: Shown, start: int, room: int) -> tuple[list[PlannedMove], int | None]:
+def _moves_from(shown: PlanView, start: int, room: int) -> tuple[list[PlannedMove], int | None]:
     moves = shown.moves
     rows: list[PlannedMove] = []
     for item in moves[start:]:
@@ -248,9 +248,9 @@ def _moves_from(shown: Shown, start: int, room: int) -> tuple[list[PlannedMove],
 
 
 def _uncertain_from(
-    organiser: Organiser, folders: Folders, shown: Shown, start: int, room: int
-) -> tuple[list[UncertainFile], int | None]:
-    rows: list[UncertainFile] = []
+    organiser: Organiser, folders: Folders, shown: PlanView, start: int, room: int
+) -> tuple[list[UncertainFileAnswer], int | None]:
+    rows: list[UncertainFileAnswer] = []
     doubts = shown.notes.doubts
     for doubt, text in organiser.said(folders, shown.folder, doubts[start : start + 500]):
         row = _uncertain(doubt, text_of(text[:_EXCERPT_CHARS]) or None)
@@ -262,7 +262,7 @@ def _uncertain_from(
     return rows, end if end < len(doubts) else None
 
 
-def _skipped_from(shown: Shown, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
+def _skipped_from(shown: PlanView, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
     rows: list[SkippedEntry] = []
     for skip in shown.notes.skips[start:]:
         row = SkippedEntry(path=text_of(skip.relative), why=_reason(skip))
@@ -273,7 +273,7 @@ def _skipped_from(shown: Shown, start: int, room: int) -> tuple[list[SkippedEntr
     return rows, None
 
 
-def _reason(skip: Skip) -> str:
+def _reason(skip: SkippedFile) -> str:
     return skip.reason.value + (f": {text_of(skip.detail)}" if skip.detail else "")
 
 
@@ -281,7 +281,7 @@ def _cost(*texts: str) -> int:
     return _LINE_TOKENS + sum(estimate_tokens(text) for text in texts)
 
 
-def _position(cursor: str | None, part: Part) -> int:
+def _position(cursor: str | None, part: PlanPart) -> int:
     if cursor is None:
         return 0
     at = decode_cursor(cursor).get(part)

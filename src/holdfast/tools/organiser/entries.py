@@ -11,7 +11,7 @@ from holdfast.changes.model import ItemStatus, PlanStatus, is_beneath
 from holdfast.errors import InvalidArgument, PermissionDenied
 from holdfast.folders.service import Folders
 from holdfast.organiser.planning.jobs import PlanJob
-from holdfast.organiser.service import Shown
+from holdfast.organiser.service import PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor
 from holdfast.text.names import shown as shown_name
 from holdfast.tools.answer import Answer
@@ -28,19 +28,19 @@ from holdfast.tools.organiser.answers import (
     totals_of,
 )
 from holdfast.tools.organiser.shapes import (
-    AnyPlanList,
     ApprovePlan,
-    Change,
     CorrectPlan,
     CreatePlan,
+    EveryPlanList,
     ExecutedAnswer,
+    ExecutePlan,
     Explained,
     ExplainFile,
     GetPlan,
     ListPlans,
     Nothing,
-    OnePlan,
     PlanAnswer,
+    PlanChange,
     PlanLineAnswer,
     PlanList,
     RevisePlan,
@@ -125,7 +125,7 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
     timeout_seconds=_TIMEOUT_SECONDS,
     allowed_in_pipe=False,
 )
-async def execute_plan(app: App, call: Call, args: OnePlan, runner: Runner) -> Answer:
+async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) -> Answer:
     """Carry out an approved plan; safe to repeat."""
     folders = await runner.in_thread(app.folders_of, call.caller)
     shown = await runner.in_thread(app.organiser.show, folders, args.plan_id)
@@ -201,7 +201,7 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     group=Group.ORGANISE,
     effect=Effect.READ,
     title="All plans",
-    output=AnyPlanList,
+    output=EveryPlanList,
     audience=Kind.PERSON,
 )
 def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
@@ -218,7 +218,7 @@ def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
         )
         for line in app.organiser.plans.every(_LISTED * 4)
     ]
-    return Answer.of(f"{len(lines)} plans.", data=AnyPlanList(plans=lines))
+    return Answer.of(f"{len(lines)} plans.", data=EveryPlanList(plans=lines))
 
 
 @tool(
@@ -285,7 +285,7 @@ def _sees(folders: Folders, job: PlanJob) -> bool:
     return is_beneath(job.root, folders.jail.allowed)
 
 
-async def _ask(app: App, call: Call, folders: Folders, shown: Shown, runner: Runner) -> None:
+async def _ask(app: App, call: Call, folders: Folders, shown: PlanView, runner: Runner) -> None:
     """Let the client ask its user to approve the plan, if it can and all of the plan can be shown; PermissionDenied if not."""
     text = await runner.in_thread(_every_move, shown)
     review = app.settings.review
@@ -300,7 +300,7 @@ async def _ask(app: App, call: Call, folders: Folders, shown: Shown, runner: Run
     await runner.in_thread(approve)
 
 
-def _every_move(shown: Shown) -> str:
+def _every_move(shown: PlanView) -> str:
     lines = [f"An agent asks to move {len(shown.moves)} files in {shown_name(shown.folder)}:", ""]
     for item in shown.moves:
         source, target = relative(item.src_path, shown.folder), relative(item.dest_path or "", shown.folder)
@@ -328,7 +328,7 @@ def _executed(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
     return Answer.of("\n".join([*lines, data.next]), data=data)
 
 
-def _positions(shown: Shown, paths: list[str]) -> set[int]:
+def _positions(shown: PlanView, paths: list[str]) -> set[int]:
     known: dict[str, int] = {}
     for item in shown.moves:
         for path in (item.src_path, item.dest_path or ""):
@@ -339,7 +339,7 @@ def _positions(shown: Shown, paths: list[str]) -> set[int]:
     return {known[path] for path in paths}
 
 
-def _decisions(changes: list[Change]) -> dict[str, str | None]:
+def _decisions(changes: list[PlanChange]) -> dict[str, str | None]:
     return {change.path: change.folder for change in changes}
 
 

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from holdfast.tools.registry import Arguments
 
-Part = Literal["moves", "uncertain", "skipped"]
+PlanPart = Literal["moves", "uncertain", "skipped"]
 
 
 class CreatePlan(Arguments):
@@ -23,11 +23,11 @@ class GetPlan(Arguments):
     """Arguments of get_plan."""
 
     plan_id: str = Field(description="Plan.")
-    show: Part = Field("moves", description="Part to list.")
+    show: PlanPart = Field("moves", description="PlanPart to list.")
     cursor: str | None = Field(None, description="next_cursor.")
 
 
-class Change(Arguments):
+class PlanChange(Arguments):
     """One decision about one file."""
 
     path: str = Field(description="File.")
@@ -38,11 +38,11 @@ class RevisePlan(Arguments):
     """Arguments of revise_plan."""
 
     plan_id: str = Field(description="Plan.")
-    changes: list[Change] = Field([], description="Decisions.")
+    changes: list[PlanChange] = Field([], description="Decisions.")
     cancel: bool = Field(False, description="Close the plan.")
 
 
-class OnePlan(Arguments):
+class ExecutePlan(Arguments):
     """Arguments of execute_plan."""
 
     plan_id: str = Field(description="Plan.")
@@ -78,7 +78,7 @@ class CorrectPlan(Arguments):
     """Arguments of correct_plan."""
 
     plan_id: str = Field(description="Plan.")
-    changes: list[Change] = Field(min_length=1, description="Decisions.")
+    changes: list[PlanChange] = Field(min_length=1, description="Decisions.")
 
 
 class Nothing(Arguments):
@@ -101,7 +101,7 @@ class FolderTotal(BaseModel):
     is_new: bool = False
 
 
-class UncertainFile(BaseModel):
+class UncertainFileAnswer(BaseModel):
     """A file that stays until somebody decides."""
 
     path: str
@@ -150,7 +150,7 @@ class PlanSummary(PlanAnswer):
     totals: dict[str, int] = Field(description="moves by status, and uncertain")
     folders: list[FolderTotal]
     shelves: list[str] = Field(description="folders that files may be sorted into")
-    uncertain: list[UncertainFile]
+    uncertain: list[UncertainFileAnswer]
     skipped: dict[str, int]
     measures: MeasuresAnswer
     remark: str | None = None
@@ -217,13 +217,13 @@ class PlanList(BaseModel):
     next_cursor: str | None = None
 
 
-class AnyPlanList(BaseModel):
+class EveryPlanList(BaseModel):
     """Every plan of this machine, newest first."""
 
     plans: list[PlanLineAnswer]
 
 
-class Moved(BaseModel):
+class PastMoveAnswer(BaseModel):
     """One move of a file, or of a folder that it was in."""
 
     at: str
@@ -243,7 +243,7 @@ class Explained(BaseModel):
 class ExplainedFile(Explained):
     """Where a file is, how it came there, and what was thought of it."""
 
-    moves: list[Moved]
+    moves: list[PastMoveAnswer]
     why: str
     category: str | None = None
     confidence: float | None = None

@@ -20,8 +20,8 @@ from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import utc_now
 from holdfast.errors import QuotaExceeded, ResourceBusy
-from holdfast.organiser.model import Evidence, Example, Excerpt, Found, Verdict
-from holdfast.organiser.ports import Memory
+from holdfast.organiser.model import Evidence, Example, Excerpt, ScannedFile, Verdict
+from holdfast.organiser.ports import CachedFile
 
 _BUSY_MS = 10_000
 _CACHE_KB = 16_000
@@ -50,12 +50,12 @@ class SqliteFileCache:
         use_log(self._connection)
         migrate(self._connection)
 
-    def hashes(self, files: Sequence[Found]) -> list[str | None]:
+    def hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
         """Return the hash of each file whose device, inode, size and mtime are known."""
         devices = {found.device for found in files}
         if len(devices) == 1:
             return self._hashes_on(devices.pop(), files)
-        known: dict[Found, str | None] = {}
+        known: dict[ScannedFile, str | None] = {}
         for device in devices:
             some = [found for found in files if found.device == device]
             known.update(zip(some, self._hashes_on(device, some), strict=True))
@@ -74,7 +74,7 @@ class SqliteFileCache:
         rows = self._fetch("verdicts", {"hashes": json.dumps(list(hashes)), "decider": decider})
         return {hash_: _verdict(category, confidence, rest, decider) for hash_, category, confidence, rest in rows}
 
-    def remember(self, memories: Sequence[Memory]) -> None:
+    def remember(self, memories: Sequence[CachedFile]) -> None:
         """Keep them, all in one transaction."""
         at = utc_now()
         files = [_file_row(memory, at) for memory in memories]
@@ -111,7 +111,7 @@ class SqliteFileCache:
         with self._lock:
             self._connection.close()
 
-    def _hashes_on(self, device: int, files: Sequence[Found]) -> list[str | None]:
+    def _hashes_on(self, device: int, files: Sequence[ScannedFile]) -> list[str | None]:
         inodes = [found.inode for found in files]
         if max(inodes) >= _SIGN:
             inodes = [_signed(inode) for inode in inodes]
@@ -158,7 +158,7 @@ def _text(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
 
 
-def _file_row(memory: Memory, at: str) -> dict[str, Any]:
+def _file_row(memory: CachedFile, at: str) -> dict[str, Any]:
     found, excerpt = memory.found, memory.excerpt
     return {
         "file_hash": memory.file_hash,

@@ -13,7 +13,15 @@ from holdfast.adapters.sqlite.state.journal_rows import read_path, stored_path
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.changes.model import is_beneath
-from holdfast.organiser.model import Doubt, Measures, Notes, Past, Reason, Shelf, Skip
+from holdfast.organiser.model import (
+    DestinationFolder,
+    Measures,
+    Notes,
+    PastMove,
+    SkippedFile,
+    SkipReason,
+    UncertainFile,
+)
 
 _BUSY_MS = 10_000
 _MOST = 500
@@ -44,7 +52,7 @@ class SqlitePlanNotes:
         rows = self._fetch("load_notes", {"plan_id": plan_id})
         return _notes(json.loads(zlib.decompress(rows[0][0]))) if rows else None
 
-    def past_of(self, paths: Sequence[str], roots: Sequence[str]) -> list[Past]:
+    def past_of(self, paths: Sequence[str], roots: Sequence[str]) -> list[PastMove]:
         """Return the moves from or to one of the paths, newest first, by plans that lie beneath the roots."""
         asked = json.dumps([path for path in paths if isinstance(stored_path(path), str)])
         rows = self._fetch("past_of", {"paths": asked, "most": _MOST})
@@ -64,23 +72,23 @@ def _roots(row: Any) -> list[str]:
     return [read_path(root) or "/" for root in row[4:6] if root is not None]
 
 
-def _past(row: Any) -> Past:
+def _past(row: Any) -> PastMove:
     plan_id, seq, kind, at = row[:4]
     src, dest, status, reasoning, confidence, file_hash = row[6:]
     places = read_path(src) or "", read_path(dest) or ""
-    return Past(plan_id, seq, kind, at, *places, status, reasoning or "", confidence, file_hash or "")
+    return PastMove(plan_id, seq, kind, at, *places, status, reasoning or "", confidence, file_hash or "")
 
 
 def _notes(kept: dict[str, Any]) -> Notes:
     measures = kept["measures"]
-    skipped = {Reason(reason): count for reason, count in measures.pop("skipped").items()}
+    skipped = {SkipReason(reason): count for reason, count in measures.pop("skipped").items()}
     return Notes(
         decider=kept["decider"],
         folder=kept.get("folder", ""),
-        shelves=tuple(Shelf(**shelf) for shelf in kept["shelves"]),
-        doubts=tuple(Doubt(**doubt) for doubt in kept["doubts"]),
+        shelves=tuple(DestinationFolder(**shelf) for shelf in kept["shelves"]),
+        doubts=tuple(UncertainFile(**doubt) for doubt in kept["doubts"]),
         doubted=kept["doubted"],
-        skips=tuple(Skip(relative, Reason(reason), detail) for relative, reason, detail in kept["skips"]),
+        skips=tuple(SkippedFile(relative, SkipReason(reason), detail) for relative, reason, detail in kept["skips"]),
         measures=Measures(**measures, skipped=skipped),
         decisions=kept["decisions"],
         deep=kept["deep"],
