@@ -170,7 +170,7 @@ def judge(cascade: Cascade, taxonomy: Sequence[Category], files: Sequence[File])
 def unknown_names() -> Iterator[None]:
     """Hide what the starter list knows of the folders' names."""
     with ExitStack() as stack:
-        for module in ("seeds", "profile_classifier", "by_type"):
+        for module in ("seeds", "text_classifier", "name_and_type"):
             stack.enter_context(patch(f"holdfast.organiser.classify.{module}.known_as", return_value=None))
         yield
 

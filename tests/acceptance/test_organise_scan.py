@@ -20,7 +20,7 @@ from holdfast.folders.composite import composite_hash
 from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
 from holdfast.organiser.ports import CachedFile
 from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.peek import why_deep
+from holdfast.organiser.scan.excerpts import why_deep
 from holdfast.organiser.scan.survey import Survey
 from tests.helpers import documents
 from tests.helpers.messy import Messy, messy_folder

@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 
 import numpy
 
-from holdfast.organiser.classify.abstain import BY_NAME_ALONE
 from holdfast.organiser.classify.cascade import Cascade
+from holdfast.organiser.classify.confidence_model import BY_NAME_ALONE
 from holdfast.organiser.classify.seeds import speaks_for
 from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.model import Category, Excerpt, ScannedFile

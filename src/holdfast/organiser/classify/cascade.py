@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from holdfast.organiser.classify.by_type import NameAndTypeRules
+from holdfast.organiser.classify.name_and_type import NameAndTypeRules
 from holdfast.organiser.classify.starter import known_as
 from holdfast.organiser.classify.taxonomy import decider_key
 from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Evidence, Excerpt, ModelCall, ScannedFile, Verdict
@@ -84,13 +84,13 @@ class Cascade:
     def _by_text(
         self, files: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
     ) -> list[Verdict]:
-        from holdfast.organiser.classify.abstain import REVIEW_ONLY
-        from holdfast.organiser.classify.crowd import learned_evenly
-        from holdfast.organiser.classify.models import EmbeddingModels
+        from holdfast.organiser.classify.balanced_training import learned_evenly
+        from holdfast.organiser.classify.confidence_model import REVIEW_ONLY
+        from holdfast.organiser.classify.embeddings import EmbeddingModels
         from holdfast.organiser.classify.near_duplicates import recognised
-        from holdfast.organiser.classify.profile_classifier import TextClassifier
         from holdfast.organiser.classify.seeds import speaks_for
         from holdfast.organiser.classify.sentence_model import reconsidered
+        from holdfast.organiser.classify.text_classifier import TextClassifier
         from holdfast.organiser.classify.tfidf import terms_of
 
         documents = []
@@ -119,10 +119,10 @@ class Cascade:
 
 def rehearsal(taxonomy: Sequence[Category], gate: float, check: Callable[[], None] = _never) -> "EvaluationReport":
     """Return how well the files of folders would be filed if they were not there yet: each is judged without itself."""
-    from holdfast.organiser.classify.abstain import ConfidenceModel
+    from holdfast.organiser.classify.confidence_model import ConfidenceModel
+    from holdfast.organiser.classify.embeddings import EmbeddingModels
     from holdfast.organiser.classify.evaluate import report
-    from holdfast.organiser.classify.models import EmbeddingModels
-    from holdfast.organiser.classify.profile_classifier import TextClassifier
+    from holdfast.organiser.classify.text_classifier import TextClassifier
 
     names = [category.name for category in taxonomy]
     if not names:

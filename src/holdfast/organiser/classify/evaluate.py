@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from holdfast.organiser.classify.abstain import ConfidenceModel, Trial
+from holdfast.organiser.classify.confidence_model import ConfidenceModel, Trial
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
 
 TURNS = 5

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import log
 
-from holdfast.organiser.classify.profile_classifier import TextClassifier
+from holdfast.organiser.classify.text_classifier import TextClassifier
 from holdfast.organiser.classify.tfidf import is_word, terms_of
 from holdfast.organiser.model import Evidence, Verdict
 from holdfast.text.names import shown

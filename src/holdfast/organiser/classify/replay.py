@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import numpy
 
-from holdfast.organiser.classify.abstain import Trial
+from holdfast.organiser.classify.confidence_model import Trial
 from holdfast.organiser.classify.evaluate import trials_of
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores, likeness
 

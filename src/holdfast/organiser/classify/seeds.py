@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 import numpy
 from numpy.typing import NDArray
 
-from holdfast.organiser.classify.models import EmbeddingModels
+from holdfast.organiser.classify.embeddings import EmbeddingModels
 from holdfast.organiser.classify.space import Space, unit
 from holdfast.organiser.classify.starter import MIN_WORDS, known_as, name_words
 from holdfast.organiser.classify.tfidf import Floats, Rows

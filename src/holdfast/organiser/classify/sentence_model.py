@@ -6,12 +6,12 @@ from statistics import median
 
 import numpy
 
-from holdfast.organiser.classify.abstain import ConfidenceModel
+from holdfast.organiser.classify.confidence_model import ConfidenceModel
+from holdfast.organiser.classify.embeddings import EmbeddingModels
 from holdfast.organiser.classify.evaluate import held_out, trials_of
-from holdfast.organiser.classify.models import EmbeddingModels
-from holdfast.organiser.classify.profile_classifier import TextClassifier
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
 from holdfast.organiser.classify.space import unit
+from holdfast.organiser.classify.text_classifier import TextClassifier
 from holdfast.organiser.classify.tfidf import Floats
 from holdfast.organiser.model import Verdict
 

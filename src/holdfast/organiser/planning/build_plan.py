@@ -15,9 +15,9 @@ from holdfast.organiser.classify.taxonomy import decider_key
 from holdfast.organiser.model import KEEP, Example, Measures, Notes, SkippedFile, SkipReason, Verdict
 from holdfast.organiser.model import FileType as Entry
 from holdfast.organiser.planning.categories import CategorySet, is_loose, order_of, with_shelf
+from holdfast.organiser.planning.classify_files import ClassificationRun
+from holdfast.organiser.planning.confidence_gate import ClassifiedFile, NamesInFolder, PlanDraft, drafted
 from holdfast.organiser.planning.measurements import Recording
-from holdfast.organiser.planning.moves import ClassifiedFile, NamesInFolder, PlanDraft, drafted
-from holdfast.organiser.planning.verdicts import ClassificationRun
 from holdfast.organiser.ports import Classifier, Examples, FileCache, PlanNotes
 from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.survey import Survey, SurveyedFile

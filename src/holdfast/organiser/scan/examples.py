@@ -7,7 +7,7 @@ from holdfast.folders.access.jail import Jail
 from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES, folder_of
 from holdfast.organiser.model import Example, FileType, ScannedFile
 from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.peek import why_deep
+from holdfast.organiser.scan.excerpts import why_deep
 from holdfast.organiser.scan.read import PeekedFile, deepen, look
 from holdfast.organiser.scan.walk import FolderScan
 

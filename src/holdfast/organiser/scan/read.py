@@ -22,7 +22,7 @@ from holdfast.folders.access.jail import Jail
 from holdfast.folders.children.extract_batch import AT_ONCE, Bounds, Taken, Wanted, take_texts
 from holdfast.folders.composite import hash_ends, read_ends
 from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
-from holdfast.organiser.scan.peek import TAIL_BYTES, decoded, first_look, reader_of
+from holdfast.organiser.scan.excerpts import TAIL_BYTES, decoded, first_look, reader_of
 
 MAX_TEXT_BYTES = 16_000
 _RECENT_NS = 300 * 10**9

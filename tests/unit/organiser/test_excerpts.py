@@ -3,8 +3,8 @@
 import pytest
 
 from holdfast.organiser.model import Excerpt, Verdict
+from holdfast.organiser.scan.excerpts import first_look, why_deep
 from holdfast.organiser.scan.file_types import content_type
-from holdfast.organiser.scan.peek import first_look, why_deep
 from tests.helpers import documents
 
 

@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 
 import numpy
 
-from holdfast.organiser.classify.abstain import ENOUGH
-from holdfast.organiser.classify.models import EmbeddingModels
-from holdfast.organiser.classify.profile_classifier import TextClassifier
+from holdfast.organiser.classify.confidence_model import ENOUGH
+from holdfast.organiser.classify.embeddings import EmbeddingModels
 from holdfast.organiser.classify.profiles import left_out
+from holdfast.organiser.classify.text_classifier import TextClassifier
 from holdfast.organiser.model import Category
 
 _CROWD = 0.4

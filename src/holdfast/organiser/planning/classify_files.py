@@ -9,9 +9,9 @@ from holdfast.organiser.classify.confidence import final_confidence
 from holdfast.organiser.classify.taxonomy import decider_key
 from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Example, Excerpt, ModelCall, ScannedFile, Verdict
 from holdfast.organiser.planning.categories import CategorySet
-from holdfast.organiser.planning.moves import ClassifiedFile
+from holdfast.organiser.planning.confidence_gate import ClassifiedFile
 from holdfast.organiser.ports import CachedFile, Classifier, ClassifyFault, FileCache
-from holdfast.organiser.scan.peek import reader_of, why_deep
+from holdfast.organiser.scan.excerpts import reader_of, why_deep
 from holdfast.organiser.scan.read import deepen
 from holdfast.organiser.scan.survey import SurveyedFile
 

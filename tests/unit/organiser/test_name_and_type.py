@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.organiser.classify.by_type import NameAndTypeRules
+from holdfast.organiser.classify.name_and_type import NameAndTypeRules
 from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES
 from holdfast.organiser.model import Category, Example, Excerpt, ScannedFile
 

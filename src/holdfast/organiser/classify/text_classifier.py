@@ -6,9 +6,9 @@ from dataclasses import dataclass, replace
 
 import numpy
 
-from holdfast.organiser.classify.abstain import ENOUGH, ConfidenceModel, Trial
+from holdfast.organiser.classify.confidence_model import ENOUGH, ConfidenceModel, Trial
+from holdfast.organiser.classify.embeddings import EmbeddingModels
 from holdfast.organiser.classify.evaluate import held_out, trials_of
-from holdfast.organiser.classify.models import EmbeddingModels
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores, nearest
 from holdfast.organiser.classify.replay import replayed
 from holdfast.organiser.classify.seeds import seeds

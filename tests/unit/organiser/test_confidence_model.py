@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from holdfast.organiser.classify.abstain import BY_NAME_ALONE, REVIEW_ONLY, TRIED, ConfidenceModel, Trial
+from holdfast.organiser.classify.confidence_model import BY_NAME_ALONE, REVIEW_ONLY, TRIED, ConfidenceModel, Trial
 
 
 def trials(folder: int, right: int, wrong: int, margin: float = 0.5) -> list[Trial]:
