@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from holdfast import errors
-from holdfast.auth.context import Kind
+from holdfast.auth.context import CallerKind
 from holdfast.cli.main import cli
 from holdfast.config.describe import rows
 from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
@@ -44,8 +44,8 @@ def pages() -> dict[Path, str]:
 
 def tools_page() -> str:
     """Return the page of every tool, as agents see it, and those of the person."""
-    agents = [tool for tool in TOOLS if tool.audience is Kind.AGENT]
-    persons = [tool for tool in TOOLS if tool.audience is Kind.PERSON]
+    agents = [tool for tool in TOOLS if tool.audience is CallerKind.AGENT]
+    persons = [tool for tool in TOOLS if tool.audience is CallerKind.PERSON]
     intro = (
         f"{sum(tool.listed for tool in agents)} tools are listed to agents. The others can be called by name, and are "
         "listed with `settings.folders.compat: true`. An error is a tool result with `code`, `message` and `retryable`: "

@@ -36,7 +36,7 @@ from holdfast.adapters.vscode import VscodePresenter
 from holdfast.adapters.watching import watch_directories
 from holdfast.app import App
 from holdfast.auth.context import AuthContext, Caller
-from holdfast.auth.keys import Keys
+from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
@@ -147,7 +147,7 @@ class Wired:
     opened: StorePorts
     workers: Workers
     memory: Memory
-    keys: Keys | None = None
+    keys: ApiKeys | None = None
     observer: LangfuseObserver | None = None
 
     def open_roots(self, caller: Caller) -> list[str]:
@@ -351,15 +351,15 @@ def _langfuse() -> Access | None:
     return None
 
 
-def _admission(settings: Settings, keys: Keys | None) -> Admission:
+def _admission(settings: Settings, keys: ApiKeys | None) -> Admission:
     url, local = variable("REDIS_URL"), MemoryCounters()
     tenants = RedisCounters(url) if url else local
     return Admission(settings.limits, tenants, local, keys.find if keys else None)
 
 
-def open_keys(state_dir: str) -> Keys:
+def open_keys(state_dir: str) -> ApiKeys:
     """Open the list of keys of a state folder, beside a running server or without one."""
-    return Keys(SqliteKeys(os.path.join(state_dir, "state.db")))
+    return ApiKeys(SqliteKeys(os.path.join(state_dir, "state.db")))
 
 
 def migrate() -> list[str]:

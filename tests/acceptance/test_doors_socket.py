@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.transport.client.dial import Client, Refused, ask, connect, dial, proof_of
+from holdfast.transport.client.dial import Client, ServerRefusal, connect, dial, proof_of, send_control
 from holdfast.transport.state_folder import StateFolder
 from tests.helpers.doors import INITIALIZE, House, until
 
@@ -113,16 +113,16 @@ def test_a_person_gets_in_and_is_shown_none_of_the_agents_tools(folder: StateFol
 
 @pytest.mark.req("SV-02.f")
 def test_control_answers_what_it_does_not_know(folder: StateFolder) -> None:
-    with pytest.raises(Refused, match="action must be"):
-        ask(folder, "explode")
-    assert ask(folder, "status")["kind"] == "foreground"
+    with pytest.raises(ServerRefusal, match="action must be"):
+        send_control(folder, "explode")
+    assert send_control(folder, "status")["kind"] == "foreground"
 
 
 @pytest.mark.req("SV-02", "FS-01.b")
 def test_a_root_that_is_not_there_is_refused_at_the_door(folder: StateFolder, house: House) -> None:
-    with pytest.raises(Refused, match="nowhere"):
+    with pytest.raises(ServerRefusal, match="nowhere"):
         dial(folder, Client("agent", ["/nowhere/at/all"], [], "/"))
-    with pytest.raises(Refused, match="state folder"):
+    with pytest.raises(ServerRefusal, match="state folder"):
         dial(folder, Client("agent", [str(house.state)], [], "/"))
 
 
@@ -152,8 +152,8 @@ def test_silent_connections_hold_nobody_up_and_are_bounded(folder: StateFolder, 
 
 def _is_full(folder: StateFolder) -> bool:
     try:
-        ask(folder, "status")
-    except Refused as refusal:
+        send_control(folder, "status")
+    except ServerRefusal as refusal:
         assert refusal.payload["code"] == "RESOURCE_BUSY"
         return True
     return False

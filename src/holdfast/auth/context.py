@@ -8,12 +8,11 @@ from holdfast.secret import Secret
 LOCAL_TENANT = "local"
 
 
-class Kind(StrEnum):
+class CallerKind(StrEnum):
     """The audiences of the tool table: each tool is for exactly one of them."""
 
     AGENT = "agent"
     PERSON = "person"
-    PANEL = "panel"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +45,7 @@ class Caller:
     """
 
     auth: AuthContext
-    kind: Kind = Kind.AGENT
+    kind: CallerKind = CallerKind.AGENT
     roots: tuple[str, ...] = ()
     cwd: str = "/"
     client: str = field(default="", compare=False)

@@ -57,7 +57,7 @@ class KeyTable(Protocol):
         """Let go of the table."""
 
 
-class Keys:
+class ApiKeys:
     """Mints, lists and revokes keys, and says whose key a hash belongs to."""
 
     def __init__(self, table: KeyTable) -> None:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.auth.context import Caller, Kind
+from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.keys import Key
 from holdfast.auth.rates import Rate
 from holdfast.config.settings import LimitSettings
@@ -49,7 +49,7 @@ class Admission:
 
         A request of its own was authenticated a moment ago; a connection that stays open was, once.
         """
-        if caller.kind is not Kind.AGENT:
+        if caller.kind is not CallerKind.AGENT:
             return 0
         if caller.auth.is_local:
             return self._settings.local.of(rate)

@@ -7,7 +7,7 @@ from holdfast.config.environment import state_dir, variable
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.secret import Secret
 from holdfast.transport.client.calls import Result, call_by_http, call_by_socket
-from holdfast.transport.client.dial import NoServer, Refused, ask
+from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
 from holdfast.transport.lifecycle import COMMAND, LockHeld, hold_server_lock
 from holdfast.transport.state_folder import StateFolder
 
@@ -49,7 +49,7 @@ def _local(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str 
 def _own(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str) -> Result:
     import asyncio
 
-    from holdfast.auth.context import LOCAL_USER, Caller, Kind
+    from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
     from holdfast.cli.settings import checked
     from holdfast.config.load import load
     from holdfast.transport.mcp.run import run_tool
@@ -59,7 +59,7 @@ def _own(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str) -
     with hold_server_lock(folder, COMMAND):
         wired = build(settings, folder.path)
         try:
-            caller = Caller(LOCAL_USER, Kind(kind))
+            caller = Caller(LOCAL_USER, CallerKind(kind))
             return asyncio.run(run_tool(wired.dispatcher, caller, tool, arguments, None))
         finally:
             wired.close()
@@ -67,8 +67,8 @@ def _own(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str) -
 
 def _address(folder: StateFolder) -> str:
     try:
-        url = ask(folder, "status").get("url")
-    except Refused as refusal:
+        url = send_control(folder, "status").get("url")
+    except ServerRefusal as refusal:
         raise HoldfastError(str(refusal)) from None
     except NoServer:
         url = None

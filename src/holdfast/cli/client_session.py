@@ -7,12 +7,12 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
-from holdfast.auth.context import LOCAL_USER, Caller, Kind
+from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
 from holdfast.cli.client import data_of
 from holdfast.config.environment import state_dir
 from holdfast.errors import ResourceBusy
 from holdfast.transport.client.calls import Progress, Result, call_by_socket
-from holdfast.transport.client.dial import NoServer, ask
+from holdfast.transport.client.dial import NoServer, send_control
 from holdfast.transport.lifecycle import COMMAND, LockHeld, hold_server_lock
 from holdfast.transport.state_folder import StateFolder
 
@@ -60,7 +60,7 @@ def _line(folder: StateFolder, held: ExitStack) -> _Line:
     deadline = time.monotonic() + _WAIT_SECONDS
     while True:
         try:
-            ask(folder, "status")
+            send_control(folder, "status")
         except NoServer:
             pass
         else:
@@ -97,7 +97,7 @@ class _Own:
     ) -> Result:
         from holdfast.transport.mcp.run import run_tool
 
-        caller = Caller(LOCAL_USER, Kind(kind), tuple(roots), client=COMMAND)
+        caller = Caller(LOCAL_USER, CallerKind(kind), tuple(roots), client=COMMAND)
         return asyncio.run(run_tool(self.wired.dispatcher, caller, tool, arguments, progress))
 
 

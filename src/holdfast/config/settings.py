@@ -241,7 +241,7 @@ class IndexSettings(Section):
     batch_size: int = Field(20, gt=0, description="Jobs that a worker claims at once.")
     retry_max: int = Field(5, ge=0, description="Attempts before a job counts as failed.")
     retry_backoff_ms: int = Field(1000, gt=0, description="Milliseconds before a retry, times the attempt.")
-    slo_p95_seconds: float = Field(30.0, gt=0, description="Seconds within which 95 % of writes become searchable.")
+    slo_p95_seconds: float = Field(30.0, gt=0, description="Target lag of the index; not used yet.")
 
 
 class SecuritySettings(Section):

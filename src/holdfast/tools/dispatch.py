@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from holdfast.app import App
-from holdfast.auth.context import Caller, Kind
+from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
 from holdfast.call import Call, Elicit, ProgressSink
 from holdfast.config.settings import SearchSettings, Settings
@@ -138,7 +138,7 @@ class Dispatcher:
 
 def _has_folders(caller: Caller) -> bool:
     """Return whether tools of local folders make sense: for the roots of a connection, and for the person, who sees all."""
-    return bool(caller.roots) or caller.kind is Kind.PERSON
+    return bool(caller.roots) or caller.kind is CallerKind.PERSON
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar, cast, get_type_hints
 from pydantic import BaseModel, ConfigDict
 
 from holdfast.app import App
-from holdfast.auth.context import Kind
+from holdfast.auth.context import CallerKind
 from holdfast.auth.rates import Rate
 from holdfast.call import Call, ProgressSink
 from holdfast.tools.answer import Answer
@@ -82,7 +82,7 @@ class Tool:
     run: Run | None
     arguments: type[Arguments]
     output: type[BaseModel] | None = None
-    audience: Kind = Kind.AGENT
+    audience: CallerKind = CallerKind.AGENT
     idempotent: bool = False
     listed: bool = True
     timeout_seconds: float = 120.0
@@ -123,7 +123,7 @@ def tool(
     effect: Effect,
     title: str,
     output: type[BaseModel] | None = None,
-    audience: Kind = Kind.AGENT,
+    audience: CallerKind = CallerKind.AGENT,
     idempotent: bool = False,
     listed: bool = True,
     timeout_seconds: float = 120.0,

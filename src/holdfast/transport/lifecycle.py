@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from holdfast import __version__
 from holdfast.errors import ResourceBusy
-from holdfast.transport.client.dial import NoServer, Refused, ask
+from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import LOCK_HELD_STATUS
 from holdfast.transport.shutdown import LONGEST_SECONDS
 from holdfast.transport.state_folder import StateFolder
@@ -55,8 +55,8 @@ def _take_over(folder: StateFolder) -> None:
             if folder.server_lock.holder().get("kind") in (FOREGROUND, IN_PROCESS) or time.monotonic() > deadline:
                 raise _held(folder)
             try:
-                ask(folder, "drain")
-            except (NoServer, Refused):
+                send_control(folder, "drain")
+            except (NoServer, ServerRefusal):
                 # It is starting or ending; its lock will tell.
                 continue
     except BaseException:

@@ -24,7 +24,7 @@ from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.doors.browser_sessions import ConsoleLinks
 from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, Limits
+from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
 from holdfast.transport.doors.http import McpDoor, http_app
 from holdfast.transport.doors.http_protocol import paced_protocol
@@ -41,7 +41,7 @@ _KEEP_ALIVE_SECONDS = 5
 
 
 @dataclass(frozen=True)
-class Plan:
+class ServerOptions:
     """What a server is to be: its inside, its doors, and its kind.
 
     `has_work` keeps an idle background server from ending: a review that waits, a job in the queue. `release` is
@@ -68,7 +68,7 @@ class Plan:
 class Server:
     """One run of one plan."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: ServerOptions) -> None:
         self._plan = plan
         self._stop = asyncio.Event()
         self._started_at = utc_now()
@@ -215,7 +215,7 @@ class Server:
             Authenticator(Secret(plan.folder.key(AGENT_TOKEN)), plan.settings.auth.mode, plan.key_list),
             self._links.is_open,
             plan.roots,
-            Limits(limits.max_body_bytes, limits.slow_client_seconds),
+            RequestLimits(limits.max_body_bytes, limits.slow_client_seconds),
         )
         return uvicorn.Config(
             guard,

@@ -14,25 +14,25 @@ from holdfast.adapters.sqlite.state.keys import SqliteKeys
 from holdfast.adapters.sqlite.state.migrations import STEPS
 from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.auth.context import AuthContext
-from holdfast.auth.keys import Keys
+from holdfast.auth.keys import ApiKeys
 from holdfast.auth.rates import Rate, parse_limits
 from holdfast.errors import InvalidArgument, NotFound
 
 
 @pytest.fixture
-def keys(tmp_path: Path) -> Iterator[Keys]:
-    opened = Keys(SqliteKeys(str(tmp_path / "state.db")))
+def keys(tmp_path: Path) -> Iterator[ApiKeys]:
+    opened = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
     yield opened
     opened.close()
 
 
-def test_a_key_has_a_prefix_and_256_bits_and_none_is_like_another(keys: Keys) -> None:
+def test_a_key_has_a_prefix_and_256_bits_and_none_is_like_another(keys: ApiKeys) -> None:
     minted = [keys.create()[0].reveal() for _ in range(50)]
     assert all(re.fullmatch(r"hf_[a-z2-7]{52}", key) for key in minted)
     assert len(set(minted)) == 50
 
 
-def test_only_the_hash_is_kept(keys: Keys, tmp_path: Path) -> None:
+def test_only_the_hash_is_kept(keys: ApiKeys, tmp_path: Path) -> None:
     secret, key = keys.create("build farm")
     assert key.apikey_hash == hashlib.sha256(secret.reveal().encode()).hexdigest()
     assert secret.reveal() not in repr((secret, key))
@@ -43,7 +43,7 @@ def test_only_the_hash_is_kept(keys: Keys, tmp_path: Path) -> None:
     assert (tmp_path / "state.db").stat().st_mode & 0o777 == 0o600
 
 
-def test_a_good_key_is_its_own_tenant_and_a_revoked_or_unknown_one_is_nobody(keys: Keys) -> None:
+def test_a_good_key_is_its_own_tenant_and_a_revoked_or_unknown_one_is_nobody(keys: ApiKeys) -> None:
     _, key = keys.create("build farm")
     _, bare = keys.create()
     assert keys.tenant_of(key.apikey_hash) == AuthContext(key.apikey_hash, "build farm")
@@ -54,8 +54,8 @@ def test_a_good_key_is_its_own_tenant_and_a_revoked_or_unknown_one_is_nobody(key
     assert keys.tenant_of("f" * 64) is None
 
 
-def test_another_process_sees_a_change_at_its_next_look(keys: Keys, tmp_path: Path) -> None:
-    other = Keys(SqliteKeys(str(tmp_path / "state.db")))
+def test_another_process_sees_a_change_at_its_next_look(keys: ApiKeys, tmp_path: Path) -> None:
+    other = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
     _, key = other.create(per_minute={Rate.SEARCH: 3})
     found = keys.find(key.apikey_hash)
     assert found is not None and found.per_minute == {Rate.SEARCH: 3}
@@ -66,8 +66,8 @@ def test_another_process_sees_a_change_at_its_next_look(keys: Keys, tmp_path: Pa
 
 def test_keys_can_be_made_and_looked_up_while_the_journal_writes(tmp_path: Path) -> None:
     journal = open_journal(str(tmp_path))
-    server = Keys(SqliteKeys(str(tmp_path / "state.db")))
-    command = Keys(SqliteKeys(str(tmp_path / "state.db")))
+    server = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
+    command = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
     with journal._db.transaction(durable=True):
         assert server.tenant_of("f" * 64) is None
     _, key = command.create()
@@ -77,7 +77,7 @@ def test_keys_can_be_made_and_looked_up_while_the_journal_writes(tmp_path: Path)
     journal.close()
 
 
-def test_revoking_twice_keeps_the_first_time_and_an_unknown_id_is_an_error(keys: Keys) -> None:
+def test_revoking_twice_keeps_the_first_time_and_an_unknown_id_is_an_error(keys: ApiKeys) -> None:
     _, key = keys.create()
     first = keys.revoke(key.id).revoked_at
     assert first is not None
@@ -86,7 +86,7 @@ def test_revoking_twice_keeps_the_first_time_and_an_unknown_id_is_an_error(keys:
         keys.revoke("nothing")
 
 
-def test_keys_are_listed_in_the_order_they_were_made(keys: Keys) -> None:
+def test_keys_are_listed_in_the_order_they_were_made(keys: ApiKeys) -> None:
     labels = ["b", "a", "c"]
     for label in labels:
         keys.create(label)
@@ -94,7 +94,7 @@ def test_keys_are_listed_in_the_order_they_were_made(keys: Keys) -> None:
 
 
 @pytest.mark.parametrize("label", ["two\nlines", "x" * 101, "bell\a"])
-def test_a_label_is_one_short_line(keys: Keys, label: str) -> None:
+def test_a_label_is_one_short_line(keys: ApiKeys, label: str) -> None:
     with pytest.raises(InvalidArgument, match="one line"):
         keys.create(label)
     assert keys.all() == []
@@ -103,7 +103,7 @@ def test_a_label_is_one_short_line(keys: Keys, label: str) -> None:
 def test_a_database_of_the_first_shape_gets_the_table(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as old:
         take_steps(old, STEPS[:1])
-    keys = Keys(SqliteKeys(str(tmp_path / "state.db")))
+    keys = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
     assert keys.all() == []
     keys.close()
 

@@ -19,7 +19,7 @@ from holdfast.adapters import redis as redis_module
 from holdfast.adapters.counters import MemoryCounters
 from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.app import App
-from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, Kind
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind
 from holdfast.auth.keys import Key
 from holdfast.auth.limits import Admission, Counters
 from holdfast.auth.rates import Rate
@@ -172,7 +172,7 @@ def test_tenants_are_limited_and_the_local_user_is_not_unless_told() -> None:
     told = Admission(LimitSettings(local=RateSettings(write_per_minute=7)), MemoryCounters(), MemoryCounters())
     assert told.allowance(LOCAL, Rate.WRITE) == 7
     assert told.allowance(LOCAL, Rate.READ) == 0
-    assert told.allowance(replace(LOCAL, kind=Kind.PERSON), Rate.WRITE) == 0
+    assert told.allowance(replace(LOCAL, kind=CallerKind.PERSON), Rate.WRITE) == 0
 
 
 def test_the_local_user_is_not_counted_together_with_those_of_other_machines(valkey: Valkey) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 import anyio
 import pytest
 
-from holdfast.auth.context import AuthContext, Caller, Kind
+from holdfast.auth.context import AuthContext, Caller, CallerKind
 from holdfast.config.settings import FolderSettings, McpSettings, Settings, Switch
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound, PermissionDenied
 from tests.helpers import sample
@@ -57,8 +57,7 @@ async def test_an_unknown_tool_names_the_nearest() -> None:
 @pytest.mark.parametrize(
     "caller",
     [
-        replace(sample.CALLER, kind=Kind.PERSON),
-        replace(sample.CALLER, kind=Kind.PANEL),
+        replace(sample.CALLER, kind=CallerKind.PERSON),
         replace(sample.CALLER, roots=()),
         replace(sample.CALLER, auth=AuthContext("f" * 64, "tenant")),
     ],

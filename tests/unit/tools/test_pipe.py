@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, model_serializer
 
 from holdfast.adapters.counters import MemoryCounters
 from holdfast.app import App
-from holdfast.auth.context import AuthContext, Caller, Kind
+from holdfast.auth.context import AuthContext, Caller, CallerKind
 from holdfast.auth.limits import Admission
 from holdfast.call import Call
 from holdfast.changes.service import Changes
@@ -87,7 +87,7 @@ def ask_person(_app: App, _call: Call, _args: Nothing) -> Answer:
     return Answer.of("never here")
 
 
-@tool("decide", group=Group.FILES, effect=Effect.CHANGE, title="Decide", audience=Kind.PERSON)
+@tool("decide", group=Group.FILES, effect=Effect.CHANGE, title="Decide", audience=CallerKind.PERSON)
 def decide(_app: App, _call: Call, _args: Nothing) -> Answer:
     """Decide as a person."""
     return Answer.of("decided")
@@ -284,7 +284,7 @@ async def test_nobody_has_a_pipe_without_tools_to_put_into_it() -> None:
 
 async def test_a_person_has_no_pipe() -> None:
     with pytest.raises(NotFound):
-        await run(step("a", "decide"), caller=replace(sample.CALLER, kind=Kind.PERSON))
+        await run(step("a", "decide"), caller=replace(sample.CALLER, kind=CallerKind.PERSON))
 
 
 async def test_a_part_of_a_text_never_passes_for_the_whole() -> None:

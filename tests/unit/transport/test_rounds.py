@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, Kind
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind
 from holdfast.call import InputNeeded, Question, Reply
 from holdfast.errors import InvalidArgument
 from holdfast.transport.mcp import stateless_elicitation
@@ -78,7 +78,7 @@ async def test_a_reply_that_does_not_fit_is_an_error_and_not_remembered() -> Non
     "other",
     [
         replace(CALLER, auth=AuthContext("0" * 64, "someone else")),
-        replace(CALLER, kind=Kind.PERSON),
+        replace(CALLER, kind=CallerKind.PERSON),
         replace(CALLER, roots=("/other",)),
         replace(CALLER, cwd="/r"),
     ],

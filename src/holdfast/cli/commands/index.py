@@ -12,7 +12,7 @@ from holdfast.config.load import load
 from holdfast.errors import HoldfastError, InvalidArgument, TimedOut
 from holdfast.text.names import shown
 from holdfast.text.visible import visible
-from holdfast.transport.client.dial import NoServer, Refused, ask
+from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
 from holdfast.transport.state_folder import StateFolder
 
 _EXAMPLES = """\b
@@ -117,10 +117,10 @@ def _folder() -> str:
 def _of_server() -> dict[str, Any] | None:
     """Return what a running server says, None when none is."""
     try:
-        answer = ask(StateFolder(_folder()), "index")
+        answer = send_control(StateFolder(_folder()), "index")
     except NoServer:
         return None
-    except Refused as refusal:
+    except ServerRefusal as refusal:
         raise HoldfastError(str(refusal)) from None
     answer.pop("ok", None)
     return dict(answer)

@@ -12,7 +12,7 @@ from holdfast.text.visible import visible
 from holdfast.transport.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from holdfast.auth.keys import Key, Keys
+    from holdfast.auth.keys import ApiKeys, Key
 
 _EXAMPLES = """\b
 Examples:
@@ -85,7 +85,7 @@ def revoke(key_id: str, *, as_json: bool) -> None:
 
 
 @contextmanager
-def _keys() -> "Iterator[Keys]":
+def _keys() -> "Iterator[ApiKeys]":
     from holdfast.wiring import open_keys
 
     folder = StateFolder(state_dir())

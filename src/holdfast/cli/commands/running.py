@@ -10,7 +10,7 @@ import click
 from holdfast.cli.output import json_option, json_text
 from holdfast.config.environment import state_dir
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
-from holdfast.transport.client.dial import Client, Line, NoServer, Refused, ask
+from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import CannotStart, reach
 from holdfast.transport.lifecycle import COMMAND
 from holdfast.transport.shutdown import LONGEST_SECONDS
@@ -26,7 +26,7 @@ def status_command(*, as_json: bool) -> None:
     """Say whether a server is running, where, and since when; the exit code is 3 when none is."""
     folder = _folder()
     try:
-        found: Line = {"running": True, **_asked(folder, "status")}
+        found: Message = {"running": True, **_asked(folder, "status")}
         found.pop("ok", None)
     except NoServer:
         found = {"running": False, "silent_pid": folder.server_lock.holder().get("pid")}
@@ -85,10 +85,10 @@ def _folder() -> StateFolder:
     return folder
 
 
-def _asked(folder: StateFolder, action: str) -> Line:
+def _asked(folder: StateFolder, action: str) -> Message:
     try:
-        return ask(folder, action)
-    except Refused as refusal:
+        return send_control(folder, action)
+    except ServerRefusal as refusal:
         raise HoldfastError(str(refusal)) from None
 
 
@@ -101,7 +101,7 @@ def start_server(folder: StateFolder) -> None:
         raise Internal(str(fault)) from None
 
 
-def _described(found: Line) -> str:
+def _described(found: Message) -> str:
     if not found["running"]:
         silent = found.get("silent_pid")
         return f"A server (pid {silent}) is there but does not answer." if silent else "No server is running."

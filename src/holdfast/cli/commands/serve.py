@@ -83,14 +83,14 @@ def _run(
     no_http: bool,
     background: bool,
 ) -> None:
-    from holdfast.transport.server import Plan, Server
+    from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
 
     wired = build(settings, folder.path)
     stack.callback(wired.close)
     given = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     roots = wired.open_roots(Caller(LOCAL_USER, roots=given, cwd=os.getcwd())) if given else []
-    plan = Plan(
+    plan = ServerOptions(
         folder=folder,
         settings=settings,
         kind=BACKGROUND if background else FOREGROUND,

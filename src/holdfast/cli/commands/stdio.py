@@ -73,7 +73,7 @@ def _voice(folder: StateFolder, stdout: int) -> Relay:
 def _serve(
     stack: ExitStack, folder: StateFolder, directories: tuple[str, ...], settings_path: str | None, stdout: int
 ) -> None:
-    from holdfast.transport.server import Plan, Server
+    from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
 
     settings = checked(load(settings_path))
@@ -83,7 +83,7 @@ def _serve(
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd())
     caller = replace(caller, roots=tuple(wired.open_roots(caller)))
-    plan = Plan(
+    plan = ServerOptions(
         folder,
         settings,
         IN_PROCESS,

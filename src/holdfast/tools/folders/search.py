@@ -3,7 +3,7 @@
 from pydantic import BaseModel, Field
 
 from holdfast.app import App
-from holdfast.auth.context import Kind
+from holdfast.auth.context import CallerKind
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.search.folders.model import FolderAnswer, FolderHit
@@ -52,7 +52,7 @@ def search_folders(app: App, call: Call, args: FolderSearchOf) -> Answer:
     effect=Effect.READ,
     title="Find passages",
     output=PassagesAnswer,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def find_passages(app: App, call: Call, args: FolderSearchOf) -> Answer:
     """Find what search_folders finds, as data."""

@@ -5,7 +5,7 @@ from dataclasses import replace
 from functools import partial
 
 from holdfast.app import App
-from holdfast.auth.context import Caller, Kind
+from holdfast.auth.context import Caller, CallerKind
 from holdfast.call import Call, Question
 from holdfast.changes.model import ItemStatus, PlanStatus, is_beneath
 from holdfast.errors import InvalidArgument, PermissionDenied
@@ -187,7 +187,7 @@ def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
     effect=Effect.ADD,
     title="Approve plan",
     output=PlanAnswer,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     """Approve a plan as it was shown; a plan that changed since is refused."""
@@ -202,7 +202,7 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     effect=Effect.READ,
     title="All plans",
     output=EveryPlanList,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
     """List the newest plans of this machine with the directories they touch."""
@@ -227,7 +227,7 @@ def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
     effect=Effect.CHANGE,
     title="Correct plan",
     output=PlanAnswer,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def correct_plan(app: App, call: Call, arguments: CorrectPlan) -> Answer:
     """Correct files of a plan; that is remembered, and the others are judged anew by it."""

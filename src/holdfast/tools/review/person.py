@@ -1,7 +1,7 @@
 """The person's entries of the table: see what waits, look at it, decide. No agent can list or call them."""
 
 from holdfast.app import App
-from holdfast.auth.context import Kind
+from holdfast.auth.context import CallerKind
 from holdfast.call import Call
 from holdfast.review.decide import encoded
 from holdfast.review.model import Channel, Decision, Verdict
@@ -24,7 +24,7 @@ from holdfast.tools.review.shapes import (
     effect=Effect.READ,
     title="Open reviews",
     output=PendingReviewsAnswer,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def pending_reviews(app: App, call: Call, arguments: Nothing) -> Answer:
     """List every open review of this machine, newest first."""
@@ -38,7 +38,7 @@ def pending_reviews(app: App, call: Call, arguments: Nothing) -> Answer:
     effect=Effect.READ,
     title="Show a review",
     output=ShownReview,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def show_review(app: App, call: Call, arguments: ShowReview) -> Answer:
     """Show what a review would change, in hunks, and the hash that an approval names."""
@@ -52,7 +52,7 @@ def show_review(app: App, call: Call, arguments: ShowReview) -> Answer:
     effect=Effect.ADD,
     title="Decide on a review",
     output=DecidedReview,
-    audience=Kind.PERSON,
+    audience=CallerKind.PERSON,
 )
 def decide_review(app: App, call: Call, arguments: DecideReview) -> Answer:
     """Approve a review, reject it, or ask for another version; the first decision counts."""

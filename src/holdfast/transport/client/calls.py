@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from holdfast import __version__
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied, ResourceBusy
 from holdfast.secret import Secret
-from holdfast.transport.client.dial import Client, Refused, dial
+from holdfast.transport.client.dial import Client, ServerRefusal, dial
 from holdfast.transport.state_folder import StateFolder
 
 _CALL_SECONDS = 150.0
@@ -41,7 +41,7 @@ def call_by_socket(
     """
     try:
         line, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots), is_command=True))
-    except Refused as refusal:
+    except ServerRefusal as refusal:
         raise HoldfastError(str(refusal)) from None
     with line, line.makefile("rb") as answers:
         line.settimeout(_CALL_SECONDS)

@@ -17,17 +17,17 @@ from holdfast.transport.state_folder import PERSON_KEY, StateFolder
 MAX_HELLO_BYTES = 1_048_576
 _PATIENCE_SECONDS = 15.0
 
-Line = dict[str, object]
+Message = dict[str, object]
 
 
 class NoServer(Exception):
     """Nobody answers at the socket."""
 
 
-class Refused(Exception):
+class ServerRefusal(Exception):
     """The server answered the opening line with an error."""
 
-    def __init__(self, payload: Line) -> None:
+    def __init__(self, payload: Message) -> None:
         super().__init__(str(payload.get("message", "The server refused the connection.")))
         self.payload = payload
 
@@ -48,7 +48,7 @@ class Client:
         folders: bool = True,
         is_command: bool = False,
     ) -> None:
-        self.hello: Line = {
+        self.hello: Message = {
             "version": __version__,
             "kind": kind,
             "roots": roots,
@@ -61,8 +61,8 @@ class Client:
             self.hello["is_command"] = True
 
 
-def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Line]:
-    """Connect, introduce ourselves and return the open socket and the server's welcome. Raises NoServer, Refused."""
+def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Message]:
+    """Connect, introduce ourselves and return the open socket and the server's welcome. Raises NoServer, ServerRefusal."""
     line = connect(folder)
     try:
         welcome = _exchange(line, client.hello)
@@ -70,7 +70,7 @@ def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Line]:
             welcome = _exchange(line, {"proof": proof_of(folder.key(PERSON_KEY), str(welcome["challenge"]))})
         error = welcome.get("error")
         if isinstance(error, dict):
-            raise Refused(error)
+            raise ServerRefusal(error)
     except (OSError, ValueError) as fault:
         line.close()
         raise NoServer(f"the server hung up before its welcome ({type(fault).__name__})") from None
@@ -93,8 +93,8 @@ def connect(folder: StateFolder) -> socket.socket:
     return line
 
 
-def ask(folder: StateFolder, action: str) -> Line:
-    """Send one control request, proven by the person's key, and return its answer. Raises NoServer, Refused."""
+def send_control(folder: StateFolder, action: str) -> Message:
+    """Send one control request, proven by the person's key, and return its answer. Raises NoServer, ServerRefusal."""
     line, _welcome = dial(folder, Client("control", [], [], "/"))
     with line:
         try:
@@ -103,7 +103,7 @@ def ask(folder: StateFolder, action: str) -> Line:
             raise NoServer("the server hung up before its answer") from None
     error = answer.get("error")
     if isinstance(error, dict):
-        raise Refused(error)
+        raise ServerRefusal(error)
     return answer
 
 
@@ -114,12 +114,12 @@ def proof_of(key: str, challenge: str) -> str:
     return hmac.new(bytes.fromhex(key), challenge.encode(), "sha256").hexdigest()
 
 
-def _exchange(line: socket.socket, message: Line) -> Line:
+def _exchange(line: socket.socket, message: Message) -> Message:
     line.sendall(json.dumps(message).encode() + b"\n")
     return read_line(line)
 
 
-def read_line(line: socket.socket) -> Line:
+def read_line(line: socket.socket) -> Message:
     """Read one object; the server says no more than that before it is spoken to."""
     held = b""
     while not held.endswith(b"\n"):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 from holdfast import __version__
 from holdfast.config.environment import background_environment
-from holdfast.transport.client.dial import Client, Line, NoServer, Refused, ask, dial
+from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, dial, send_control
 from holdfast.transport.state_folder import LOG, StateFolder
 
 START_SECONDS = 30.0
@@ -24,10 +24,10 @@ class CannotStart(Exception):
     """No server could be started; the message holds the end of its log."""
 
 
-def reach(folder: StateFolder, client: Client, *, own_version: bool) -> tuple[socket.socket, Line]:
+def reach(folder: StateFolder, client: Client, *, own_version: bool) -> tuple[socket.socket, Message]:
     """Return a connection to the server. With `own_version` a background server of another version is replaced.
 
-    Raises Refused when the server refuses the roots, CannotStart when no server comes up.
+    Raises ServerRefusal when the server refuses the roots, CannotStart when no server comes up.
     """
     try:
         line, welcome = dial(folder, client)
@@ -44,7 +44,7 @@ def reach(folder: StateFolder, client: Client, *, own_version: bool) -> tuple[so
         folder.start_lock.release()
 
 
-def _start(folder: StateFolder, client: Client, own_version: bool) -> tuple[socket.socket, Line]:
+def _start(folder: StateFolder, client: Client, own_version: bool) -> tuple[socket.socket, Message]:
     deadline = time.monotonic() + START_SECONDS
     server = _Background(folder)
     while True:
@@ -62,7 +62,7 @@ def _start(folder: StateFolder, client: Client, own_version: bool) -> tuple[sock
         time.sleep(_POLL_SECONDS)
 
 
-def _is_replaceable(welcome: Line) -> bool:
+def _is_replaceable(welcome: Message) -> bool:
     """A server that a person keeps in a terminal stays, whatever its version."""
     return welcome.get("version") != __version__ and welcome.get("kind") == "background"
 
@@ -70,8 +70,8 @@ def _is_replaceable(welcome: Line) -> bool:
 def drain(folder: StateFolder) -> bool:
     """Ask the running server to finish its calls and end; False when there is none."""
     try:
-        ask(folder, "drain")
-    except (NoServer, Refused):
+        send_control(folder, "drain")
+    except (NoServer, ServerRefusal):
         return False
     return True
 

@@ -14,7 +14,7 @@ import time
 
 from holdfast import __version__
 from holdfast.config.environment import root_dirs, state_dir
-from holdfast.transport.client.dial import Client, Refused
+from holdfast.transport.client.dial import Client, ServerRefusal
 from holdfast.transport.client.frames import (
     FAREWELL,
     INVALID_PARAMS,
@@ -93,7 +93,7 @@ class Relay:
             self._connect(own_version=True)
             while not self._is_done():
                 self._move()
-        except Refused as refusal:
+        except ServerRefusal as refusal:
             code = str(refusal.payload.get("code", "INTERNAL"))
             return self.give_up(code, str(refusal), _EXIT_STATUS.get(code, 1))
         except CannotStart as fault:
@@ -265,7 +265,7 @@ class Relay:
             self._line = None
 
     def _connect(self, own_version: bool) -> None:
-        """Have a server that knows this session. Raises Refused and CannotStart."""
+        """Have a server that knows this session. Raises ServerRefusal and CannotStart."""
         while True:
             self._count_start()
             line, welcome = reach(self._folder, self._client, own_version=own_version)

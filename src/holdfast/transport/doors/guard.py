@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.auth.authenticate import Authenticator
-from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, Kind
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind
 from holdfast.secret import Secret
 from holdfast.transport.doors.browser_sessions import COOKIE
 from holdfast.transport.doors.hosts import HostRules
@@ -34,7 +34,7 @@ _SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encod
 
 
 @dataclass(frozen=True)
-class Limits:
+class RequestLimits:
     """How much a client may send, and how long it may take over it."""
 
     max_body_bytes: int
@@ -51,7 +51,7 @@ class Guard:
         authenticator: Authenticator,
         is_person: Callable[[str], bool],
         local_roots: tuple[str, ...],
-        limits: Limits,
+        limits: RequestLimits,
     ) -> None:
         self._app = app
         self._hosts = hosts
@@ -101,7 +101,7 @@ class Guard:
 
     def _caller(self, path: str, headers: Headers) -> Caller | None:
         if path in PERSON_PATHS:
-            return Caller(LOCAL_USER, Kind.PERSON) if self._is_person(_cookie(headers)) else None
+            return Caller(LOCAL_USER, CallerKind.PERSON) if self._is_person(_cookie(headers)) else None
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             return None
@@ -109,7 +109,7 @@ class Guard:
         auth = self._authenticator.identify(Secret(key.strip()), Secret(model_key) if model_key else None)
         if auth is None:
             return None
-        return Caller(auth, Kind.AGENT, self._local_roots if auth.is_local else ())
+        return Caller(auth, CallerKind.AGENT, self._local_roots if auth.is_local else ())
 
     async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the whole body, bounded in size and time, before anything below is set in motion."""

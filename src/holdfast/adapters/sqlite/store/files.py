@@ -104,11 +104,6 @@ class TenantFiles:
             with suppress(FileNotFoundError):
                 os.unlink(os.path.join(self.folder, name + suffix))
 
-    @property
-    def idle_count(self) -> int:
-        """Return how many connections are kept open and unused."""
-        return len(self._idle)
-
     def borrowed(self, name: str) -> tuple[str, sqlite3.Connection]:
         """Return a connection to read a file with, and the name to give it back by."""
         connection = self._taken(name)
