@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.transport.client.dial import ask
+from holdfast.transport.client.dial import send_control
 from holdfast.transport.state_folder import StateFolder
 from tests.helpers.agent import Agent
 from tests.helpers.doors import until
@@ -61,7 +61,7 @@ def test_a_scan_that_a_killed_server_left_says_so_and_what_to_call(root: Path, e
     with tidying(root, ended_state) as one:
         plan = one.plan()
         assert plan["status"] == "SCANNING"
-        os.kill(int(str(ask(StateFolder(str(ended_state)), "status")["pid"])), signal.SIGKILL)
+        os.kill(int(str(send_control(StateFolder(str(ended_state)), "status")["pid"])), signal.SIGKILL)
     with tidying(root, ended_state) as one:
         reply = one.agent.call("get_plan", plan_id=plan["plan_id"])
         assert (reply.code, reply.error["status"]) == ("CONFLICT", "INTERRUPTED")

@@ -19,7 +19,7 @@ from holdfast.transport.doors import http, stream
 from holdfast.transport.doors.listen import listen_on
 from holdfast.transport.lifecycle import FOREGROUND, hold_server_lock
 from holdfast.transport.mcp.protocol import CallerOf, Context, build_server
-from holdfast.transport.server import Plan, Server
+from holdfast.transport.server import Server, ServerOptions
 from holdfast.transport.state_folder import StateFolder
 from tests.protocol.fixture_server import equip
 from tests.protocol.fixture_table import CALLER, dispatcher
@@ -50,7 +50,7 @@ def serve(state: str) -> None:
     settings = Settings()
     with hold_server_lock(folder, FOREGROUND):
         listener = listen_on(settings.server.host, 0)
-        plan = Plan(
+        plan = ServerOptions(
             folder,
             settings,
             FOREGROUND,
@@ -64,7 +64,7 @@ def serve(state: str) -> None:
             asyncio.run(_run(plan))
 
 
-async def _run(plan: Plan) -> None:
+async def _run(plan: ServerOptions) -> None:
     await Server(plan).run()
 
 
