@@ -15,7 +15,7 @@ RAW = {"accept": "application/json, text/event-stream", "content-type": "applica
 
 
 def raw_call(tool: str, **arguments: Any) -> str:
-    """Return a request as it goes over the wire, halves of characters and all."""
+    """Return a request as it goes over the wire, lone surrogates and all."""
     params = {"name": tool, "arguments": arguments}
     return json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
 

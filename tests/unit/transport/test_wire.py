@@ -4,8 +4,20 @@ import subprocess
 import sys
 
 import mcp_types
+import pytest
+from pydantic import BaseModel
+from pydantic_core import to_json
 
-from holdfast.transport.mcp.wire import SERVER_INFO, stamped
+from holdfast.errors import NotFound
+from holdfast.tools.answer import Answer
+from holdfast.transport.mcp.wire import SERVER_INFO, answered, refused, stamped
+
+
+class Described(BaseModel):
+    """The data of an answer that quotes a file."""
+
+    shape: str
+    counts: dict[str, int] = {}
 
 
 def test_the_servers_name_goes_under_the_protocols_own_key() -> None:
@@ -17,3 +29,13 @@ def test_a_command_that_runs_a_tool_by_itself_does_not_load_the_protocols_librar
     script = "import sys, holdfast.wiring, holdfast.transport.mcp.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert not {"mcp", "mcp_types"} & set(done.stdout.split())
+
+
+@pytest.mark.parametrize("text", ["a\ud800b", "\udc80", "\ud83d\ude00"])
+def test_an_answer_or_error_that_quotes_a_lone_surrogate_can_be_sent(text: str) -> None:
+    result = answered(Answer.of(text, data=Described(shape=text, counts={text: 1})))
+    to_json(result)
+    assert result["structuredContent"]["shape"] == result["content"][0]["text"]
+    error = refused(NotFound(text, hint=text))
+    assert error["structuredContent"]["hint"] == result["content"][0]["text"]
+    to_json(error)

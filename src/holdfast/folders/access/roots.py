@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import InvalidArgument
+from holdfast.text.surrogates import has_lone_surrogate
 
 _log = logging.getLogger(__name__)
 
@@ -84,7 +85,7 @@ def _working_directory(cwd: str) -> str:
 def _open_root(given: str, cwd: str, state_dir: str) -> Root:
     absolute = os.path.normpath(Path(cwd) / Path(given).expanduser())
     real = os.path.realpath(absolute)
-    if not _is_text(real):
+    if has_lone_surrogate(real):
         raise OSError(errno.EILSEQ, "its path is not valid Unicode text")
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(real, flags)
@@ -96,14 +97,6 @@ def _open_root(given: str, cwd: str, state_dir: str) -> Root:
     except BaseException:
         os.close(fd)
         raise
-
-
-def _is_text(path: str) -> bool:
-    try:
-        path.encode()
-    except UnicodeEncodeError:
-        return False
-    return True
 
 
 def _is_state_folder_or_inside(path: str, state_dir: str) -> bool:

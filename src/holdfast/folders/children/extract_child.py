@@ -7,6 +7,7 @@ from typing import Any, BinaryIO
 
 from holdfast.folders.children import extract_formats
 from holdfast.folders.children.respond import Answer, Refused, is_passing, serve
+from holdfast.text.surrogates import replace_lone_surrogates
 
 MAX_ENTRIES = 20_000
 MAX_UNPACKED_BYTES = 400_000_000
@@ -71,7 +72,7 @@ def _parts(kind: str, file: BinaryIO) -> Iterator[str]:
 def _joined(parts: Iterator[str], max_bytes: int) -> tuple[bytes, bool]:
     out = bytearray()
     for part in parts:
-        out += part.encode("utf-8", "replace") + b"\n"
+        out += replace_lone_surrogates(part).encode() + b"\n"
         if len(out) > max_bytes:
             return bytes(out[:max_bytes]).decode("utf-8", "ignore").encode(), True
     return bytes(out), False

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO
 
 from holdfast.folders.children.respond import Answer, Refused, serve
 from holdfast.text.decode import decode, sniff
+from holdfast.text.surrogates import replace_lone_surrogates
 
 _BEFORE = 'def modulemeta: error("modules are not available");\n'
 _MAX_EXPANDED_NODES = 20_000_000
@@ -34,7 +35,7 @@ def work(request: dict[str, Any], file: BinaryIO) -> Answer:
         cut = len(value) > room
         values.append(value[:room])
         room -= len(values[-1])
-    return {"more": more, "cut": cut}, json.dumps(values, ensure_ascii=False).encode("utf-8", "replace")
+    return {"more": more, "cut": cut}, replace_lone_surrogates(json.dumps(values, ensure_ascii=False)).encode()
 
 
 def _compiled(expression: str) -> Any:

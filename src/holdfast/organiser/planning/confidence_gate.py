@@ -8,6 +8,7 @@ from holdfast.changes.disk.identity import Seen
 from holdfast.changes.names import collision_key
 from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.organiser.model import KEEP, ScannedFile, UncertainFile, Verdict
+from holdfast.text.surrogates import replace_lone_surrogates
 
 NamesInFolder = Callable[[str], set[str]]
 """What the names in a folder, given by its path from the planned one, share with those some file system takes for them."""
@@ -56,7 +57,9 @@ def doubt_of(one: ClassifiedFile, reasoning: str) -> UncertainFile:
     """Return a file that stays for somebody to look at."""
     confidence = round(one.verdict.confidence, 3)
     guess = one.verdict.category if confidence else ""
-    return UncertainFile(one.found.relative, one.file_hash, guess, confidence, _sendable(reasoning), one.found.look)
+    return UncertainFile(
+        one.found.relative, one.file_hash, guess, confidence, replace_lone_surrogates(reasoning), one.found.look
+    )
 
 
 def wishes_of(one: ClassifiedFile, target: str) -> list[Wish]:
@@ -67,18 +70,13 @@ def wishes_of(one: ClassifiedFile, target: str) -> list[Wish]:
         Wish(
             found.path,
             f"{target}/{found.name}",
-            _sendable(verdict.reasoning),
+            replace_lone_surrogates(verdict.reasoning),
             round(verdict.confidence, 3),
             _seen(found, hash_),
             one.found.path if one.found.members else None,
         )
         for found, hash_ in zip((one.found, *one.found.members), hashes, strict=True)
     ]
-
-
-def _sendable(reasoning: str) -> str:
-    """Return words that may quote a file's name as any program can read them: a byte that is no UTF-8 becomes U+FFFD."""
-    return reasoning.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
 
 
 def _seen(found: ScannedFile, file_hash: str) -> Seen | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import Kind, Walk, open_start
+from holdfast.text.surrogates import has_lone_surrogate
 
 WHOLE = "."
 
@@ -40,12 +41,12 @@ def scan(jail: Jail, call: Call, max_files: int) -> Scan:
                 _pass_over(walk, found, f"{prefix}{folder.relative}".rstrip("/"), entries[-1][1])
                 continue
             for name, kind in entries:
-                if kind is Kind.FILE and not name.startswith(".") and _is_text(name):
+                if kind is Kind.FILE and not name.startswith(".") and not has_lone_surrogate(name):
                     status = walk.look(folder, name)
                     if status is not None:
                         found.looks[f"/{folder.relative}{name}"] = look_of(status)
             name, kind = entries[-1]
-            if kind is Kind.DIRECTORY and (name.startswith(".") or not _is_text(name)):
+            if kind is Kind.DIRECTORY and (name.startswith(".") or has_lone_surrogate(name)):
                 walk.prune()
             elif kind is Kind.DIRECTORY:
                 found.directories.append(f"{prefix}{folder.relative}{name}")
@@ -67,11 +68,3 @@ def _pass_over(walk: Walk, found: Scan, path: str, last: Kind) -> None:
 def look_of(status: os.stat_result) -> str:
     """Return a text that differs when the file was replaced or written, whatever was done to its times."""
     return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"
-
-
-def _is_text(name: str) -> bool:
-    try:
-        name.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -13,6 +13,7 @@ from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, 
 from holdfast.text.diff import unified_diff
 from holdfast.text.edit import Edit
 from holdfast.text.names import shown as shown_name
+from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.undo_report import counted, stayed_lines, undone_moves
 from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
@@ -333,8 +334,8 @@ def _listed(change: Change) -> ListedChange:
     return ListedChange(
         change_id=change.id,
         kind=change.kind.value,
-        path=_text(change.path),
-        destination=None if change.dest_path is None else _text(change.dest_path),
+        path=replace_lone_surrogates(change.path),
+        destination=None if change.dest_path is None else replace_lone_surrogates(change.dest_path),
         status=change.status.value,
         at=change.created_at,
         entries=change.items,
@@ -342,8 +343,3 @@ def _listed(change: Change) -> ListedChange:
         undoes=change.undoes,
         kept=change.kept,
     )
-
-
-def _text(path: str) -> str:
-    """Return a path as JSON can hold it: a byte that is no UTF-8 becomes U+FFFD."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")

@@ -13,6 +13,7 @@ from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens
 from holdfast.text.names import shown as shown_name
+from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.organiser.shapes import (
     ExplainedFile,
     FolderTotal,
@@ -35,17 +36,12 @@ _LINE_TOKENS = 30
 _BECAME = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "taken back"}
 
 
-def text_of(path: str) -> str:
-    """Return a path as JSON can hold it: a byte that is no UTF-8 becomes U+FFFD."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
-
-
 def scanning(job: PlanJob) -> ScanningAnswer:
     """Return how far a plan in the making is."""
     return ScanningAnswer(
         plan_id=job.plan_id,
         status="SCANNING",
-        folder=text_of(job.folder),
+        folder=replace_lone_surrogates(job.folder),
         done=job.done,
         total=job.total,
         message=job.message,
@@ -82,13 +78,13 @@ def planned(item: Item, folder: str) -> PlannedMove:
         confidence=item.confidence or 0.0,
         why=item.reasoning or "",
         status=item.status.value,
-        error=None if item.error_msg is None else text_of(item.error_msg),
+        error=None if item.error_msg is None else replace_lone_surrogates(item.error_msg),
     )
 
 
 def relative(path: str, folder: str) -> str:
     """Return a path from a folder, or as it is when it lies elsewhere."""
-    return text_of(path.removeprefix(f"{folder.rstrip('/')}/"))
+    return replace_lone_surrogates(path.removeprefix(f"{folder.rstrip('/')}/"))
 
 
 def totals_of(moves: Iterable[Item]) -> dict[str, int]:
@@ -101,14 +97,14 @@ def explained(found: Explanation) -> ExplainedFile:
     """Return why a file lies where it lies."""
     verdict, waiting, doubt = found.verdict, found.waiting, found.doubt
     answer = ExplainedFile(
-        path=text_of(found.path),
+        path=replace_lone_surrogates(found.path),
         moves=[
             PastMoveAnswer(
                 at=hop.past.at,
                 plan_id=hop.past.plan_id,
                 kind=hop.past.kind,
-                path=text_of(hop.src),
-                to=text_of(hop.dest),
+                path=replace_lone_surrogates(hop.src),
+                to=replace_lone_surrogates(hop.dest),
                 why=hop.past.reasoning,
             )
             for hop in found.moves
@@ -116,14 +112,14 @@ def explained(found: Explanation) -> ExplainedFile:
         why=_why(found),
     )
     if waiting is not None:
-        answer.waiting_plan, answer.waiting_to = waiting.plan_id, text_of(waiting.dest)
+        answer.waiting_plan, answer.waiting_to = waiting.plan_id, replace_lone_surrogates(waiting.dest)
         answer.confidence = waiting.confidence
     if doubt is not None:
         answer.category, answer.confidence = doubt.category, doubt.confidence
     if verdict is not None:
         answer.category = verdict.category
         answer.confidence = answer.confidence if answer.confidence is not None else round(verdict.confidence, 3)
-        answer.nearest = [text_of(name) for name in verdict.evidence.nearest]
+        answer.nearest = [replace_lone_surrogates(name) for name in verdict.evidence.nearest]
         answer.terms, answer.rule = list(verdict.evidence.terms), verdict.evidence.rule or None
     return answer
 
@@ -179,7 +175,7 @@ def _why(found: Explanation) -> str:
     if found.doubt is not None:
         return f"The plan left it to be looked at: {found.doubt.reasoning}"
     if found.skip is not None:
-        what = shown_name(text_of(found.skip.relative))
+        what = shown_name(replace_lone_surrogates(found.skip.relative))
         return f"The plan left {'the folder' if what == '.' else what} alone: {_reason(found.skip)}."
     return "Nothing of Holdfast has moved it."
 
@@ -194,14 +190,14 @@ def _summary_fields(shown: PlanView, uncertain: Sequence[object]) -> dict[str, o
     return {
         "plan_id": plan.id,
         "status": plan.status.value,
-        "folder": text_of(shown.folder),
+        "folder": replace_lone_surrogates(shown.folder),
         "plan_hash": shown.plan_hash,
         "created_at": plan.created_at,
         "made_by": notes.maker or "agent",
         "executed_at": plan.executed_at,
         "totals": {**totals_of(shown.moves), "uncertain": notes.doubted},
         "folders": _folders(shown),
-        "shelves": [text_of(shelf.folder) for shelf in notes.shelves[:MAX_FOLDERS]],
+        "shelves": [replace_lone_surrogates(shelf.folder) for shelf in notes.shelves[:MAX_FOLDERS]],
         "uncertain": uncertain,
         "skipped": {reason.value: count for reason, count in measures.skipped.items()},
         "measures": MeasuresAnswer(
@@ -229,9 +225,13 @@ def _folders(shown: PlanView) -> list[FolderTotal]:
 
 
 def _uncertain(doubt: UncertainFile, excerpt: str | None) -> UncertainFileAnswer:
-    path = text_of(doubt.relative)
+    path = replace_lone_surrogates(doubt.relative)
     return UncertainFileAnswer(
-        path=path, folder=text_of(doubt.category), confidence=doubt.confidence, why=doubt.reasoning, excerpt=excerpt
+        path=path,
+        folder=replace_lone_surrogates(doubt.category),
+        confidence=doubt.confidence,
+        why=doubt.reasoning,
+        excerpt=excerpt,
     )
 
 
@@ -253,7 +253,7 @@ def _uncertain_from(
     rows: list[UncertainFileAnswer] = []
     doubts = shown.notes.doubts
     for doubt, text in organiser.said(folders, shown.folder, doubts[start : start + 500]):
-        row = _uncertain(doubt, text_of(text[:_EXCERPT_CHARS]) or None)
+        row = _uncertain(doubt, replace_lone_surrogates(text[:_EXCERPT_CHARS]) or None)
         room -= _cost(row.path, row.folder, row.why, row.excerpt or "")
         if room < 0 and rows:
             break
@@ -265,7 +265,7 @@ def _uncertain_from(
 def _skipped_from(shown: PlanView, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
     rows: list[SkippedEntry] = []
     for skip in shown.notes.skips[start:]:
-        row = SkippedEntry(path=text_of(skip.relative), why=_reason(skip))
+        row = SkippedEntry(path=replace_lone_surrogates(skip.relative), why=_reason(skip))
         room -= _cost(row.path, row.why)
         if room < 0 and rows:
             return rows, start + len(rows)
@@ -274,7 +274,7 @@ def _skipped_from(shown: PlanView, start: int, room: int) -> tuple[list[SkippedE
 
 
 def _reason(skip: SkippedFile) -> str:
-    return skip.reason.value + (f": {text_of(skip.detail)}" if skip.detail else "")
+    return skip.reason.value + (f": {replace_lone_surrogates(skip.detail)}" if skip.detail else "")
 
 
 def _cost(*texts: str) -> int:

@@ -14,6 +14,7 @@ from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor
 from holdfast.text.names import shown as shown_name
+from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
     at_a_glance,
@@ -24,7 +25,6 @@ from holdfast.tools.organiser.answers import (
     relative,
     scanning,
     summary,
-    text_of,
     totals_of,
 )
 from holdfast.tools.organiser.shapes import (
@@ -158,7 +158,7 @@ def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
         PlanLineAnswer(
             plan_id=line.id,
             status=line.status.value,
-            folder=text_of(line.folder),
+            folder=replace_lone_surrogates(line.folder),
             created_at=line.created_at,
             executed_at=line.executed_at,
             moves={status.value: count for status, count in line.moves.items()},
@@ -210,7 +210,7 @@ def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
         PlanLineAnswer(
             plan_id=line.id,
             status=line.status.value,
-            folder=text_of(line.folder),
+            folder=replace_lone_surrogates(line.folder),
             created_at=line.created_at,
             executed_at=line.executed_at,
             moves={status.value: count for status, count in line.moves.items()},

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 
 from holdfast.changes.model import Undone
 from holdfast.text.names import shown as shown_name
+from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.text.visible import visible
-from holdfast.tools.organiser.answers import relative, text_of
+from holdfast.tools.organiser.answers import relative
 from holdfast.tools.organiser.shapes import SkippedEntry, UndoneMoves
 
 _MOST_NAMED = 20
@@ -19,7 +20,7 @@ def undone_moves(undone: Undone) -> UndoneMoves:
         came_back=undone.back,
         stayed=len(undone.stayed),
         problems=[
-            SkippedEntry(path=relative(item.src_path, folder), why=text_of(item.error_msg or ""))
+            SkippedEntry(path=relative(item.src_path, folder), why=replace_lone_surrogates(item.error_msg or ""))
             for item in undone.stayed[:_MOST_NAMED]
         ],
     )

@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from holdfast.text.budget import estimate_tokens, fit
+from holdfast.text.surrogates import replace_in_data
 from holdfast.tools.answer import Answer, Media, Text
 
 _ENTRY_TOKENS = 40
@@ -49,7 +50,10 @@ def pipe_answer(
     outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], max_tokens: int, max_media_bytes: int
 ) -> Answer:
     """Return the outcomes as one answer. Results that are too much in all are cut, the largest first, and say so."""
-    outcomes = [_sendable(outcome) for outcome in outcomes]
+    outcomes = [
+        outcome.model_copy(update={"result": replace_in_data(outcome.result)}) if outcome.result else outcome
+        for outcome in outcomes
+    ]
     texts = [_as_json(outcome.result or outcome.error or {}) for outcome in outcomes]
     room = max(0, max_tokens - _ENTRY_TOKENS * len(outcomes))
     given = shares([estimate_tokens(text) for text in texts], room)
@@ -69,16 +73,6 @@ def shares(sizes: Sequence[int], budget: int) -> list[int]:
         left -= given[index]
         waiting -= 1
     return given
-
-
-def _sendable(outcome: StepOutcome) -> StepOutcome:
-    """Return the outcome with halves of characters replaced: a text block may hold them, structured data may not."""
-    text = _as_json(outcome.result or {})
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return outcome.model_copy(update={"result": json.loads(text.encode("utf-8", "replace"))})
-    return outcome
 
 
 def _fitted(outcome: StepOutcome, text: str, tokens: int) -> StepOutcome:

@@ -6,6 +6,7 @@ from pydantic import BaseModel, Field
 
 from holdfast.review.model import Listed, Review
 from holdfast.review.service import Reviews, Shown
+from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.registry import Arguments
 
 MAX_LISTED = 500
@@ -80,7 +81,7 @@ class ListedReview(BaseModel):
         """Return a review as an agent sees it in a list."""
         return cls(
             session_path=reviews.session_path(listed.session),
-            path=sendable(listed.path),
+            path=replace_lone_surrogates(listed.path),
             user_action=listed.action.value,
             created_at=listed.created_at,
             expires_at=listed.expires_at,
@@ -132,8 +133,8 @@ class PendingReview(BaseModel):
         """Return a review as a person sees it in a list."""
         return cls(
             review_id=listed.id,
-            path=sendable(listed.path),
-            root=sendable(listed.root),
+            path=replace_lone_surrogates(listed.path),
+            root=replace_lone_surrogates(listed.root),
             user_action=listed.action.value,
             round=listed.round,
             created_at=listed.created_at,
@@ -178,7 +179,7 @@ class ShownReview(BaseModel):
         review = shown.review
         return cls(
             review_id=review.id,
-            path=sendable(review.path),
+            path=replace_lone_surrogates(review.path),
             user_action=review.action.value,
             round=review.round,
             is_new_file=review.base is None,
@@ -206,9 +207,4 @@ class DecidedReview(BaseModel):
     @classmethod
     def of(cls, review: Review) -> "DecidedReview":
         """Return a decided review."""
-        return cls(review_id=review.id, path=sendable(review.path), user_action=review.action.value)
-
-
-def sendable(path: str) -> str:
-    """Return a path as JSON can hold it: a byte that is no UTF-8 becomes U+FFFD."""
-    return path.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
+        return cls(review_id=review.id, path=replace_lone_surrogates(review.path), user_action=review.action.value)
