@@ -2,10 +2,12 @@
 
 import ast
 import re
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
 MAX_LINES = 400
+MAX_FUNCTION_LINES_P95 = 40
 VAGUE_NAMES = frozenset({"common", "helper", "helpers", "misc", "shared", "util", "utils"})
 SKILLS_OF_THE_IMPURE = frozenset(
     {
@@ -27,6 +29,7 @@ SKILLS_OF_THE_IMPURE = frozenset(
 )
 PATH_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
 THREAD_HANDOVERS = frozenset({"ProcessPoolExecutor", "ThreadPoolExecutor", "run_in_executor", "run_sync", "to_thread"})
+SOURCE_PATH = re.compile(r"`(?:src/holdfast/)?((?:[a-z_]+/)*[a-z_]+\.(?:py|sql))`")
 TABLE_ROW = re.compile(r"^\| `(?P<module>[^`]+)` \| (?P<line>.*) \|$", re.MULTILINE)
 
 
@@ -151,3 +154,36 @@ def table_problems(document: str, package: Path) -> Iterator[str]:
             yield f"{module} is in the table and does not exist"
         elif written[module] != real[module].replace("|", "\\|"):
             yield f"{module} is described otherwise in the table"
+
+
+def class_problems(package: Path) -> Iterator[str]:
+    """A class name is defined once in the whole package, so that a reader who meets it knows which one it is."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for module, path in modules(package):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ClassDef):
+                places[node.name].append(module)
+    for name, found in sorted(places.items()):
+        if len(found) > 1:
+            yield f"{name} is defined in {' and in '.join(found)}"
+
+
+def function_lengths(package: Path) -> list[int]:
+    """Return the number of lines of every function, shortest first."""
+    return sorted(
+        (node.end_lineno or node.lineno) - node.lineno + 1
+        for _, path in modules(package)
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
+
+
+def path_problems(document: str, package: Path) -> Iterator[str]:
+    """A module, statement file or folder of the source that a page names is there."""
+    for name in sorted(set(SOURCE_PATH.findall(document))):
+        if not any((place / name).exists() for place in (package, *_rooms(package), package.parents[1])):
+            yield f"{name} does not exist"
+
+
+def _rooms(package: Path) -> list[Path]:
+    return [path for path in package.rglob("*") if path.is_dir()]

@@ -95,6 +95,47 @@ def test_every_name_says_what_is_inside() -> None:
     assert not found, "\n" + "\n".join(found)
 
 
+def test_a_class_name_is_defined_once() -> None:
+    found = list(rules.class_problems(PACKAGE))
+
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_a_class_name_that_is_defined_twice_is_seen(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("class Plan: ...\n")
+    (tmp_path / "b.py").write_text("class Other:\n    class Plan: ...\n")
+
+    assert list(rules.class_problems(tmp_path)) == ["Plan is defined in a.py and in b.py"]
+
+
+def test_nineteen_of_twenty_functions_fit_on_a_screen() -> None:
+    lengths = rules.function_lengths(PACKAGE)
+
+    assert lengths[int(len(lengths) * 0.95)] < rules.MAX_FUNCTION_LINES_P95
+
+
+def test_the_length_of_a_function_counts_all_of_its_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def short(): ...\n\n\ndef long():\n    pass\n    pass\n")
+
+    assert rules.function_lengths(tmp_path) == [1, 3]
+
+
+@pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/where-to-add.md"])
+def test_a_page_names_only_source_files_that_are_there(page: str) -> None:
+    found = list(rules.path_problems((TOP / page).read_text(), PACKAGE))
+
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_a_page_that_names_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "holdfast"
+    (package / "room").mkdir(parents=True)
+    (package / "room" / "there.py").touch()
+
+    text = "`room/there.py` and `there.py`, but not `room/gone.py`"
+    assert list(rules.path_problems(text, package)) == ["room/gone.py does not exist"]
+
+
 def test_the_modules_page_has_every_module_with_its_first_line() -> None:
     found = list(rules.table_problems((TOP / "docs" / "reference" / "modules.md").read_text(), PACKAGE))
 
