@@ -238,7 +238,7 @@ def test_status_and_time_are_true_at_every_moment(world: World) -> None:
         world.execute(plan, call)
     look()
     assert told[0] == ("CREATED", None)
-    assert set(told[1:]) == {("APPROVED", None)}
+    assert set(told[1:]) == {("RUNNING", None)}
     done = world.execute(plan)
     assert done.status == "EXECUTED"
     assert done.executed_at is not None

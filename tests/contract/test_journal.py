@@ -197,7 +197,7 @@ def moving(id_: str, *, root: str = "/r", other: str | None = None, undoes: str 
         for n in range(3)
     )
     kind = Kind.UNDO if undoes else Kind.ORGANISE
-    status = PlanStatus.APPROVED if undoes else PlanStatus.CREATED
+    status = PlanStatus.RUNNING if undoes else PlanStatus.CREATED
     return Plan(id_, kind, root, items, AT, other, undoes=undoes, status=status, stepwise=True, folder=root)
 
 
@@ -214,6 +214,7 @@ def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str
     first = opener(str(tmp_path))
     first.plans.create(moving("p"))
     first.plans.approve("p", "h", "me", LATER)
+    first.plans.start("p")
     crossing = moving("p").items[1]._replace(temp_name=".t", aside="/r/bad\udcff/q")
     first.plans.advance("p", [], [moving("p").items[0], crossing], LATER)
     second = opener(str(tmp_path))
@@ -247,6 +248,7 @@ def test_only_plans_whose_roots_lie_beneath_are_seen(journal: Journal, roots: li
 def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal: Journal) -> None:
     journal.plans.create(moving("p"))
     journal.plans.approve("p", "h", "me", AT)
+    journal.plans.start("p")
     journal.plans.advance("p", [], [moving("p").items[2], moving("p").items[0]], AT)
     journal.plans.advance("p", [Step(2, ItemStatus.DONE), Step(0, ItemStatus.DONE)], [moving("p").items[1]], AT)
     found = journal.find("p")
@@ -260,6 +262,7 @@ def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal:
 def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(journal: Journal) -> None:
     journal.plans.create(moving("p"))
     journal.plans.approve("p", "h", "me", AT)
+    journal.plans.start("p")
     intents = [item._replace(temp_name=".t", aside=f"/q/{item.position}") for item in moving("p").items]
     journal.plans.advance("p", [], intents, AT)
     steps = [Step(0, ItemStatus.DONE, identity="9:9"), Step(1, ItemStatus.ERROR, "no"), Step(2, ItemStatus.SKIPPED)]

@@ -145,7 +145,7 @@ def _journal_problems(moment: Moment, stage: Stage, *, exact: bool) -> list[str]
     unfinished = journal.unfinished()
     if unfinished:
         problems.append(f"{len(unfinished)} changes are unfinished after recovery")
-    is_waiting = PlanStatus.APPROVED in statuses(stage)
+    is_waiting = not {PlanStatus.APPROVED, PlanStatus.RUNNING}.isdisjoint(statuses(stage))
     if exact and not is_waiting and statuses(stage) != moment.statuses:
         problems.append(f"the journal says {statuses(stage)}, but the disk says {moment.statuses}")
     folder = stage.world.state / "images"

@@ -23,10 +23,11 @@ class Kind(StrEnum):
 
 
 class PlanStatus(StrEnum):
-    """CREATED → APPROVED → EXECUTED | FAILED; also CANCELLED and UNDONE. A plan under way is APPROVED."""
+    """CREATED → APPROVED → RUNNING → EXECUTED | FAILED; also CANCELLED and UNDONE. `plans/states.py` has the table."""
 
     CREATED = "CREATED"
     APPROVED = "APPROVED"
+    RUNNING = "RUNNING"
     EXECUTED = "EXECUTED"
     FAILED = "FAILED"
     CANCELLED = "CANCELLED"
@@ -129,7 +130,7 @@ class Plan:
     other_root: str | None = None
     temp_name: str | None = None
     undoes: str | None = None
-    status: PlanStatus = PlanStatus.APPROVED
+    status: PlanStatus = PlanStatus.RUNNING
     executed_at: str | None = None
     seq: int = 0
     stepwise: bool = False

@@ -19,10 +19,13 @@ class PlanBook(Protocol):
         """Turn CREATED into APPROVED, for this content."""
 
     def cancel(self, plan_id: str) -> None:
-        """Close a CREATED or APPROVED plan none of whose items was begun."""
+        """Close a plan that has not ended and none of whose items was begun."""
 
     def start(self, plan_id: str) -> None:
-        """Make an APPROVED or FAILED plan the newest change, its ERROR items PENDING again."""
+        """Make an APPROVED or FAILED plan RUNNING and the newest change, its ERROR items PENDING again.
+
+        One that is RUNNING already was interrupted and goes on.
+        """
 
     def advance(self, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> PlanStatus:
         """Make outcomes and the next intents durable, as one; returns the plan's status, which follows its items.

@@ -221,7 +221,7 @@ class Changes:
             raise NotFound(f"There is no change {change_id!r}. list_changes shows those that can be undone.")
         if plan.stepwise:
             return self.plans.undo(folders, call, plan)
-        if plan.status is PlanStatus.APPROVED:
+        if plan.status is PlanStatus.RUNNING:
             raise ResourceBusy(f"Change {change_id} is still under way.")
         kept = [item for item in plan.items if item.op is Op.KEPT]
         if plan.status is PlanStatus.FAILED and kept:

@@ -42,7 +42,8 @@ class Channel(StrEnum):
 class Review:
     """A plan of kind `review` and what a plan does not have.
 
-    `status` is the plan's: CREATED while a person or the agent has the word, APPROVED or FAILED until it is applied.
+    `status` is the plan's: CREATED while a person or the agent has the word, APPROVED, RUNNING or FAILED
+    until it is applied.
     `answered` is the person's last text of this round. Texts are let go when a review ends; `closed_as` says why it
     ended without being applied. `version` counts every change of the row.
     """
@@ -144,7 +145,12 @@ def action_of(status: PlanStatus, closed_as: Action | None, *, has_answer: bool)
 
 def is_open(status: PlanStatus, closed_as: Action | None) -> bool:
     """Return whether a review has neither been applied nor closed."""
-    return closed_as is None and status in (PlanStatus.CREATED, PlanStatus.APPROVED, PlanStatus.FAILED)
+    return closed_as is None and status in (
+        PlanStatus.CREATED,
+        PlanStatus.APPROVED,
+        PlanStatus.RUNNING,
+        PlanStatus.FAILED,
+    )
 
 
 def as_text(data: bytes | None, encoding: Encoding) -> str:

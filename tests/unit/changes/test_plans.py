@@ -227,7 +227,7 @@ def test_a_cancelled_execution_stops_between_batches_and_the_next_one_completes(
     with pytest.raises(Cancelled):
         world.execute(plan, call)
     half = world.found(plan)
-    assert (half.status, half.executed_at) == ("APPROVED", None)
+    assert (half.status, half.executed_at) == ("RUNNING", None)
     assert moves(half).count("DONE") == 201 - 1
     assert len(harvest(world.root / "d")) == 200
     assert [change.id for change in world.listed()] == [plan.id]

@@ -183,7 +183,7 @@ def test_what_could_not_come_back_at_once_comes_back_with_the_next_look(
         with monkeypatch.context() as patched:
             patched.setattr(files, "move_entry", failing)
             stopped = world.execute(plan)
-        assert (stopped.status, moves(stopped)) == ("APPROVED", ["PENDING", "ERROR", "ERROR", "DONE"])
+        assert (stopped.status, moves(stopped)) == ("RUNNING", ["PENDING", "ERROR", "ERROR", "DONE"])
         assert "new/p.raw" in harvest(root)
         if not restart:
             assert moves(world.execute(plan)) == ["ERROR", "ERROR", "ERROR", "DONE"]

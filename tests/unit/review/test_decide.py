@@ -42,7 +42,7 @@ def test_the_hash_covers_file_base_and_text() -> None:
     assert len({one.shown_hash, *(other.shown_hash for other in others), replace(one, id="j" * 32).shown_hash}) == 6
 
 
-@pytest.mark.parametrize("status", [PlanStatus.APPROVED, PlanStatus.EXECUTED, PlanStatus.CANCELLED, PlanStatus.FAILED])
+@pytest.mark.parametrize("status", [status for status in PlanStatus if status is not PlanStatus.CREATED])
 @pytest.mark.parametrize("decision", list(Decision))
 def test_what_is_decided_stays_decided(status: PlanStatus, decision: Decision) -> None:
     one = replace(review(), status=status, answered=b"x")

@@ -56,8 +56,10 @@ class Executor:
 
     def settle(self, jail: Jail, plan: Plan) -> PlanStatus:
         """Record what a crash left of the last batch, by what is on the disk; an undo ends with that."""
+        if plan.status is not PlanStatus.RUNNING:
+            return plan.status
         status = self._book.advance(plan.id, self._settled(jail, plan), [], utc_now())
-        if plan.undoes is not None:
+        if plan.undoes is not None and status is PlanStatus.RUNNING:
             status = self._book.skip_rest(plan.id, "It was interrupted before this step.", utc_now())
         return status
 

@@ -18,7 +18,7 @@ from holdfast.clock import utc_now
 from holdfast.errors import Conflict, InvalidArgument, NotFound, PermissionDenied
 from holdfast.folders.service import Folders
 
-_RUNNABLE = frozenset({PlanStatus.APPROVED, PlanStatus.FAILED})
+_RUNNABLE = frozenset({PlanStatus.APPROVED, PlanStatus.RUNNING, PlanStatus.FAILED})
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ class Plans:
             back = undo_plan(self._journal, folders.jail, plan, positions, call)
             if back is None:
                 return Undone(plan, None)
-            if positions is None and plan.status is PlanStatus.APPROVED:
+            if positions is None and plan.status is PlanStatus.RUNNING:
                 self._book.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
             self._book.create(back)
             try:
@@ -197,7 +197,7 @@ class Plans:
     def _settled(self, folders: Folders, plan: Plan) -> Plan:
         """Return a plan as it is now, with what an execution that was stopped had done and could not record."""
         found = self._journal.find(plan.id) or plan
-        if found.status is PlanStatus.APPROVED:
+        if found.status is PlanStatus.RUNNING:
             self._executor.settle(folders.jail, found)
             found = self._journal.find(plan.id) or found
         return found
@@ -223,7 +223,7 @@ def _started(plan: Plan) -> Plan:
     items = tuple(
         item._replace(status=ItemStatus.PENDING) if item.status is ItemStatus.ERROR else item for item in plan.items
     )
-    return replace(plan, status=PlanStatus.APPROVED, items=items)
+    return replace(plan, status=PlanStatus.RUNNING, items=items)
 
 
 def _redirected(item: Item, dests: Mapping[int, str | None], reasons: Mapping[int, tuple[str, float]]) -> Item:

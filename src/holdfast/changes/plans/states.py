@@ -6,13 +6,15 @@ from holdfast.changes.model import ItemStatus, Op, PlanStatus
 
 PLAN_NEXT: Mapping[PlanStatus, frozenset[PlanStatus]] = {
     PlanStatus.CREATED: frozenset({PlanStatus.APPROVED, PlanStatus.CANCELLED}),
-    PlanStatus.APPROVED: frozenset({PlanStatus.EXECUTED, PlanStatus.FAILED, PlanStatus.CANCELLED}),
+    PlanStatus.APPROVED: frozenset({PlanStatus.RUNNING, PlanStatus.CANCELLED}),
+    PlanStatus.RUNNING: frozenset({PlanStatus.EXECUTED, PlanStatus.FAILED, PlanStatus.UNDONE, PlanStatus.CANCELLED}),
     PlanStatus.EXECUTED: frozenset({PlanStatus.UNDONE}),
-    PlanStatus.FAILED: frozenset({PlanStatus.APPROVED, PlanStatus.UNDONE}),
+    PlanStatus.FAILED: frozenset({PlanStatus.RUNNING, PlanStatus.UNDONE}),
     PlanStatus.CANCELLED: frozenset(),
     PlanStatus.UNDONE: frozenset({PlanStatus.EXECUTED, PlanStatus.FAILED}),
 }
-"""A failed plan is APPROVED again while the next execution retries it; an undo that is undone brings a plan back."""
+"""A failed plan is RUNNING again while the next execution retries it; a plan is cancelled only before its first item
+was begun; an undo that is undone brings a plan back."""
 
 ITEM_NEXT: Mapping[ItemStatus, frozenset[ItemStatus]] = {
     ItemStatus.PENDING: frozenset({ItemStatus.DONE, ItemStatus.SKIPPED, ItemStatus.ERROR}),
@@ -42,7 +44,7 @@ def status_of(counts: Counts) -> PlanStatus:
     is UNDONE, even when one of its directories holds something by now and stays.
     """
     if any(count for (_, status), count in counts.items() if status is ItemStatus.PENDING):
-        return PlanStatus.APPROVED
+        return PlanStatus.RUNNING
     moves = {status: count for (op, status), count in counts.items() if op is Op.MOVE and count}
     judged = moves or {status: count for (_, status), count in counts.items() if count}
     if ItemStatus.UNDONE in judged and ItemStatus.DONE not in judged:

@@ -228,8 +228,8 @@ _FITS: dict[str, Callable[[dict[str, Any]], bool]] = {
     "show": lambda _plan: True,
     "move": lambda plan: plan["status"] == "CREATED",
     "approve": lambda plan: plan["status"] == "CREATED" and bool(plan["moves"]),
-    "cancel": lambda plan: plan["status"] in ("CREATED", "APPROVED"),
-    "execute": lambda plan: plan["status"] in ("APPROVED", "FAILED"),
+    "cancel": lambda plan: plan["status"] in ("CREATED", "APPROVED", "RUNNING"),
+    "execute": lambda plan: plan["status"] in ("APPROVED", "RUNNING", "FAILED"),
     "undo": lambda plan: "DONE" in plan["moves"],
 }
 """Which plan a command is for when none is named."""

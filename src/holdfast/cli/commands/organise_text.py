@@ -17,6 +17,7 @@ _MAX_FOLDER_CHARS = 30
 _COLOURS = {
     "CREATED": "yellow",
     "APPROVED": "cyan",
+    "RUNNING": "cyan",
     "EXECUTED": "green",
     "FAILED": "red",
     "SCANNING": "yellow",
@@ -56,10 +57,11 @@ def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
     steps = {
         "CREATED": [("show", "--all", "every file and its place"), ("approve", "", "say yes; then execute it")],
         "APPROVED": [("execute", "", "move the files")],
+        "RUNNING": [("execute", "", "go on with it")],
         "FAILED": [("execute", "", "try again"), ("undo", "", "take it back")],
         "EXECUTED": [("undo", "", "take it back")],
     }.get(status if plan["totals"]["moves"] else "", [])
-    if status == "APPROVED" and plan["totals"].get("DONE"):
+    if status == "RUNNING" and plan["totals"].get("DONE"):
         steps = [("execute", "", "go on with it"), ("undo", "", "take it back")]
     if every:
         steps = [step for step in steps if step[0] != "show"]
@@ -145,9 +147,9 @@ def _headline(plan: dict[str, Any]) -> str:
         return f"{back:,} of {files} came back from {where}."
     if status in ("EXECUTED", "FAILED") or done or back:
         came_back = f" {back:,} came back." if back else ""
-        stopped = " It was interrupted before the end." if status == "APPROVED" else ""
+        stopped = " It was interrupted before the end." if status == "RUNNING" else ""
         return f"{done:,} of {files} moved to {where}{made}.{came_back}{stopped}"
-    return f"{files} {'will' if status == 'APPROVED' else 'would'} move to {where}{made}. Nothing has moved yet."
+    return f"{files} {'will' if status in ('APPROVED', 'RUNNING') else 'would'} move to {where}{made}. Nothing has moved yet."
 
 
 def _glance_lines(

@@ -157,6 +157,7 @@ def next_step(shown: PlanView) -> str:
     return {
         PlanStatus.CREATED: "Call execute_plan.",
         PlanStatus.APPROVED: "Call execute_plan.",
+        PlanStatus.RUNNING: "It has begun and not ended; execute_plan goes on with it.",
         PlanStatus.FAILED: "Some items failed; execute_plan tries them again, undo_change with plan_id takes it back.",
         PlanStatus.EXECUTED: "Done. undo_change with plan_id takes it back.",
     }.get(shown.plan.status, "")

@@ -9,10 +9,11 @@ from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanBook
 from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_item, read_path, read_plan, stored_path
 from holdfast.changes.model import Change, Image, ItemStatus, Kind, Outcome, Plan, PlanStatus
+from holdfast.changes.plans.states import item_may_become, plan_may_become
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 
-_NEWEST = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
 _EXPIRED_AT_ONCE = 500
 
 
@@ -61,18 +62,19 @@ class SqliteJournal:
         """Record how a plan ended; recovery can tell by the disk, so this need not wait for it."""
         with self._db.transaction(durable=False):
             for position, (status, message) in outcome.exceptions.items():
-                row = {"plan_id": plan_id, "position": position, "status": status.value, "error_msg": message}
-                self._db.run("finish_item", row)
-            items = {"plan_id": plan_id, "status": outcome.item_status.value, "error_msg": outcome.message}
-            self._db.run("finish_items", {**items, "identity": outcome.identity})
+                self._finish_items(plan_id, status, message, None, (position, position))
+            self._finish_items(plan_id, outcome.item_status, outcome.message, outcome.identity, (0, _MAX_INTEGER))
             if outcome.kept is not None:
                 (position,) = self._db.run("next_position", {"plan_id": plan_id}).fetchone()
                 self._db.run("insert_item", item_row(plan_id, position, outcome.kept))
             plan = {"id": plan_id, "status": outcome.status.value, "executed_at": at, "error_msg": outcome.message}
-            if self._db.run("finish_plan", plan).rowcount != 1:
+            if (
+                not plan_may_become(PlanStatus.RUNNING, outcome.status)
+                or self._db.run("finish_plan", plan).rowcount != 1
+            ):
                 raise Conflict(f"Change {plan_id} is not under way, so it cannot end.")
             if outcome.status is PlanStatus.EXECUTED:
-                self._settle_undone(plan_id)
+                self._update_undone_plans(plan_id)
         self._under_way.pop(plan_id, None)
 
     def find(self, plan_id: str) -> Plan | None:
@@ -101,7 +103,7 @@ class SqliteJournal:
         parameters = {
             "roots": json.dumps(list(roots)),
             "limit": limit,
-            "before_seq": _NEWEST if before_seq is None else before_seq,
+            "before_seq": _MAX_INTEGER if before_seq is None else before_seq,
         }
         return [
             Change(
@@ -141,7 +143,7 @@ class SqliteJournal:
             return []
         files: list[str] = []
         with self._db.transaction(durable=False):
-            first_in_use = min(self._under_way.values(), default=_NEWEST)
+            first_in_use = min(self._under_way.values(), default=_MAX_INTEGER)
             for row in self._db.run(
                 "oldest_images", {"before_seq": first_in_use, "limit": _EXPIRED_AT_ONCE}
             ).fetchall():
@@ -187,22 +189,32 @@ class SqliteJournal:
             self._db.run("delete_image_data", {"id": row["data_id"]})
         self._kept_bytes -= row["size_bytes"]
 
-    def _settle_undone(self, plan_id: str) -> None:
-        """What this plan undid is UNDONE, what that one had undone is in effect again, and so on down the chain."""
-        is_undone = True
-        (below,) = self._db.run("undone_by_plan", {"id": plan_id}).fetchone()
-        while below is not None:
-            if is_undone:
-                self._mark(below, (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE))
-            else:
-                self._mark(below, (PlanStatus.UNDONE, PlanStatus.EXECUTED), (ItemStatus.UNDONE, ItemStatus.DONE))
-            is_undone = not is_undone
-            (below,) = self._db.run("undone_by_plan", {"id": below}).fetchone()
+    def _finish_items(
+        self,
+        plan_id: str,
+        status: ItemStatus,
+        message: str | None,
+        identity: str | None,
+        positions: tuple[int, int],
+    ) -> None:
+        if not item_may_become(ItemStatus.PENDING, status):
+            raise Conflict(f"The items of change {plan_id} cannot become {status}.")
+        first, last = positions
+        row = {"plan_id": plan_id, "status": status.value, "error_msg": message, "first": first, "last": last}
+        self._db.run("finish_items", {**row, "identity": identity, "dest_identity": None})
 
-    def _mark(self, plan_id: str, plan: tuple[PlanStatus, PlanStatus], items: tuple[ItemStatus, ItemStatus]) -> None:
-        """Take a plan and its items from one status to the next; one that stands elsewhere stays there."""
+    def _update_undone_plans(self, plan_id: str) -> None:
+        """What this plan undid is UNDONE, what that one had undone is in effect again, and so on down the chain.
+
+        A plan that has another status than expected keeps it, with its items.
+        """
+        plan_statuses, item_statuses = (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE)
         (row,) = self._db.run("plan_state", {"id": plan_id}).fetchall()
-        change = {"id": plan_id, "present": plan[0].value, "status": plan[1].value}
-        if self._db.run("set_plan_status", {**change, "executed_at": row["executed_at"]}).rowcount == 1:
-            moved = {"plan_id": plan_id, "present": items[0].value, "status": items[1].value}
-            self._db.run("set_items_status", moved)
+        while (undone_id := row["undoes"]) is not None:
+            (row,) = self._db.run("plan_state", {"id": undone_id}).fetchall()
+            present, status = plan_statuses
+            change = {"id": undone_id, "present": present.value, "status": status.value}
+            if self._db.run("set_plan_status", {**change, "executed_at": row["executed_at"]}).rowcount == 1:
+                items = {"present": item_statuses[0].value, "status": item_statuses[1].value}
+                self._db.run("set_item_statuses", {"plan_id": undone_id, **items, "first": 0, "last": _MAX_INTEGER})
+            plan_statuses, item_statuses = plan_statuses[::-1], item_statuses[::-1]

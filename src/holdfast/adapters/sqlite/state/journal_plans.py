@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_path, stored_path
 from holdfast.changes.model import Aside, Item, ItemStatus, Op, Plan, PlanLine, PlanStatus, Step
-from holdfast.changes.plans.states import plan_may_become, status_of
+from holdfast.changes.plans.states import item_may_become, plan_may_become, status_of
 from holdfast.errors import Conflict
 
 _NEWEST = 2**63 - 1
@@ -59,14 +59,14 @@ class SqlitePlanBook:
             self._finish(plan_id, steps)
             self._leave(plan_id, steps)
             self._intend(plan_id, intents, at)
-            return PlanStatus.APPROVED if intents else self._restate(plan_id, at)
+            return PlanStatus.RUNNING if intents else self._restate_running(plan_id, at)
 
     def skip_rest(self, plan_id: str, why: str, at: str) -> PlanStatus:
         """End a plan whose waiting items will not be carried out."""
         with self._db.transaction(durable=True):
             self._db.run("skip_items", {"plan_id": plan_id, "error_msg": why})
             self._db.run("leave_batch", {"plan_id": plan_id})
-            return self._restate(plan_id, at)
+            return self._restate_running(plan_id, at)
 
     def interrupted(self) -> list[Plan]:
         """Return the plans that a crash may have left in the middle of a batch."""
@@ -119,16 +119,27 @@ class SqlitePlanBook:
             if step.identity is None:
                 alike.setdefault((step.status, step.message), []).append(step.position)
                 continue
-            row = {"plan_id": plan_id, "status": step.status.value, "error_msg": step.message}
-            finished = self._db.run("finish_step", {**row, "position": step.position, "identity": step.identity})
-            _expect_all(finished.rowcount, [step.position], plan_id, "end")
+            self._finish_items(plan_id, step.status, step.message, step.identity, [step.position])
         for (status, message), positions in alike.items():
-            row = {"plan_id": plan_id, "status": status.value, "error_msg": message}
-            changed = sum(self._db.run("finish_steps", {**row, **run}).rowcount for run in _runs(positions))
-            _expect_all(changed, positions, plan_id, "end")
+            self._finish_items(plan_id, status, message, None, positions)
         done = [step.position for step in steps if step.status is ItemStatus.DONE]
         if done:
             self._settle_reversed(plan_id, done)
+
+    def _finish_items(
+        self,
+        plan_id: str,
+        status: ItemStatus,
+        message: str | None,
+        dest_identity: str | None,
+        positions: Sequence[int],
+    ) -> None:
+        if not item_may_become(ItemStatus.PENDING, status):
+            raise Conflict(f"The items {positions} of plan {plan_id} cannot become {status}.")
+        row = {"plan_id": plan_id, "status": status.value, "error_msg": message, "identity": None}
+        row["dest_identity"] = dest_identity
+        changed = sum(self._db.run("finish_items", {**row, **run}).rowcount for run in _runs(positions))
+        _expect_all(changed, positions, plan_id, "end")
 
     def _leave(self, plan_id: str, steps: Sequence[Step]) -> None:
         """Close the batch under way; what it did not do keeps its intent in its own row."""
@@ -151,7 +162,8 @@ class SqlitePlanBook:
         waiting = sum(self._db.run("waiting_items", run).fetchone()["items"] for run in asked)
         _expect_all(waiting, positions, plan_id, "begin")
         batch = {"plan_id": plan_id, "intended_at": at, "positions": json.dumps(positions)}
-        self._db.run("intend_batch", batch)
+        if self._db.run("intend_batch", batch).rowcount != 1:
+            raise self._refused(plan_id, "carried out")
         for item in intents:
             if item.aside is not None:
                 helpers = {"temp_name": item.temp_name, "aside": stored_path(item.aside)}
@@ -165,22 +177,29 @@ class SqlitePlanBook:
             asked = {"plan_id": plan_id, "positions": json.dumps(positions)}
             positions = [row["reverses"] for row in self._db.run("reversed_positions", asked).fetchall()]
             change = {"plan_id": below, "present": present.value, "status": wanted.value}
-            self._db.run("set_item_statuses", {**change, "positions": json.dumps(positions)})
+            for run in _runs(positions):
+                self._db.run("set_item_statuses", {**change, **run})
             state = self._state(below)
             if state["status"] == PlanStatus.UNDONE or not self._any_move_done(below):
-                self._restate(below, state["executed_at"])
+                self._restate(below, state, state["executed_at"])
             plan_id, below = below, state["undoes"]
             present, wanted = wanted, present
 
-    def _restate(self, plan_id: str, at: str | None) -> PlanStatus:
-        """Give a plan the status that its items say, with the time at which it came to rest."""
+    def _restate_running(self, plan_id: str, at: str) -> PlanStatus:
+        """Give a RUNNING plan the status that its items say; Conflict for any other plan."""
         row = self._state(plan_id)
+        if row["status"] != PlanStatus.RUNNING:
+            raise self._refused(plan_id, "carried out")
+        return self._restate(plan_id, row, at)
+
+    def _restate(self, plan_id: str, row: Mapping[str, str | None], at: str | None) -> PlanStatus:
+        """Give a plan the status that its items say, with the time at which it ended."""
         present, wanted = PlanStatus(row["status"] or ""), status_of(self._counts(plan_id))
         if present is wanted:
             return present
         if not plan_may_become(present, wanted):
             raise Conflict(f"Plan {plan_id} is {present}, so it cannot become {wanted}.")
-        executed_at = at if present is PlanStatus.APPROVED else row["executed_at"]
+        executed_at = at if present is PlanStatus.RUNNING else row["executed_at"]
         change = {"id": plan_id, "present": present.value, "status": wanted.value, "executed_at": executed_at}
         self._db.run("set_plan_status", change)
         return wanted

@@ -155,6 +155,45 @@ STEPS = (
     """
     ALTER TABLE plan_items ADD COLUMN unit TEXT;
     """,
+    # SQLite cannot change a CHECK, so `plans` is made again. The rows that refer to it stay, and are checked at the end.
+    """
+    PRAGMA defer_foreign_keys = ON;
+    CREATE TABLE plans_before AS SELECT * FROM plans;
+    DROP TABLE plans;
+    CREATE TABLE plans (
+        seq INTEGER PRIMARY KEY,
+        id TEXT NOT NULL UNIQUE,
+        kind TEXT NOT NULL,
+        root_dir TEXT NOT NULL,
+        other_root TEXT,
+        temp_name TEXT,
+        undoes TEXT,
+        status TEXT NOT NULL
+            CHECK (status IN ('CREATED', 'APPROVED', 'RUNNING', 'EXECUTED', 'FAILED', 'CANCELLED', 'UNDONE')),
+        created_at TEXT NOT NULL,
+        executed_at TEXT,
+        error_msg TEXT,
+        stepwise INTEGER NOT NULL DEFAULT 0,
+        folder TEXT,
+        approved_hash TEXT,
+        approved_by TEXT,
+        approved_at TEXT
+    );
+    INSERT INTO plans (seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_at, executed_at,
+                       error_msg, stepwise, folder, approved_hash, approved_by, approved_at)
+    SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_at, executed_at, error_msg, stepwise,
+           folder, approved_hash, approved_by, approved_at
+    FROM plans_before;
+    DROP TABLE plans_before;
+    UPDATE plans SET status = 'RUNNING'
+    WHERE status = 'APPROVED' AND (
+        (stepwise = 0 AND (kind <> 'review' OR temp_name IS NOT NULL))
+        OR (stepwise = 1 AND (
+            kind = 'undo'
+            OR EXISTS (SELECT 1 FROM plan_intents n WHERE n.plan_id = plans.id)
+            OR EXISTS (SELECT 1 FROM plan_items i
+                       WHERE i.plan_id = plans.id AND (i.status <> 'PENDING' OR i.intended_at IS NOT NULL)))));
+    """,
 )
 
 

@@ -5,12 +5,10 @@ INSERT INTO plans (id, kind, root_dir, other_root, temp_name, undoes, status, cr
 VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :created_at, :stepwise, :folder);
 
 -- name: resume_plan
--- A review that is approved and not under way, or whose last attempt failed.
 UPDATE plans
-SET status = 'APPROVED', temp_name = :temp_name, executed_at = NULL, error_msg = NULL,
+SET status = 'RUNNING', temp_name = :temp_name, executed_at = NULL, error_msg = NULL,
     seq = (SELECT max(seq) + 1 FROM plans)
-WHERE id = :id AND kind = 'review'
-  AND ((status = 'APPROVED' AND temp_name IS NULL) OR status = 'FAILED');
+WHERE id = :id AND kind = 'review' AND status IN ('APPROVED', 'FAILED');
 
 -- name: delete_items
 DELETE FROM plan_items WHERE plan_id = :plan_id;
@@ -38,22 +36,17 @@ SELECT coalesce(max(seq), 0) FROM plans;
 
 -- name: finish_plan
 UPDATE plans SET status = :status, executed_at = :executed_at, error_msg = :error_msg
-WHERE id = :id AND status = 'APPROVED';
+WHERE id = :id AND status = 'RUNNING';
 
 -- name: finish_items
+-- `identity` is that of a file that was made or moved, `dest_identity` that of a copy on another device.
 UPDATE plan_items SET status = :status, error_msg = :error_msg, identity = coalesce(:identity, identity),
-                      aside = CASE :status WHEN 'DONE' THEN aside END
-WHERE plan_id = :plan_id AND status = 'PENDING';
-
--- name: finish_item
-UPDATE plan_items SET status = :status, error_msg = :error_msg
-WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
+                      dest_identity = :dest_identity, aside = CASE :status WHEN 'DONE' THEN aside END
+WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND :last
+  AND EXISTS (SELECT 1 FROM plans p WHERE p.id = :plan_id AND p.status = 'RUNNING');
 
 -- name: next_position
 SELECT coalesce(max(position), -1) + 1 FROM plan_items WHERE plan_id = :plan_id;
-
--- name: undone_by_plan
-SELECT undoes FROM plans WHERE id = :id;
 
 -- name: plan_state
 SELECT status, executed_at, undoes FROM plans WHERE id = :id;
@@ -67,16 +60,16 @@ WHERE id = :id AND status = 'CREATED';
 
 -- name: cancel_plan
 UPDATE plans SET status = 'CANCELLED'
-WHERE id = :id AND (status = 'CREATED' OR (
-        status = 'APPROVED'
+WHERE id = :id AND (status IN ('CREATED', 'APPROVED') OR (
+        status = 'RUNNING'
         AND NOT EXISTS (SELECT 1 FROM plan_intents n WHERE n.plan_id = plans.id)
         AND NOT EXISTS (SELECT 1 FROM plan_items i
                         WHERE i.plan_id = plans.id AND (i.intended_at IS NOT NULL OR i.status IN ('DONE', 'UNDONE')))));
 
 -- name: start_plan
 -- What is carried out later than it was planned counts from then on as the newest change.
-UPDATE plans SET status = 'APPROVED', executed_at = NULL, seq = (SELECT max(seq) + 1 FROM plans)
-WHERE id = :id AND stepwise = 1 AND status IN ('APPROVED', 'FAILED');
+UPDATE plans SET status = 'RUNNING', executed_at = NULL, seq = (SELECT max(seq) + 1 FROM plans)
+WHERE id = :id AND stepwise = 1 AND status IN ('APPROVED', 'RUNNING', 'FAILED');
 
 -- name: retry_items
 UPDATE plan_items SET status = 'PENDING', error_msg = NULL
@@ -84,14 +77,16 @@ WHERE plan_id = :plan_id AND status = 'ERROR';
 
 -- name: skip_items
 UPDATE plan_items SET status = 'SKIPPED', error_msg = :error_msg, aside = NULL
-WHERE plan_id = :plan_id AND status = 'PENDING';
+WHERE plan_id = :plan_id AND status = 'PENDING'
+  AND EXISTS (SELECT 1 FROM plans p WHERE p.id = :plan_id AND p.status = 'RUNNING');
 
 -- name: waiting_items
 SELECT count(*) AS items FROM plan_items
 WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND :last;
 
 -- name: intend_batch
-INSERT INTO plan_intents (plan_id, intended_at, positions) VALUES (:plan_id, :intended_at, :positions);
+INSERT INTO plan_intents (plan_id, intended_at, positions)
+SELECT id, :intended_at, :positions FROM plans WHERE id = :plan_id AND status = 'RUNNING';
 
 -- name: intend_item
 UPDATE plan_items SET temp_name = :temp_name, aside = :aside
@@ -108,19 +103,9 @@ DELETE FROM plan_intents WHERE plan_id = :plan_id;
 UPDATE plan_items SET intended_at = :intended_at
 WHERE plan_id = :plan_id AND status <> 'DONE' AND position IN (SELECT value FROM json_each(:positions));
 
--- name: finish_step
-UPDATE plan_items SET status = :status, error_msg = :error_msg, dest_identity = :identity,
-                      aside = CASE :status WHEN 'DONE' THEN aside END
-WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
-
--- name: finish_steps
-UPDATE plan_items SET status = :status, error_msg = :error_msg, dest_identity = NULL,
-                      aside = CASE :status WHEN 'DONE' THEN aside END
-WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND :last;
-
 -- name: set_item_statuses
 UPDATE plan_items SET status = :status
-WHERE plan_id = :plan_id AND status = :present AND position IN (SELECT value FROM json_each(:positions));
+WHERE plan_id = :plan_id AND status = :present AND position BETWEEN :first AND :last;
 
 -- name: any_move_done
 SELECT 1 FROM plan_items WHERE plan_id = :plan_id AND op = 'move' AND status = 'DONE' LIMIT 1;
@@ -134,7 +119,7 @@ SELECT op, status, count(*) AS items FROM plan_items WHERE plan_id = :plan_id GR
 
 -- name: interrupted_plans
 SELECT id FROM plans p
-WHERE stepwise = 1 AND status = 'APPROVED' AND (
+WHERE stepwise = 1 AND status = 'RUNNING' AND (
         kind = 'undo'
         OR EXISTS (SELECT 1 FROM plan_intents n WHERE n.plan_id = p.id)
         OR EXISTS (SELECT 1 FROM plan_items i
@@ -163,9 +148,6 @@ WHERE p.seq < :before_seq AND p.kind = 'organise'
            OR r.value = '/'))
 ORDER BY p.seq DESC LIMIT :limit;
 
--- name: set_items_status
-UPDATE plan_items SET status = :status WHERE plan_id = :plan_id AND status = :present;
-
 -- name: find_plan
 SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_at, executed_at, stepwise, folder,
        approved_hash, approved_by, approved_at
@@ -179,9 +161,7 @@ FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans
 SELECT id, seq FROM plans
-WHERE status = 'APPROVED' AND stepwise = 0
-  AND (kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo')
-       OR (kind = 'review' AND temp_name IS NOT NULL))
+WHERE status = 'RUNNING' AND stepwise = 0
 ORDER BY seq;
 
 -- name: list_changes
@@ -199,7 +179,7 @@ SELECT p.seq, p.id, p.kind, p.status, coalesce(p.folder, i.src_path, p.root_dir)
 FROM plans p LEFT JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE p.seq < :before_seq
   AND (p.status IN ('EXECUTED', 'FAILED', 'UNDONE')
-       OR (p.stepwise = 1 AND p.status = 'APPROVED'
+       OR (p.stepwise = 1 AND p.status = 'RUNNING'
            AND EXISTS (SELECT 1 FROM plan_items n WHERE n.plan_id = p.id AND n.status = 'DONE')))
   AND p.kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo', 'review', 'organise')
   AND EXISTS (SELECT 1 FROM json_each(:roots) r

@@ -24,7 +24,7 @@ SELECT plan_id FROM reviews WHERE session = :session;
 -- name: review_twin
 SELECT r.plan_id FROM reviews r JOIN plans p ON p.id = r.plan_id
 WHERE r.twin = :twin
-  AND ((r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'FAILED'))
+  AND ((r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'RUNNING', 'FAILED'))
        OR (r.closed_as = 'REJECT' AND r.decided_at >= :rejected_since))
 ORDER BY p.seq DESC LIMIT 1;
 
@@ -32,7 +32,7 @@ ORDER BY p.seq DESC LIMIT 1;
 SELECT p.seq, p.id, p.root_dir, p.status, p.created_at, i.src_path, r.session, r.round, r.decided_by, r.expires_at,
        r.answered IS NOT NULL AS has_answer
 FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
-WHERE r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'FAILED') AND p.seq < :before_seq
+WHERE r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'RUNNING', 'FAILED') AND p.seq < :before_seq
   AND (:roots IS NULL OR EXISTS (
         SELECT 1 FROM json_each(:roots) j
         WHERE p.root_dir = j.value OR substr(p.root_dir, 1, length(j.value) + 1) = rtrim(j.value, '/') || '/'
@@ -48,9 +48,9 @@ SET version = version + 1, round = :round, request = :request,
 WHERE plan_id = :id AND version = :version AND closed_as IS NULL;
 
 -- name: save_review_plan
--- One that is just being applied has a helper name, and is left to that.
+-- A review that is being applied is left to the change that applies it.
 UPDATE plans SET status = :status
-WHERE id = :id AND kind = 'review' AND status = :was AND (temp_name IS NULL OR status = 'FAILED');
+WHERE id = :id AND kind = 'review' AND status = :was AND status <> 'RUNNING';
 
 -- name: save_review_item
 UPDATE plan_items SET after_hash = :after_hash WHERE plan_id = :id AND position = 0 AND status = 'PENDING';
@@ -64,4 +64,4 @@ WHERE (r.closed_as IS NOT NULL OR p.status IN ('EXECUTED', 'CANCELLED', 'UNDONE'
 
 -- name: open_sessions
 SELECT r.session FROM reviews r JOIN plans p ON p.id = r.plan_id
-WHERE r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'FAILED');
+WHERE r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'RUNNING', 'FAILED');
