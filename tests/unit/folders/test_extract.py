@@ -12,9 +12,10 @@ import pytest
 
 from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.children import extract as extract_module
-from holdfast.folders.children.extract import document_kind, extract
+from holdfast.folders.children.extract import extract
 from holdfast.folders.children.respond import is_passing
 from holdfast.folders.reading.read import Selection
+from holdfast.text.media_types import document_format
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 from tests.helpers.readers import no_reader, signalled_reader
@@ -110,7 +111,7 @@ def test_an_archive_is_binary_and_not_a_document(reader: Reader) -> None:
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as archive:
         archive.writestr("a.txt", "hello")
-    assert document_kind(out.getvalue(), "a.zip") is None
+    assert document_format(out.getvalue(), "a.zip") is None
     reader.write("a.zip", out.getvalue())
     with pytest.raises(InvalidArgument, match="Binary file"):
         reader.text("a.zip")

@@ -10,7 +10,7 @@ from PIL import Image
 
 from holdfast.errors import InvalidArgument, IsDirectory, PayloadTooLarge
 from holdfast.folders.children.media import MAX_INLINE_BYTES, MediaFile, read_media
-from holdfast.text.media_types import mime_type
+from holdfast.text.media_types import media_type
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 
@@ -100,8 +100,8 @@ def test_a_suffix_does_not_make_a_picture(reader: Reader) -> None:
 
 
 def test_a_document_keeps_its_own_type() -> None:
-    assert mime_type(documents.word(), ".docx").endswith("wordprocessingml.document")
-    assert mime_type(b"PK\x03\x04", ".zip") == "application/zip"
+    assert media_type(documents.word(), ".docx").endswith("wordprocessingml.document")
+    assert media_type(b"PK\x03\x04", ".zip") == "application/zip"
 
 
 def test_bytes_over_the_limit_are_refused_unread(reader: Reader) -> None:

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.organiser.model import Excerpt, Verdict
 from holdfast.organiser.scan.excerpts import first_look, why_deep
-from holdfast.organiser.scan.file_types import content_type
+from holdfast.text.media_types import content_type
 from tests.helpers import documents
 
 
@@ -72,7 +72,7 @@ def test_markup_is_not_part_of_what_a_page_says() -> None:
     ],
 )
 def test_the_type_is_told_by_the_bytes(data: bytes, suffix: str, kind: str) -> None:
-    assert content_type(data, suffix)[0] == kind
+    assert content_type(data, f".{suffix}")[0] == kind
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,6 @@ MAX_TEXT_BYTES = 20_000_000
 _MEMORY_BYTES = 2 << 30
 _SECONDS = 60.0
 _PROCESSOR_SECONDS = 40.0
-_PDF_MARK_WITHIN = 1024
-_OFFICE_SUFFIXES = (".docx", ".xlsx", ".pptx", ".docm", ".xlsm", ".pptm")
-_OFFICE_NAMES = (b"[Content_Types].xml", b"word/", b"xl/", b"ppt/")
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,16 +19,6 @@ class Document:
 
     text: str
     note: str
-
-
-def document_kind(first: bytes, name: str) -> str | None:
-    """Return "pdf" or "office" by the first bytes of a file, None when it is neither; a suffix alone decides nothing."""
-    if first.startswith(b"%PDF-") or (b"%PDF-" in first[:_PDF_MARK_WITHIN] and name.lower().endswith(".pdf")):
-        return "pdf"
-    if first.startswith(b"PK\x03\x04"):
-        named = name.lower().endswith(_OFFICE_SUFFIXES)
-        return "office" if named or any(part in first for part in _OFFICE_NAMES) else None
-    return None
 
 
 def extract(call: Call, file: OpenFile, max_bytes: int) -> Document:

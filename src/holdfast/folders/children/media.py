@@ -11,7 +11,7 @@ from holdfast.errors import InvalidArgument, PayloadTooLarge
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import Jail, OpenFile
 from holdfast.folders.children.request import Question, ask
-from holdfast.text.media_types import mime_type
+from holdfast.text.media_types import media_type
 
 MAX_INLINE_BYTES = 10_000_000
 MAX_IMAGE_PIXELS = 100_000_000
@@ -37,7 +37,7 @@ def read_media(call: Call, jail: Jail, path: str, settings: FolderSettings) -> M
     with jail.open_file(path) as file:
         _check_size(file, settings.max_document_bytes)
         uri = "file://" + quote(jail.absolute(path))
-        mime = mime_type(read_fully(file.fd, 0, _FIRST_BYTES), PurePosixPath(path).suffix)
+        mime = media_type(read_fully(file.fd, 0, _FIRST_BYTES), PurePosixPath(path).suffix)
         if mime.startswith("image/") and mime != "image/svg+xml":
             return _image(call, file, mime, uri, settings.image_max_pixels)
         _check_size(file, MAX_INLINE_BYTES)

@@ -17,11 +17,10 @@ from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import QUARANTINE, Jail, OpenFile
 from holdfast.folders.access.roots import identity_of
 from holdfast.folders.access.syscalls import birth_time
-from holdfast.folders.children.extract import document_kind
 from holdfast.folders.reading.shape import csv_shape, json_shape
 from holdfast.text.budget import estimate_tokens
 from holdfast.text.decode import SAMPLE_BYTES, Encoding, decode, sniff
-from holdfast.text.media_types import mime_type, text_type
+from holdfast.text.media_types import document_format, media_type, text_media_type
 
 MAX_COUNTED_ENTRIES = 100_000
 MAX_SHAPED_BYTES = 10_000_000
@@ -93,15 +92,15 @@ def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> Inf
     info, size = _status_info(file.fd), file.status.st_size
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     suffix = PurePosixPath(file.shown).suffix.lower()
-    encoding = None if document_kind(first, file.shown) else sniff(first, complete=len(first) == size)
+    encoding = None if document_format(first, file.shown) else sniff(first, complete=len(first) == size)
     whole = size <= settings.max_edit_bytes
     if encoding is None:
         sha256 = _hash(call, file.fd, size) if whole else None
-        return replace(info, mime_type=mime_type(first, suffix), sha256=sha256, hint=_binary_hint(first, file.shown))
+        return replace(info, mime_type=media_type(first, suffix), sha256=sha256, hint=_binary_hint(first, file.shown))
     counted = _count(call, file.fd, size, encoding) if whole else _estimate(first, size, encoding)
     info = replace(
         info,
-        mime_type=text_type(suffix),
+        mime_type=text_media_type(suffix),
         encoding=encoding.name,
         newlines=counted.newlines,
         lines=counted.lines,
@@ -183,7 +182,7 @@ def _shape(fd: int, size: int, suffix: str, first: bytes, encoding: Encoding, li
 
 
 def _binary_hint(first: bytes, name: str) -> str:
-    return "Use read_text_file: its text is extracted." if document_kind(first, name) else "Use read_media_file."
+    return "Use read_text_file: its text is extracted." if document_format(first, name) else "Use read_media_file."
 
 
 def _hint(info: Info, budget: int) -> str | None:

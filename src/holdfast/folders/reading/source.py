@@ -9,8 +9,9 @@ from holdfast.config.settings import FolderSettings
 from holdfast.errors import Conflict
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import OpenFile
-from holdfast.folders.children.extract import document_kind, extract
+from holdfast.folders.children.extract import extract
 from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file, sniff
+from holdfast.text.media_types import document_format
 
 ReadAt = Callable[[int, int], bytes]
 
@@ -51,8 +52,7 @@ def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> Source:
     """Say how a file reads as text. InvalidArgument when it is binary; documents are extracted first."""
     size, version = file.status.st_size, version_of(file.status)
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
-    kind = document_kind(first, file.shown)
-    if kind is not None:
+    if document_format(first, file.shown) is not None:
         return _extracted(call, file, settings, version)
     encoding = sniff(first, complete=len(first) == size)
     if encoding is None:

@@ -6,8 +6,8 @@ Tier 1 is the first 2 KB and the last 1 KB, or all of a file under 3 KB.
 import re
 
 from holdfast.organiser.model import Excerpt, Verdict
-from holdfast.organiser.scan.file_types import EMAIL, EPUB, HTML, PDF, ZIP, content_type
 from holdfast.text.decode import Encoding, sniff
+from holdfast.text.media_types import EMAIL, EPUB, HTML, OFFICE, PDF, ZIP, content_type
 
 HEAD_BYTES = 2_048
 TAIL_BYTES = 1_024
@@ -26,7 +26,6 @@ _READERS = {
     "image/bmp": "IMAGE", "image/avif": "IMAGE", "application/json": "TEXT", "application/xml": "TEXT",
     "application/x-tex": "TEXT", _RTF: "TEXT", "application/postscript": "TEXT",
 }  # fmt: skip
-_OFFICE = "application/vnd.openxmlformats-officedocument."
 _TAGS = re.compile(
     r"<(?:script|style)\b.*?(?:</(?:script|style)>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL
 )
@@ -34,7 +33,7 @@ _TAGS = re.compile(
 
 def first_look(size: int, head: bytes, tail: bytes, suffix: str) -> Excerpt:
     """Return tier 1 out of a file's ends, which may be longer than it needs; `suffix` is without its dot."""
-    kind, encoding = content_type(head, suffix)
+    kind, encoding = content_type(head, f".{suffix}")
     read = min(size, HEAD_BYTES + TAIL_BYTES)
     if encoding is None:
         return Excerpt("", 1, read, kind)
@@ -49,7 +48,7 @@ def why_deep(excerpt: Excerpt, suffix: str, verdict: Verdict | None = None, belo
     """Return why a file's text must be read as well, None when its ends are enough or it has been read."""
     if excerpt.tier >= 2:
         return None
-    if suffix in _DEEP_SUFFIXES or excerpt.content_type == PDF or excerpt.content_type.startswith(_OFFICE):
+    if suffix in _DEEP_SUFFIXES or excerpt.content_type == PDF or excerpt.content_type.startswith(OFFICE):
         return "its text is inside a document"
     if found := _DEEP_WORDS.search(excerpt.text):
         return f"its ends hold {found[0].lower()!r}"
@@ -64,7 +63,7 @@ def reader_of(kind: str) -> str | None:
     """Return which reader takes the text out of a type: one of the extraction's, "TEXT" for bytes, None for none."""
     if kind in _READERS:
         return _READERS[kind]
-    if kind.startswith(_OFFICE):
+    if kind.startswith(OFFICE):
         return "ARCHIVE"
     return "TEXT" if kind.startswith("text/") else None
 

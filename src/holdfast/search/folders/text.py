@@ -8,18 +8,17 @@ from holdfast.call import Call
 from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import Jail, OpenFile
-from holdfast.folders.children.extract import document_kind, extract
+from holdfast.folders.children.extract import extract
 from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
 from holdfast.search.folders.model import FolderLimits, Kind, Known
 from holdfast.search.folders.scan import look_of
 from holdfast.text.decode import SAMPLE_BYTES, decode, sniff
+from holdfast.text.media_types import document_format, is_web_page
 
 _YOUNG_NS = 2_000_000_000
 """Times of files are as coarse as this on some disks: one written so lately may be written again and look the same."""
 
 _READ_BYTES = 1 << 20
-_PAGE_SUFFIXES = (".html", ".htm", ".xhtml")
-_PAGE_STARTS = (b"<!doctype html", b"<html")
 _PAGE_SECONDS = 20.0
 
 
@@ -107,9 +106,9 @@ def _look(file: OpenFile) -> str:
 
 
 def _kind(first: bytes, path: str) -> Kind:
-    if document_kind(first, path) is not None:
+    if document_format(first, path) is not None:
         return Kind.DOCUMENT
-    if path.lower().endswith(_PAGE_SUFFIXES) or first.lstrip()[:16].lower().startswith(_PAGE_STARTS):
+    if is_web_page(first, path):
         return Kind.PAGE
     return Kind.TEXT
 
