@@ -20,7 +20,7 @@ from holdfast.search.ports import Index
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.model import StoreLimits
-from holdfast.store.paths import starting_with
+from holdfast.store.paths import span_with_prefix
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import drain
 
@@ -74,7 +74,7 @@ class Exact:
 
     def recall(self, index: Index, me: AuthContext, model: str) -> float:
         """Return the share of the true neighbours that an index finds."""
-        scope = Scope("p", starting_with(""))
+        scope = Scope("p", span_with_prefix(""))
         found = 0
         for probe, wanted in zip(self.probes, self._ids, strict=True):
             near = index.nearest(me.apikey_hash, scope, model, list(map(float, probe)), NEAREST)

@@ -18,7 +18,7 @@ from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
 from holdfast.adapters.postgres.store.store import lock_key
 from holdfast.adapters.sqlite.store.files import file_name
 from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
-from holdfast.store.paths import beyond
+from holdfast.store.paths import next_group_start
 
 PROJECT = "p"
 VERSIONS_KEPT = 20
@@ -50,7 +50,7 @@ def sqlite_floor(folder: Path, tenant: str) -> Iterator[Floor]:
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
-    connection.create_function("beyond", 2, beyond, deterministic=True)
+    connection.create_function("beyond", 2, next_group_start, deterministic=True)
     try:
         yield _SqliteFloor(connection, tenant)
     finally:

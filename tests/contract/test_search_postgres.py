@@ -19,12 +19,12 @@ from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope, SearchLimits
 from holdfast.search.service import Search
-from holdfast.store.paths import starting_with
+from holdfast.store.paths import span_with_prefix
 from tests.helpers.databases import Backend, new_caller, postgres_backend, postgres_database, sqlite_backend
 from tests.helpers.doors import until
 from tests.helpers.indexing import drain
 
-EVERYTHING = Scope(None, starting_with(""))
+EVERYTHING = Scope(None, span_with_prefix(""))
 WORDS = [f"word{chr(97 + number % 26)}{chr(97 + number // 26)}" for number in range(200)]
 
 
@@ -83,7 +83,7 @@ def answers(backend: Backend, me: AuthContext) -> list[list[tuple[str, float]]]:
         ([WORDS[199], WORDS[198], WORDS[197]], "q", "/d1/"),
         (["absent"], None, ""),
     ]:
-        scope = Scope(project, starting_with(prefix))
+        scope = Scope(project, span_with_prefix(prefix))
         candidates = index.words(me.apikey_hash, scope, query, 10).candidates
         passages = {
             one.chunk_id: one.path for one in index.passages(me.apikey_hash, scope, [c.chunk_id for c in candidates])

@@ -17,7 +17,7 @@ import pytest
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.store.model import IndexJob, Operation, ProjectState, Stamp, StoreLimits
-from holdfast.store.paths import exactly
+from holdfast.store.paths import span_of_path
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller
 
@@ -209,7 +209,7 @@ def test_a_fault_in_the_middle_takes_everything_back(backend: Backend, me: AuthC
     store.write(me, "p", "/a", "x")
     stamp = Stamp(2, store.projects(me)[0].updated_at)
     with pytest.raises(ZeroDivisionError), database.mutation(me.apikey_hash, "p", 1000) as mutation:
-        mutation.delete(exactly("/a"), stamp)
+        mutation.delete(span_of_path("/a"), stamp)
         mutation.create("/b", b"y", stamp)
         mutation.enqueue([IndexJob("/b", Operation.UPSERT)], stamp)
         raise ZeroDivisionError
@@ -264,6 +264,6 @@ def test_a_mutation_reads_before_it_writes(backend: Backend, me: AuthContext) ->
     store.write(me, "p", "/a", "x")
     stamp = Stamp(2, store.projects(me)[0].updated_at)
     with pytest.raises(RuntimeError), database.mutation(me.apikey_hash, "p", 1000) as mutation:
-        mutation.delete(exactly("/a"), stamp)
-        mutation.files_in(exactly("/a"))
+        mutation.delete(span_of_path("/a"), stamp)
+        mutation.files_in(span_of_path("/a"))
     assert store.stat(me, "p", "/a").exists

@@ -12,7 +12,7 @@ from holdfast.adapters.postgres.migrate import migrate, migrations
 from holdfast.adapters.postgres.store.store import lock_key
 from holdfast.auth.context import AuthContext
 from holdfast.errors import PermissionDenied
-from holdfast.store.paths import beneath
+from holdfast.store.paths import span_beneath
 from tests.helpers.databases import new_caller, postgres_backend, postgres_database, postgres_server
 
 TENANT_TABLES = [
@@ -146,8 +146,8 @@ def test_a_connection_of_the_store_is_not_the_owner_and_leaves_no_tenant_behind(
         database: Any = backend.database()
         with database.mutation(me.apikey_hash, "p", 1000):
             pass
-        with database.reading(me.apikey_hash) as reading:
-            assert not reading.knows("p", "/a")
+        with database.snapshot(me.apikey_hash) as snapshot:
+            assert not snapshot.knows("p", "/a")
         seen = []
         for pool in (database._pool, database._readers):
             with pool.connection() as connection:
@@ -162,16 +162,16 @@ def test_a_connection_of_the_store_is_not_the_owner_and_leaves_no_tenant_behind(
 
 
 @pytest.mark.req("ST-37")
-def test_a_reading_is_one_moment_however_many_questions_it_asks(postgres_url: str, me: AuthContext) -> None:
+def test_a_snapshot_is_one_moment_however_many_questions_it_asks(postgres_url: str, me: AuthContext) -> None:
     with postgres_backend(postgres_url) as backend:
         store, database = backend.store(), backend.database()
         store.write(me, "p", "/a", "old")
-        with database.reading(me.apikey_hash) as reading:
-            before = reading.stat("p", "/a", beneath("/a"))
+        with database.snapshot(me.apikey_hash) as snapshot:
+            before = snapshot.stat("p", "/a", span_beneath("/a"))
             store.write(me, "p", "/a", " and new")
             store.write(me, "p", "/b", "x")
-            assert reading.stat("p", "/a", beneath("/a")) == before
-            assert not reading.knows("p", "/b")
+            assert snapshot.stat("p", "/a", span_beneath("/a")) == before
+            assert not snapshot.knows("p", "/b")
 
 
 @pytest.mark.req("ST-41")

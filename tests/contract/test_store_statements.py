@@ -15,7 +15,7 @@ import pytest
 from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
 from holdfast.adapters.sqlite.store.rows import STATEMENTS as SQLITE
 from holdfast.adapters.sqlite.store.schema import migrate_store
-from holdfast.store.paths import beyond
+from holdfast.store.paths import next_group_start
 from tests.helpers.databases import postgres_database
 from tests.helpers.mutants import Mutant, mutants, regenerated, unguarded
 
@@ -191,7 +191,7 @@ def _add_strays(execute: Callable[[str], Any]) -> None:
 @contextmanager
 def sqlite_world() -> Iterator[Observe]:
     connection = sqlite3.connect(":memory:", isolation_level=None)
-    connection.create_function("beyond", 2, beyond, deterministic=True)
+    connection.create_function("beyond", 2, next_group_start, deterministic=True)
     migrate_store(connection)
     for table, columns in rows():
         connection.execute(

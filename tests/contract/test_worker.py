@@ -15,7 +15,7 @@ from holdfast.search.model import Scope
 from holdfast.search.ports import Embedder, EmbedFault
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage, StoreLimits
-from holdfast.store.paths import exactly
+from holdfast.store.paths import span_of_path
 from holdfast.store.service import Store
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
@@ -330,7 +330,7 @@ def test_another_model_is_brought_in_while_the_old_vectors_serve(
     index = backend.open_index()
     workers = Workers(second, index, Purge(store, backend.open_upkeep()), new, 1)
     assert workers.catch_up() >= 1
-    scope, vector = Scope("p", exactly("/a")), old._vector("cat")
+    scope, vector = Scope("p", span_of_path("/a")), old._vector("cat")
     assert len(index.nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
     assert index.nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5) == []
     while second.meaning_pass():

@@ -20,7 +20,7 @@ from holdfast.search.index import VECTORS_AT_ONCE, Indexer
 from holdfast.search.model import Scope, Vector
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage
-from holdfast.store.paths import starting_with
+from holdfast.store.paths import span_with_prefix
 from holdfast.store.ports import IndexQueue
 from holdfast.store.service import Store
 from holdfast.worker.loop import JobPolicy, Loop, kept_for_backlog
@@ -276,7 +276,7 @@ def with_a_backlog(backend: Backend, me: AuthContext) -> dict[str, Any]:
     queue, store = backend.open_queue(), backend.store()
     backlog_of(queue, store, me, Stage.WORDS, 300)
     store.write(me, "p", "/new", "a boat")
-    (found,) = backend.open_index().pending(me.apikey_hash, Scope("p", starting_with("")), 64, 10**6)
+    (found,) = backend.open_index().pending(me.apikey_hash, Scope("p", span_with_prefix("")), 64, 10**6)
     assert found.path == "/new"
     return {"apikey_hash": me.apikey_hash, "project": "p", "low": "/", "high": "0", "limit": 64, "max_bytes": 10**6}
 

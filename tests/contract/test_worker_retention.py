@@ -9,7 +9,7 @@ from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Scope
-from holdfast.store.paths import starting_with
+from holdfast.store.paths import span_with_prefix
 from holdfast.store.service import Store
 from holdfast.worker import outdated_vectors
 from holdfast.worker.outdated_vectors import KEPT, OutdatedVectors
@@ -18,7 +18,7 @@ from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import Topics, drain
 
 OLD, NEW = Topics("cat", "boat"), Topics("cat", "boat", "dog", model="topics-2")
-EVERYTHING = Scope(None, starting_with(""))
+EVERYTHING = Scope(None, span_with_prefix(""))
 FILES = 5
 
 

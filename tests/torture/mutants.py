@@ -25,9 +25,11 @@ from holdfast.adapters.sqlite.store import rows as sqlite_rows
 from holdfast.adapters.sqlite.store import store as sqlite
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
 from holdfast.adapters.sqlite.store.locks import ProjectLocks
+from holdfast.auth.context import AuthContext
 from holdfast.errors import NotFound
-from holdfast.store import delete, mutation, read, rename, write
+from holdfast.store import mutation
 from holdfast.store.model import ProjectState, Stamp
+from holdfast.store.service import Store
 
 POSTGRES = "postgres"
 SQLITE = "sqlite"
@@ -157,37 +159,37 @@ def _async_commit() -> None:
 
 def _rename_in_two() -> None:
     """A file is written at its new place, and deleted at the old one in another transaction."""
-    real = rename.rename
+    real = Store.rename
 
-    def in_two(of: mutation.Desk, tenant: str, project: str, source: str, target: str, **options: Any) -> int:
-        moved = real(of, tenant, project, source, target, **options)
+    def in_two(self: Store, auth: AuthContext, project: str, source: str, target: str, **options: Any) -> int:
+        moved = real(self, auth, project, source, target, **options)
         if moved == 1:
-            text = read.read(of, tenant, project, target).text
-            delete.delete(of, tenant, project, target)
-            write.write(of, tenant, project, target, text, mode="TRUNCATE")
+            text = self.read(auth, project, target).text
+            self.delete(auth, project, target)
+            self.write(auth, project, target, text, mode="TRUNCATE")
         return moved
 
-    _put(rename, "rename", in_two)
+    _put(Store, "rename", in_two)
 
 
 def _append_unlocked() -> None:
     """An append reads the file, adds to it and replaces it; only the replacing is under the lock."""
-    real = write.write
+    real = Store.write
 
     def append(
-        of: mutation.Desk, tenant: str, project: str, path: str, content: str, encoding: str = "utf-8", offset: int = 0,
+        self: Store, auth: AuthContext, project: str, path: str, content: str, encoding: str = "utf-8", offset: int = 0,
         mode: str = "APPEND", key: str | None = None,
     ) -> int:  # fmt: skip
         if mode != "APPEND":
-            return real(of, tenant, project, path, content, encoding, offset, mode, key)
+            return real(self, auth, project, path, content, encoding, offset, mode, key)
         try:
-            held = read.read(of, tenant, project, path).text
+            before = self.read(auth, project, path).text
         except NotFound:
-            held = ""
-        real(of, tenant, project, path, held + content, encoding, 0, "TRUNCATE", key)
+            before = ""
+        real(self, auth, project, path, before + content, encoding, 0, "TRUNCATE", key)
         return len(content)
 
-    _put(write, "write", append)
+    _put(Store, "write", append)
 
 
 def _stale_reads() -> None:

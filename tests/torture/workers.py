@@ -23,7 +23,7 @@ from holdfast.search.chunk import chunks_of
 from holdfast.search.model import Scope
 from holdfast.search.ports import Index
 from holdfast.search.tokens import tokens_of
-from holdfast.store.paths import exactly, starting_with
+from holdfast.store.paths import span_of_path, span_with_prefix
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, postgres_backend, postgres_database, postgres_server, sqlite_backend
 from tests.torture.indexer import MUTANTS, Letters, WorkerPlan, drain
@@ -227,7 +227,9 @@ def _compare_file(report: Report, index: Index, tenant: str, project: str, path:
     elif text and index.unembedded(tenant, project, path, Letters.model):
         report.problems.append(f"{where}: a piece has no vector")
     elif text:
-        nearest = index.nearest(tenant, Scope(project, exactly(path)), Letters.model, Letters.vector(text[:50]), 1000)
+        nearest = index.nearest(
+            tenant, Scope(project, span_of_path(path)), Letters.model, Letters.vector(text[:50]), 1000
+        )
         if len(nearest) != len(expected):
             report.problems.append(f"{where}: {len(nearest)} vectors for {len(expected)} pieces")
 
@@ -236,7 +238,7 @@ def _compare_words(
     report: Report, index: Index, tenant: str, project: str, texts: dict[str, str], words: Sequence[str]
 ) -> None:
     everything = "\n".join(texts.values())
-    scope = Scope(project, starting_with(""))
+    scope = Scope(project, span_with_prefix(""))
     for word in random.Random(1).sample(list(words), min(60, len(words))):
         found = index.words(tenant, scope, list(tokens_of(word))[-1:], 10).candidates
         if bool(found) != (f"Part {word}\n" in everything):

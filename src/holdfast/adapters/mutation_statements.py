@@ -13,7 +13,7 @@ from holdfast.store.paths import Move, Span
 class StatementMutation(ABC):
     """Implements `holdfast.store.ports.Mutation` but for how a database is asked and when it is written to."""
 
-    def applied(self, key: str) -> AppliedRequest | None:
+    def find_applied(self, key: str) -> AppliedRequest | None:
         """Return what a mutation with that idempotency key did before."""
         rows = self._rows("find_applied", key=key)
         return AppliedRequest(**rows[0]) if rows else None

@@ -13,7 +13,7 @@ from holdfast.search.previous_model import Earlier
 from holdfast.search.retrieve import Figures, Query, Retriever, retrieve
 from holdfast.secret import Secret
 from holdfast.store.model import tenant_of
-from holdfast.store.paths import project_name, starting_with
+from holdfast.store.paths import check_project, span_with_prefix
 
 MAX_QUERY_CHARS = 4000
 
@@ -66,7 +66,7 @@ class Search:
         SearchBackendError when search is off or cannot answer.
         """
         tenant = tenant_of(auth)
-        scope = Scope(None if project == ALL_PROJECTS else project_name(project), starting_with(path_prefix))
+        scope = Scope(None if project == ALL_PROJECTS else check_project(project), span_with_prefix(path_prefix))
         text = checked_query(query)
         limits = self._retriever.limits
         if not limits.enabled:

@@ -1,80 +1,70 @@
-"""The entries of a directory, so many levels deep, in the order of their path's bytes."""
+"""Lists a directory of the store, a number of levels deep, in the order of the paths' bytes."""
 
-from holdfast.errors import InvalidOffset
 from holdfast.store.model import DirectoryEntry, DirectoryListing, FileSummary, PathType, StoreLimits
-from holdfast.store.mutation import Desk
 from holdfast.store.paths import (
     MAX_PATH_BYTES,
     ROOT,
     StorePath,
-    beneath,
-    depth_of,
-    head_of,
-    late_directories,
-    project_name,
-    store_path,
+    count_components,
+    first_components,
+    path_not_found,
+    span_beneath,
+    uncovered_directories,
 )
 from holdfast.store.ports import StoreSnapshot
-from holdfast.store.read import not_found
 
 
-def listing(desk: Desk, tenant: str, project: str, path: str = "", depth: int = 1, limit: int = 0) -> DirectoryListing:
-    """Return the first entries; depth 0 is the path itself. NotFound for what is no directory."""
-    project, checked = project_name(project), store_path(path)
-    if depth < 0:
-        raise InvalidOffset(f"depth must be 0 or more: {max(depth, -(10**18))}")
-    most = entry_limit(limit, desk.limits)
-    with desk.database.reading(tenant) as reading:
-        if depth == 0:
-            return _itself(reading, project, checked)
-        return _levels(reading, project, checked, min(depth, MAX_PATH_BYTES), most)
+def list_path(snapshot: StoreSnapshot, project: str, path: StorePath) -> DirectoryListing:
+    """Return one entry, for the path itself; NotFound when nothing is there, except for an empty root."""
+    stat = snapshot.stat(project, path, span_beneath(path))
+    if stat.type is None:
+        return _empty_root(path)
+    if stat.type is PathType.DIRECTORY:
+        return DirectoryListing((DirectoryEntry(path, stat.type),), has_more=False)
+    entry = DirectoryEntry(path, stat.type, stat.size, stat.created_at, stat.updated_at)
+    return DirectoryListing((entry,), has_more=False)
 
 
-def entry_limit(limit: int, limits: StoreLimits) -> int:
-    """Return how many entries are shown: the default for 0 or less, never more than the most."""
+def list_levels(
+    snapshot: StoreSnapshot, project: str, path: StorePath, depth: int, max_entries: int
+) -> DirectoryListing:
+    """Return the first entries of a directory, that many levels deep; NotFound for what is no directory."""
+    components = count_components(path) + min(depth, MAX_PATH_BYTES)
+    files = snapshot.heads(project, span_beneath(path), components, max_entries + 1)
+    if not files:
+        return _empty_root(path)
+    entries = entries_from_files(path, components, files)
+    if len(files) > max_entries:
+        last = first_components(files[-1].path, components)
+        uncovered = uncovered_directories(path, last)
+        for directory in snapshot.directories_among(project, uncovered) if uncovered else ():
+            entries[directory] = DirectoryEntry(directory, PathType.DIRECTORY)
+    ordered = [entries[name] for name in sorted(entries)]
+    return DirectoryListing(tuple(ordered[:max_entries]), len(ordered) > max_entries)
+
+
+def effective_limit(limit: int, limits: StoreLimits) -> int:
+    """Return how many entries are listed: the default for 0 or less, never more than the maximum."""
     return min(limit if limit > 0 else limits.list_limit_default, limits.list_limit_max)
 
 
-def _itself(reading: StoreSnapshot, project: str, path: StorePath) -> DirectoryListing:
-    found = reading.stat(project, path, beneath(path))
-    if found.type is None:
-        if path == ROOT:
-            return DirectoryListing((), has_more=False)
-        raise not_found(path)
-    if found.type is PathType.DIRECTORY:
-        return DirectoryListing((DirectoryEntry(path, found.type),), has_more=False)
-    return DirectoryListing(
-        (DirectoryEntry(path, found.type, found.size, found.created_at, found.updated_at),), has_more=False
-    )
-
-
-def _levels(reading: StoreSnapshot, project: str, path: StorePath, depth: int, most: int) -> DirectoryListing:
-    components = depth_of(path) + depth
-    lines = reading.heads(project, beneath(path), components, most + 1)
-    if not lines:
-        if path == ROOT:
-            return DirectoryListing((), has_more=False)
-        raise not_found(path)
-    entries = entries_of(path, components, lines)
-    late = late_directories(path, head_of(lines[-1].path, components)) if len(lines) > most else []
-    if late:
-        found = reading.directories_among(project, late)
-        entries.update((name, DirectoryEntry(name, PathType.DIRECTORY)) for name in found)
-    ordered = [entries[name] for name in sorted(entries)]
-    return DirectoryListing(tuple(ordered[:most]), len(ordered) > most)
-
-
-def entries_of(path: str, components: int, lines: list[FileSummary]) -> dict[str, DirectoryEntry]:
-    """Return by path the files and the directories that a row of files stands for."""
+def entries_from_files(path: str, components: int, files: list[FileSummary]) -> dict[str, DirectoryEntry]:
+    """Return by path the entries that files stand for: themselves, and every directory between them and `path`."""
     entries: dict[str, DirectoryEntry] = {}
-    for line in lines:
-        head = head_of(line.path, components)
-        above = head.rpartition("/")[0]
-        while len(above) > len(path) and above not in entries:
-            entries[above] = DirectoryEntry(above, PathType.DIRECTORY)
-            above = above.rpartition("/")[0]
-        if head == line.path:
-            entries[head] = DirectoryEntry(head, PathType.FILE, line.size, line.created_at, line.updated_at)
+    for file in files:
+        head = first_components(file.path, components)
+        parent = head.rpartition("/")[0]
+        while len(parent) > len(path) and parent not in entries:
+            entries[parent] = DirectoryEntry(parent, PathType.DIRECTORY)
+            parent = parent.rpartition("/")[0]
+        if head == file.path:
+            entries[head] = DirectoryEntry(head, PathType.FILE, file.size, file.created_at, file.updated_at)
         else:
             entries[head] = DirectoryEntry(head, PathType.DIRECTORY)
     return entries
+
+
+def _empty_root(path: StorePath) -> DirectoryListing:
+    if path != ROOT:
+        raise path_not_found(path)
+    return DirectoryListing((), has_more=False)

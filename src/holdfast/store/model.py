@@ -1,6 +1,6 @@
-"""Pure: what the store knows: files, projects, places, jobs, versions, and the limits that apply to them.
+"""Pure: the values of the store: files, projects, index jobs, versions, and the limits that apply to them.
 
-What a reading makes, often hundreds at a time, is a named tuple, which is made in a third of a frozen class's time.
+What a snapshot returns by the hundred is a named tuple, which is built in a third of a frozen dataclass's time.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ ONE_TICK = timedelta(microseconds=1)
 
 @dataclass(frozen=True, slots=True)
 class StoreLimits:
-    """The numbers that settings change; sizes in bytes, times in days or milliseconds."""
+    """The limits that settings change; sizes in bytes, times in days or milliseconds."""
 
     allow_root_wipe: bool = False
     max_payload_bytes: int = 2_000_000
@@ -32,7 +32,7 @@ class StoreLimits:
 
 
 class PathType(StrEnum):
-    """What a path stands for."""
+    """What is at a path."""
 
     FILE = "FILE"
     DIRECTORY = "DIRECTORY"
@@ -46,14 +46,14 @@ class Operation(StrEnum):
 
 
 class Stage(StrEnum):
-    """How far an index job is: its words first, which is quick, then its meaning, which may be slow or need a key."""
+    """The stage of an index job: words first, which is fast, then meaning, which may be slow or need a key."""
 
     WORDS = "words"
     MEANING = "meaning"
 
 
 class Stat(NamedTuple):
-    """What is at a path; a directory has no time of creation, and nothing has a type when it does not exist."""
+    """What is at a path; a directory has no time of creation, and `type` is None when nothing is there."""
 
     type: PathType | None = None
     size: int = 0
@@ -68,7 +68,7 @@ class Stat(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class StoredFile:
-    """A live file as a mutation finds it; `content` is there when it was asked for."""
+    """A live file as a mutation finds it; `content` is None unless it was requested."""
 
     id: int
     path: str
@@ -79,7 +79,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class PathLookup:
-    """What stands in the way of a path: the file there, files below it, a file above it."""
+    """What is at a path, below it and above it: its file, whether files are below, a file where a directory is needed."""
 
     file: StoredFile | None
     is_directory: bool
@@ -96,7 +96,7 @@ class FileSummary(NamedTuple):
 
 
 class DirectoryEntry(NamedTuple):
-    """One line of a listing. A directory's times would cost a reading of all beneath it, so it has none."""
+    """One entry of a listing. A directory's times would cost a read of all files below it, so it has none."""
 
     path: str
     type: PathType
@@ -119,7 +119,7 @@ class DirectoryListing:
 
 
 class Window(NamedTuple):
-    """Bytes of a file around the ones asked for; `size` is the whole file's, `data` starts at `start`."""
+    """Bytes of a file around a requested range; `size` is the whole file's, `data` starts at `start`."""
 
     size: int
     start: int
@@ -127,7 +127,7 @@ class Window(NamedTuple):
 
 
 class ContentSlice(NamedTuple):
-    """Text of a file and the byte range it has there; `moved` when the range is not the one asked for."""
+    """Text of a file and its byte range; `moved` when the range is not the requested one."""
 
     text: str
     start: int
@@ -157,7 +157,7 @@ class ProjectSummary:
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """The number and the time of one mutation. The number orders; the time is for people."""
+    """The version and the time of one mutation. The version orders; the time is for people."""
 
     version: int
     at: datetime
@@ -165,7 +165,7 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class AppliedRequest:
-    """A mutation that carried an idempotency key: what was asked, by its hash, and what was answered."""
+    """A mutation that was applied under an idempotency key: the hash of its request, and its answer."""
 
     key: str
     digest: str
@@ -182,9 +182,9 @@ class IndexJob:
 
 @dataclass(frozen=True, slots=True)
 class ClaimedJob:
-    """A job under a lease: only the holder of the claim can finish it, and only for the version it saw.
+    """A job under a lease: only the holder of the claim can finish it, and only for the version it was claimed with.
 
-    The backlog are files to be indexed anew; all other jobs are of fresh changes.
+    Backlog jobs index existing files again; all other jobs are of fresh changes.
     """
 
     tenant: str
@@ -202,7 +202,7 @@ class ClaimedJob:
 
 @dataclass(frozen=True, slots=True)
 class OpenJob:
-    """A job that has not ended, as far as its tenant's key is concerned."""
+    """A job that has not ended; `is_waiting` when it waits for its tenant's model key."""
 
     project: str
     path: str
@@ -225,7 +225,7 @@ class FailedJob:
 
 @dataclass(frozen=True, slots=True)
 class Backlog:
-    """How many jobs of one stage and status there are, and since when the oldest of their changes waits."""
+    """The number of jobs of one stage and status, and the time of the oldest change among them."""
 
     stage: Stage
     status: str

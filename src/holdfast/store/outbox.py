@@ -1,4 +1,4 @@
-"""Pure: which index jobs a mutation owes: one for each path that it touched, and the last word on a path counts."""
+"""Pure: which index jobs a mutation owes: one for each path that it touched."""
 
 from collections.abc import Iterable, Sequence
 
@@ -17,7 +17,7 @@ def after_delete(paths: Iterable[str]) -> list[IndexJob]:
 
 
 def after_rename(moves: Sequence[Move]) -> list[IndexJob]:
-    """Return the jobs of moved files: each source goes, each target comes, and a path that is both comes."""
-    owed = dict.fromkeys((move.source for move in moves), Operation.DELETE)
-    owed.update(dict.fromkeys((move.target for move in moves), Operation.UPSERT))
-    return [IndexJob(path, operation) for path, operation in owed.items()]
+    """Return the jobs of moved files: DELETE for each source, UPSERT for each target, UPSERT for a path that is both."""
+    operations = dict.fromkeys((move.source for move in moves), Operation.DELETE)
+    operations.update(dict.fromkeys((move.target for move in moves), Operation.UPSERT))
+    return [IndexJob(path, operation) for path, operation in operations.items()]

@@ -1,4 +1,4 @@
-"""What the store needs from a database: short mutations under a project's lock, readings of one moment, and a queue.
+"""What the store needs from a database: mutations under a project's lock, snapshots to read, a queue of index jobs.
 
 Every method of a mutation that reads must be called before any that writes: writes are sent together at the end.
 """
@@ -36,10 +36,10 @@ class Mutation(Protocol):
     def state(self) -> ProjectState:
         """The project's counters as the lock found them."""
 
-    def applied(self, key: str) -> AppliedRequest | None:
-        """Return what a mutation with that idempotency key did before, None when there was none."""
+    def find_applied(self, key: str) -> AppliedRequest | None:
+        """Return the request that was applied under an idempotency key, None when there was none."""
 
-    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
 
     def files_in(self, span: Span) -> list[FileSummary]:
@@ -77,7 +77,7 @@ class Mutation(Protocol):
 
 
 class StoreSnapshot(Protocol):
-    """What a tenant's store holds at one moment."""
+    """Reads one consistent state of a tenant's files."""
 
     def stat(self, project: str, path: str, below: Span) -> Stat:
         """Return what is at a path."""
@@ -113,32 +113,32 @@ class StoreDatabase(Protocol):
     def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> AbstractContextManager[Mutation]:
         """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
 
-    def reading(self, tenant: str) -> AbstractContextManager[StoreSnapshot]:
-        """Look at one moment of a tenant's store; nobody waits."""
+    def snapshot(self, tenant: str) -> AbstractContextManager[StoreSnapshot]:
+        """Read one consistent state of a tenant's files; takes no lock."""
 
     def close(self) -> None:
-        """Give up every connection."""
+        """Close every connection."""
 
 
 class IndexQueue(Protocol):
     """The jobs that mutations left, for workers of any number of processes.
 
-    `poll_seconds` is how long a worker may go without looking: what `listen` cannot tell of, it finds by looking.
+    `listen` does not hear of every job, so a worker also polls, every `poll_seconds`.
     """
 
     @property
     def poll_seconds(self) -> float:
-        """Return the seconds between two looks of a worker that heard nothing."""
+        """Return the seconds between two polls of an idle worker."""
 
-    def listen(self, ring: Callable[[], None]) -> Callable[[], None]:
-        """Call `ring`, from any thread, soon after jobs were added; returns what ends that."""
+    def listen(self, callback: Callable[[], None]) -> Callable[[], None]:
+        """Call back, from any thread, soon after jobs were added; returns a function that ends it."""
 
     def claim(
         self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS, for_backlog: int = 0
     ) -> list[ClaimedJob]:
-        """Take jobs of a stage that are due, or whose lease has ended, for so long; nobody else gets them meanwhile.
+        """Lease jobs of a stage that are due, or whose lease has ended; nobody else gets them until the lease ends.
 
-        Fresh changes of every tenant come before anybody's backlog, but for the places that are kept for it.
+        Fresh changes of every tenant come before anybody's backlog, except in the `for_backlog` slots.
         """
 
     def is_fresh_due(self, stage: Stage, now: datetime) -> bool:
@@ -148,12 +148,12 @@ class IndexQueue(Protocol):
         """Return when the next job of a stage will be due, None when there is none."""
 
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
-        """Hold a job for so long from now; False when the claim was lost or the job is older than its file."""
+        """Extend a job's lease from now; False when the claim was lost or the job is older than its file."""
 
     def finish(self, job: ClaimedJob, now: datetime, further: Stage | None = None) -> bool:
         """Mark a job done, or due for a further stage; False when the claim was lost.
 
-        A job that was renewed meanwhile is due again, from its first stage on.
+        A job whose file changed meanwhile is due again, from its first stage on.
         """
 
     def finish_all(self, jobs: Sequence[tuple[ClaimedJob, Stage | None]], now: datetime) -> int:
@@ -190,17 +190,17 @@ class IndexQueue(Protocol):
         """Make every job that was given up due again, unless a later one covers its path; returns how many."""
 
     def projects(self) -> list[tuple[str, str]]:
-        """Return tenant and project of everything that could be indexed."""
+        """Return tenant and project of every project."""
 
     def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:
         """Add a job for each live file of a project that has none open, as backlog; returns how many."""
 
 
 class StoreUpkeep(Protocol):
-    """What has outlived its time."""
+    """Removes what has outlived its retention."""
 
     def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:
-        """Remove deleted files, versions, answered keys and ended jobs of every tenant that are older; returns rows."""
+        """Remove older deleted files, versions, idempotency keys and ended jobs of every tenant; returns the rows."""
 
     def purge_done(self, before: datetime) -> int:
-        """Remove some thousands of the jobs that were done before then, of every tenant; returns rows."""
+        """Remove up to a few thousand jobs, of every tenant, that were done before then; returns the rows."""

@@ -1,13 +1,42 @@
-"""The use cases of the store: each takes the caller first, and every statement below is scoped by its tenant."""
+"""The project store as callers use it: validates a request, then reads a snapshot or runs a mutation.
+
+Each method takes the caller first, and every statement below is scoped by the caller's tenant.
+"""
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
-from holdfast.store import delete, history, listing, projects, read, rename, restore, stat, write
-from holdfast.store.model import ContentSlice, DirectoryListing, ProjectSummary, Stat, StoreLimits, Version, tenant_of
-from holdfast.store.mutation import Desk
+from holdfast.errors import InvalidOffset, InvalidPath, IsDirectory, PayloadTooLarge, PermissionDenied
+from holdfast.store.content import (
+    check_offset,
+    check_range,
+    encode_content,
+    parse_mode,
+    slice_text,
+    window_for_range,
+)
+from holdfast.store.file_operations import (
+    delete_path,
+    rename_path,
+    restore_version,
+    stored_version,
+    version_not_found,
+    write_file,
+)
+from holdfast.store.listing import effective_limit, list_levels, list_path
+from holdfast.store.model import (
+    ContentSlice,
+    DirectoryListing,
+    ProjectSummary,
+    Stat,
+    StoreLimits,
+    Version,
+    tenant_of,
+)
+from holdfast.store.mutation import IdempotentRequest, MutationContext, Work, identify_request, run_mutation
+from holdfast.store.paths import ROOT, check_project, parse_file_path, parse_path, path_not_found, span_beneath
 from holdfast.store.ports import StoreDatabase, StoreUpkeep
 
 
@@ -15,17 +44,28 @@ class Store:
     """Files of every tenant; a caller sees and changes its own alone. PermissionDenied without a caller."""
 
     def __init__(self, database: StoreDatabase, limits: StoreLimits, now: Callable[[], datetime] = utc_clock) -> None:
-        self._desk = Desk(database, limits, now)
+        self._database = database
+        self._limits = limits
+        self._now = now
 
     def stat(self, auth: AuthContext | None, project: str, path: str) -> Stat:
-        """Return what is at a path."""
-        return stat.stat(self._desk, tenant_of(auth), project, path)
+        """Return type, size and times of what is at a path; that nothing is there is no error."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_path(path)
+        with self._database.snapshot(tenant) as snapshot:
+            return snapshot.stat(project, checked, span_beneath(checked))
 
     def read(
         self, auth: AuthContext | None, project: str, path: str, offset: int = 0, length: int = -1
     ) -> ContentSlice:
-        """Return the text of a byte range."""
-        return read.read(self._desk, tenant_of(auth), project, path, offset, length)
+        """Return the text of a byte range; a range past the end is empty. InvalidOffset, IsDirectory or NotFound."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        check_range(offset, length)
+        start, count = window_for_range(offset, length)
+        with self._database.snapshot(tenant) as snapshot:
+            window = snapshot.window(project, checked, span_beneath(checked), start, count)
+        if isinstance(window, Stat):
+            raise IsDirectory(f"path is a directory: {checked}") if window.exists else path_not_found(checked)
+        return slice_text(window, offset, length)
 
     def write(
         self,
@@ -38,9 +78,16 @@ class Store:
         mode: str = "APPEND",
         idempotency_key: str | None = None,
     ) -> int:
-        """Write and return the bytes of the content."""
-        return write.write(
-            self._desk, tenant_of(auth), project, path, content, content_encoding, offset, mode, idempotency_key
+        """Write text and return its bytes; what the file held before is kept as a version."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        write_mode = parse_mode(mode)
+        check_offset(write_mode, offset)
+        data = encode_content(content, content_encoding)
+        if len(data) > self._limits.max_payload_bytes:
+            raise PayloadTooLarge(f"content has {len(data)} bytes, over {self._limits.max_payload_bytes}")
+        request = identify_request(idempotency_key, "write", checked, content, offset, write_mode)
+        return self._mutate(
+            tenant, project, request, lambda context: write_file(context, checked, data, write_mode, offset)
         )
 
     def delete(
@@ -52,9 +99,17 @@ class Store:
         recursive: bool = False,
         idempotency_key: str | None = None,
     ) -> int:
-        """Delete and return the number of files."""
-        return delete.delete(
-            self._desk, tenant_of(auth), project, path, recursive=recursive, idempotency_key=idempotency_key
+        """Delete and return the number of files; NotFound, NotEmpty for a directory without `recursive`."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_path(path)
+        if checked == ROOT and not recursive:
+            raise InvalidPath(
+                "path must name a file or directory; the root of a project can only be deleted recursively"
+            )
+        if checked == ROOT and not self._limits.allow_root_wipe:
+            raise PermissionDenied("deleting a whole project is switched off (settings.mcp.files.allow_root_wipe)")
+        request = identify_request(idempotency_key, "delete", checked, recursive)
+        return self._mutate(
+            tenant, project, request, lambda context: delete_path(context, checked, recursive=recursive)
         )
 
     def rename(
@@ -67,50 +122,75 @@ class Store:
         overwrite: bool = False,
         idempotency_key: str | None = None,
     ) -> int:
-        """Move and return the number of files."""
-        return rename.rename(
-            self._desk,
-            tenant_of(auth),
-            project,
-            from_path,
-            to_path,
-            overwrite=overwrite,
-            idempotency_key=idempotency_key,
+        """Move and return the number of files; a directory merges into an existing one only with `overwrite`."""
+        tenant, project = tenant_of(auth), check_project(project)
+        source, target = parse_file_path(from_path), parse_file_path(to_path)
+        request = identify_request(idempotency_key, "rename", source, target, overwrite)
+        return self._mutate(
+            tenant, project, request, lambda context: rename_path(context, source, target, overwrite=overwrite)
         )
 
     def listing(
         self, auth: AuthContext | None, project: str, path: str = "", depth: int = 1, limit: int = 0
     ) -> DirectoryListing:
-        """Return the entries of a directory."""
-        return listing.listing(self._desk, tenant_of(auth), project, path, depth, limit)
+        """Return the first entries of a directory; depth 0 is the path itself. NotFound for what is no directory."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_path(path)
+        if depth < 0:
+            raise InvalidOffset(f"depth must be 0 or more: {max(depth, -(10**18))}")
+        with self._database.snapshot(tenant) as snapshot:
+            if depth == 0:
+                return list_path(snapshot, project, checked)
+            return list_levels(snapshot, project, checked, depth, effective_limit(limit, self._limits))
 
     def history(self, auth: AuthContext | None, project: str, path: str) -> list[Version]:
-        """Return the kept versions of a path."""
-        return history.history(self._desk, tenant_of(auth), project, path)
+        """Return the kept versions of a path, newest first, also of a deleted one. NotFound for an unknown path."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        since = self._days_ago(self._limits.version_days)
+        with self._database.snapshot(tenant) as snapshot:
+            versions = snapshot.history(project, checked, since, self._limits.versions_kept)
+            if not versions and not snapshot.knows(project, checked):
+                raise path_not_found(checked)
+            return versions
 
     def version_text(self, auth: AuthContext | None, project: str, path: str, version: int) -> str:
-        """Return the text of one version."""
-        return history.version_text(self._desk, tenant_of(auth), project, path, version)
+        """Return the text of one version; NotFound when it is not kept."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        since = self._days_ago(self._limits.version_days)
+        with self._database.snapshot(tenant) as snapshot:
+            content = snapshot.version_content(project, checked, stored_version(version), since)
+        if content is None:
+            raise version_not_found(checked, version)
+        return content.decode()
 
     def restore(
         self, auth: AuthContext | None, project: str, path: str, version: int, idempotency_key: str | None = None
     ) -> int:
-        """Bring back a version and return its bytes."""
-        return restore.restore(self._desk, tenant_of(auth), project, path, version, idempotency_key)
+        """Write the bytes of an earlier version and return how many; a deleted path comes back. NotFound."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        request = identify_request(idempotency_key, "restore", checked, version)
+        since = self._days_ago(self._limits.version_days)
+        return self._mutate(tenant, project, request, lambda context: restore_version(context, checked, version, since))
 
     def projects(self, auth: AuthContext | None) -> list[ProjectSummary]:
-        """Return the caller's projects."""
-        return projects.projects(self._desk, tenant_of(auth))
+        """Return the caller's own projects that hold files, by name."""
+        with self._database.snapshot(tenant_of(auth)) as snapshot:
+            return snapshot.projects()
 
     def purge(self, upkeep: StoreUpkeep) -> int:
-        """Remove, for every tenant, what has outlived its time; returns the rows removed. For the worker alone."""
-        limits = self._desk.limits
+        """Remove, for every tenant, what has outlived its retention; returns the rows removed. For the worker alone."""
         return upkeep.purge(
-            self._desk.days_ago(limits.delete_retention_days),
-            self._desk.days_ago(limits.version_days),
-            self._desk.days_ago(limits.idempotency_days),
+            self._days_ago(self._limits.delete_retention_days),
+            self._days_ago(self._limits.version_days),
+            self._days_ago(self._limits.idempotency_days),
         )
 
     def close(self) -> None:
-        """Give up the database."""
-        self._desk.database.close()
+        """Close the database."""
+        self._database.close()
+
+    def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> int:
+        with self._database.mutation(tenant, project, self._limits.lock_timeout_ms) as mutation:
+            return run_mutation(MutationContext(mutation, self._limits, self._now()), request, work)
+
+    def _days_ago(self, days: float) -> datetime:
+        return self._now() - timedelta(days=days)

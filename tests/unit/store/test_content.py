@@ -5,20 +5,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidOffset, InvalidQuery
-from holdfast.store.content import Mode, check_offset, check_range, combined, encoded, mode_of, sliced, window_of
+from holdfast.store.content import (
+    WriteMode,
+    apply_write,
+    check_offset,
+    check_range,
+    encode_content,
+    parse_mode,
+    slice_text,
+    window_for_range,
+)
 from holdfast.store.model import ContentSlice, Window
 
 TEXTS = st.text(st.sampled_from("aé€😀\n"), max_size=12)
 
 
 def slice_of(content: bytes, offset: int, length: int) -> ContentSlice:
-    start, count = window_of(offset, length)
-    return sliced(Window(len(content), start, content[start : start + count]), offset, length)
+    start, count = window_for_range(offset, length)
+    return slice_text(Window(len(content), start, content[start : start + count]), offset, length)
 
 
 @pytest.mark.parametrize("encoding", ["", "utf-8", "UTF-8", "Utf-8"])
 def test_utf_8_in_any_case_is_taken(encoding: str) -> None:
-    assert encoded("é", encoding) == "é".encode()
+    assert encode_content("é", encoding) == "é".encode()
 
 
 @pytest.mark.parametrize(
@@ -26,21 +35,22 @@ def test_utf_8_in_any_case_is_taken(encoding: str) -> None:
 )
 def test_another_encoding_or_a_lone_surrogate_is_refused(content: str, encoding: str) -> None:
     with pytest.raises(InvalidQuery) as caught:
-        encoded(content, encoding)
+        encode_content(content, encoding)
     assert caught.value.message.encode()
 
 
 def test_a_mode_is_taken_in_any_case_and_no_other_mode() -> None:
-    assert mode_of("append") is Mode.APPEND
+    assert parse_mode("append") is WriteMode.APPEND
     for other in ("", "REPLACE", "\ud800"):
         with pytest.raises(InvalidOffset):
-            mode_of(other)
+            parse_mode(other)
 
 
 @pytest.mark.parametrize(
-    ("mode", "offset"), [(Mode.APPEND, -1), (Mode.OVERWRITE, -1), (Mode.TRUNCATE, 1), (Mode.APPEND, -(10**30))]
+    ("mode", "offset"),
+    [(WriteMode.APPEND, -1), (WriteMode.OVERWRITE, -1), (WriteMode.TRUNCATE, 1), (WriteMode.APPEND, -(10**30))],
 )
-def test_an_offset_that_no_file_has_is_refused(mode: Mode, offset: int) -> None:
+def test_an_offset_that_no_file_has_is_refused(mode: WriteMode, offset: int) -> None:
     with pytest.raises(InvalidOffset):
         check_offset(mode, offset)
 
@@ -48,21 +58,21 @@ def test_an_offset_that_no_file_has_is_refused(mode: Mode, offset: int) -> None:
 @pytest.mark.parametrize(
     ("before", "content", "mode", "offset", "after"),
     [
-        (b"hello", b"world", Mode.APPEND, 0, b"helloworld"),
-        (b"hello", b"world", Mode.APPEND, 99, b"helloworld"),
-        (None, b"new", Mode.APPEND, 0, b"new"),
-        (b"hello", b"yo", Mode.OVERWRITE, 0, b"yollo"),
-        (b"ABCDE", b"XX", Mode.OVERWRITE, 2, b"ABXXE"),
-        (b"AB", b"XX", Mode.OVERWRITE, 2, b"ABXX"),
-        (b"AB", b"XXX", Mode.OVERWRITE, 1, b"AXXX"),
-        (None, b"X", Mode.OVERWRITE, 0, b"X"),
-        (b"long before", b"", Mode.TRUNCATE, 0, b""),
+        (b"hello", b"world", WriteMode.APPEND, 0, b"helloworld"),
+        (b"hello", b"world", WriteMode.APPEND, 99, b"helloworld"),
+        (None, b"new", WriteMode.APPEND, 0, b"new"),
+        (b"hello", b"yo", WriteMode.OVERWRITE, 0, b"yollo"),
+        (b"ABCDE", b"XX", WriteMode.OVERWRITE, 2, b"ABXXE"),
+        (b"AB", b"XX", WriteMode.OVERWRITE, 2, b"ABXX"),
+        (b"AB", b"XXX", WriteMode.OVERWRITE, 1, b"AXXX"),
+        (None, b"X", WriteMode.OVERWRITE, 0, b"X"),
+        (b"long before", b"", WriteMode.TRUNCATE, 0, b""),
     ],
 )
 def test_content_meets_what_the_file_holds(
-    before: bytes | None, content: bytes, mode: Mode, offset: int, after: bytes
+    before: bytes | None, content: bytes, mode: WriteMode, offset: int, after: bytes
 ) -> None:
-    assert combined(before, content, mode, offset) == after
+    assert apply_write(before, content, mode, offset) == after
 
 
 @pytest.mark.parametrize(
@@ -80,7 +90,7 @@ def test_a_splice_past_the_end_or_into_a_character_is_refused(
     before: bytes | None, content: bytes, offset: int
 ) -> None:
     with pytest.raises(InvalidOffset):
-        combined(before, content, Mode.OVERWRITE, offset)
+        apply_write(before, content, WriteMode.OVERWRITE, offset)
 
 
 @given(TEXTS, TEXTS, st.integers(0, 40))
@@ -88,7 +98,7 @@ def test_exactly_the_splices_that_leave_valid_text_are_taken(before: str, conten
     held, data = before.encode(), content.encode()
     wanted = held[:offset] + data + held[offset + len(data) :]
     try:
-        assert combined(held, data, Mode.OVERWRITE, offset) == wanted
+        assert apply_write(held, data, WriteMode.OVERWRITE, offset) == wanted
     except InvalidOffset:
         assert offset > len(held) or not _is_text(wanted)
     else:

@@ -6,9 +6,9 @@ import pytest
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import InvalidArgument, PermissionDenied
-from holdfast.store.listing import entries_of, entry_limit
+from holdfast.store.listing import effective_limit, entries_from_files
 from holdfast.store.model import FileSummary, IndexJob, Operation, ProjectState, StoreLimits, next_stamp, tenant_of
-from holdfast.store.mutation import once
+from holdfast.store.mutation import identify_request
 from holdfast.store.outbox import after_delete, after_rename, after_write
 from holdfast.store.paths import Move
 
@@ -47,23 +47,27 @@ def test_nobody_has_no_tenant() -> None:
 
 
 def test_the_same_request_has_the_same_identity_and_another_has_another() -> None:
-    first, again, other = once("k", "write", "/a", "x"), once("k", "write", "/a", "x"), once("k", "write", "/a", "y")
+    first, again, other = (
+        identify_request("k", "write", "/a", "x"),
+        identify_request("k", "write", "/a", "x"),
+        identify_request("k", "write", "/a", "y"),
+    )
     assert first == again
     assert first != other
-    assert once(None, "write") is None
+    assert identify_request(None, "write") is None
 
 
 @pytest.mark.parametrize("key", ["", "x" * 256, "a\nb", "\ud800"])
 def test_a_key_that_cannot_be_kept_is_refused(key: str) -> None:
     with pytest.raises(InvalidArgument):
-        once(key, "write")
+        identify_request(key, "write")
 
 
 def test_limits_are_the_default_for_nothing_and_never_over_the_most() -> None:
     limits = StoreLimits()
-    assert [entry_limit(asked, limits) for asked in (0, -5, 2, 1024, 5000)] == [256, 256, 2, 1024, 1024]
+    assert [effective_limit(asked, limits) for asked in (0, -5, 2, 1024, 5000)] == [256, 256, 2, 1024, 1024]
 
 
 def test_a_row_of_files_stands_for_its_directories_too() -> None:
     lines = [FileSummary(path, 1, NOW, NOW) for path in ("/d/a/b/c", "/d/x")]
-    assert sorted(entries_of("/d", 3, lines)) == ["/d/a", "/d/a/b", "/d/x"]
+    assert sorted(entries_from_files("/d", 3, lines)) == ["/d/a", "/d/a/b", "/d/x"]

@@ -28,7 +28,7 @@ class PostgresMutation(StatementMutation):
             self._state = ProjectState(**row) if row else ProjectState()
         return self._state
 
-    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it: three questions, one round trip."""
         asked = self._scope | {"path": path, "with_content": with_content, "low": below.low, "high": below.high}
         file = run(self._connection, "find_file", asked)

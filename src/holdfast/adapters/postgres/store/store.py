@@ -119,7 +119,7 @@ class PostgresStore:
                 self._notifier.ring()
 
     @contextmanager
-    def reading(self, tenant: str) -> Iterator[PostgresReading]:
+    def snapshot(self, tenant: str) -> Iterator[PostgresReading]:
         """Look at one moment of a tenant's store.
 
         What a pipeline sends before it is synchronised is one transaction, here repeatable and read-only.

@@ -11,7 +11,7 @@ from holdfast.adapters.statements import named_statements
 from holdfast.errors import ResourceBusy
 from holdfast.search.model import Scope
 from holdfast.search.ports import IndexDamaged, IndexFault
-from holdfast.store.paths import ancestors
+from holdfast.store.paths import list_ancestors
 
 _DAMAGE = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
@@ -46,7 +46,7 @@ def listed(values: Sequence[object]) -> str:
 
 def scope_words(project: str, path: str) -> str:
     """Return a word for the project and one for each directory that a file is in."""
-    return " ".join(_word(project, directory) for directory in ["", *ancestors(path)])
+    return " ".join(_word(project, directory) for directory in ["", *list_ancestors(path)])
 
 
 def scope_word(scope: Scope) -> str | None:

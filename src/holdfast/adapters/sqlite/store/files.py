@@ -14,7 +14,7 @@ from holdfast.adapters.sqlite.log import use_log
 from holdfast.adapters.sqlite.private import make_private
 from holdfast.adapters.sqlite.store.schema import migrate_store
 from holdfast.errors import ResourceBusy
-from holdfast.store.paths import beyond
+from holdfast.store.paths import next_group_start
 
 KEPT_OPEN = 32
 _EMPTY = ""
@@ -161,7 +161,7 @@ class TenantFiles:
             use_log(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
-            connection.create_function("beyond", 2, beyond, deterministic=True)
+            connection.create_function("beyond", 2, next_group_start, deterministic=True)
             self._migrate(connection)
         except BaseException:
             connection.close()

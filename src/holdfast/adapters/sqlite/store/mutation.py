@@ -36,7 +36,7 @@ class SqliteMutation(StatementMutation):
         """The project's counters as the lock found them."""
         return self._state
 
-    def place(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
         found = self._rows("find_file", path=path, with_content=with_content)
         files_above = self.files_among(above) if above else []

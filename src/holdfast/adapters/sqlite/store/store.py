@@ -32,7 +32,7 @@ class SqliteStore:
                 self._commit(tenant, project, change, time.monotonic() + lock_timeout_ms / 1000)
                 self.files.changed()
 
-    def reading(self, tenant: str) -> SqliteReading:
+    def snapshot(self, tenant: str) -> SqliteReading:
         """Look at one moment of a tenant's store."""
         return SqliteReading(self.files.snapshot(tenant), tenant)
 

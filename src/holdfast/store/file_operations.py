@@ -1,0 +1,170 @@
+"""The changes of stored files, each within an open mutation: write, restore, delete, rename.
+
+Every read comes before the first write (see `ports.Mutation`), so each function looks, refuses or decides, then writes.
+"""
+
+from datetime import datetime
+
+from holdfast.errors import (
+    AlreadyExists,
+    InvalidPath,
+    IsDirectory,
+    NotDirectory,
+    NotEmpty,
+    NotFound,
+    PayloadTooLarge,
+)
+from holdfast.store.content import WriteMode, apply_write
+from holdfast.store.model import PathLookup, StoredFile, StoreLimits
+from holdfast.store.mutation import MutationContext, MutationResult
+from holdfast.store.outbox import after_delete, after_rename, after_write
+from holdfast.store.paths import (
+    Move,
+    StorePath,
+    list_ancestors,
+    list_target_directories,
+    path_not_found,
+    plan_moves,
+    span_beneath,
+    span_of_path,
+)
+from holdfast.store.ports import Mutation
+
+
+def write_file(context: MutationContext, path: StorePath, data: bytes, mode: WriteMode, offset: int) -> MutationResult:
+    """Append to a file, overwrite a range of it or replace it, and answer the bytes given; a missing file is created."""
+    mutation, limits = context.mutation, context.limits
+    file = _find_writable(mutation, path, with_content=mode is WriteMode.OVERWRITE)
+    if file is not None and mode is WriteMode.APPEND:
+        _check_size(file.size + len(data), limits)
+        mutation.append(file, data, context.stamp, limits.versions_kept)
+        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data))
+    content = apply_write(file.content if file else None, data, mode, offset)
+    return _save_content(context, path, file, content, answer=len(data))
+
+
+def restore_version(context: MutationContext, path: StorePath, version: int, since: datetime) -> MutationResult:
+    """Write the bytes of an earlier version and answer how many; NotFound when it is not kept."""
+    content = context.mutation.version_content(path, stored_version(version), since)
+    if content is None:
+        raise version_not_found(path, version)
+    file = _find_writable(context.mutation, path, with_content=False)
+    return _save_content(context, path, file, content, answer=len(content))
+
+
+def delete_path(context: MutationContext, path: StorePath, *, recursive: bool) -> MutationResult:
+    """Delete a file, or with `recursive` a directory, and answer how many files; NotFound or NotEmpty."""
+    mutation, span = context.mutation, span_beneath(path)
+    target = mutation.look_up(path, [], span, with_content=False)
+    if target.file is not None:
+        span, sizes = span_of_path(path), {path: target.file.size}
+    elif not target.is_directory:
+        raise path_not_found(path)
+    elif not recursive:
+        raise NotEmpty(f"the directory is not empty; set recursive to delete all of it: {path}")
+    else:
+        sizes = {StorePath(file.path): file.size for file in mutation.files_in(span)}
+    mutation.delete(span, context.stamp)
+    return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-sum(sizes.values()))
+
+
+def rename_path(context: MutationContext, source: StorePath, target: StorePath, *, overwrite: bool) -> MutationResult:
+    """Give a file or a directory another path and answer how many files moved; nothing moves when anything is in the way."""
+    mutation = context.mutation
+    here = _look_around(mutation, source)
+    if here.file is None and not here.is_directory:
+        raise path_not_found(source)
+    if source == target:
+        return MutationResult(0)
+    if target.startswith(source + "/"):
+        if here.file is not None:
+            raise NotDirectory(f"a file cannot hold its own target: {target}")
+        raise InvalidPath(f"a directory cannot move into itself: {source} to {target}")
+    there = _look_around(mutation, target)
+    if there.file_above is not None:
+        raise _not_directory(there.file_above)
+    if (there.file is not None or there.is_directory) and not overwrite:
+        raise _already_exists(target)
+    if here.file is not None:
+        return _rename_file(context, source, target, there)
+    return _rename_directory(context, source, target, there)
+
+
+def _rename_file(context: MutationContext, source: StorePath, target: StorePath, there: PathLookup) -> MutationResult:
+    if there.is_directory:
+        raise _already_exists(target)
+    moves, replaced = [Move(source, target)], there.file
+    if replaced is not None:
+        context.mutation.delete(span_of_path(target), context.stamp)
+    context.mutation.move(moves, context.stamp)
+    jobs = tuple(after_rename(moves))
+    return MutationResult(1, jobs, files=-1 if replaced else 0, bytes=-replaced.size if replaced else 0)
+
+
+def _rename_directory(
+    context: MutationContext, source: StorePath, target: StorePath, there: PathLookup
+) -> MutationResult:
+    mutation = context.mutation
+    if there.file is not None:
+        raise _already_exists(target)
+    moves = plan_moves(source, target, [file.path for file in mutation.files_in(span_beneath(source))])
+    if there.is_directory:  # a merge: no target may be taken, nor be needed as a directory where a file is
+        targets = [move.target for move in moves]
+        for path in mutation.files_among(targets):
+            raise _already_exists(path)
+        for path in mutation.files_among(list_target_directories(moves)):
+            raise _not_directory(path)
+        for path in mutation.directories_among(targets):
+            raise _already_exists(path)
+    mutation.move(moves, context.stamp)
+    return MutationResult(len(moves), tuple(after_rename(moves)))
+
+
+def _find_writable(mutation: Mutation, path: StorePath, *, with_content: bool) -> StoredFile | None:
+    """Return the file at a path, None when one can be made there; IsDirectory or NotDirectory when none can be."""
+    target = mutation.look_up(path, list_ancestors(path), span_beneath(path), with_content=with_content)
+    if target.file_above is not None:
+        raise _not_directory(target.file_above)
+    if target.is_directory:
+        raise IsDirectory(f"path is a directory: {path}")
+    return target.file
+
+
+def _save_content(
+    context: MutationContext, path: StorePath, file: StoredFile | None, content: bytes, answer: int
+) -> MutationResult:
+    """Create a file with a content, or replace its content; PayloadTooLarge when that is more than a file may hold."""
+    _check_size(len(content), context.limits)
+    jobs = tuple(after_write(path))
+    if file is None:
+        context.mutation.create(path, content, context.stamp)
+        return MutationResult(answer, jobs, files=1, bytes=len(content))
+    context.mutation.replace(file, content, context.stamp, context.limits.versions_kept)
+    return MutationResult(answer, jobs, bytes=len(content) - file.size)
+
+
+def _look_around(mutation: Mutation, path: StorePath) -> PathLookup:
+    return mutation.look_up(path, list_ancestors(path), span_beneath(path), with_content=False)
+
+
+def _check_size(size: int, limits: StoreLimits) -> None:
+    if size > limits.max_file_bytes:
+        raise PayloadTooLarge(f"the file would have {size} bytes, over {limits.max_file_bytes}")
+
+
+def version_not_found(path: str, version: int) -> NotFound:
+    """Return the error for a version that is not kept."""
+    return NotFound(f"there is no version {stored_version(version)} of {path}")
+
+
+def stored_version(version: int) -> int:
+    """Return a version that a database can look up: -1, which no file has, for one that is out of range."""
+    return version if 0 <= version < 2**63 else -1
+
+
+def _already_exists(path: str) -> AlreadyExists:
+    return AlreadyExists(f"there is already something at the target: {path}")
+
+
+def _not_directory(path: str) -> NotDirectory:
+    return NotDirectory(f"a file stands where a directory is needed: {path}")
