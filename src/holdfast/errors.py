@@ -188,3 +188,14 @@ class TimedOut(HoldfastError):
     code = "TIMEOUT"
     retryable = True
     exit_status = 75
+
+
+def error_class(code: str) -> type[HoldfastError]:
+    """Return the class of errors with a code, HoldfastError for a code that is not known here."""
+    return {each.code: each for each in HoldfastError.__subclasses__()}.get(code, HoldfastError)
+
+
+def error_from_payload(payload: dict[str, Any]) -> HoldfastError:
+    """Return the error that another process answered as a payload."""
+    details = {name: value for name, value in payload.items() if name not in ("code", "message", "retryable")}
+    return error_class(str(payload.get("code")))(str(payload.get("message", "The call failed.")), **details)

@@ -1,71 +1,120 @@
-"""How a person's command calls a tool: through the server that is running, or itself while none is."""
+"""Calls tools for a command: through the running server, or on the state itself while none is running."""
 
 import time
-from typing import Any
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Any
 
-from holdfast.config.environment import state_dir, variable
-from holdfast.errors import HoldfastError, ResourceBusy
+from holdfast.cli.startup import load_settings, open_state_folder
+from holdfast.config.environment import variable
+from holdfast.errors import HoldfastError, ResourceBusy, error_from_payload
 from holdfast.secret import Secret
-from holdfast.transport.client.calls import Result, call_by_http, call_by_socket
+from holdfast.transport.client.calls import Progress, Result, call_by_http, call_by_socket
 from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
 from holdfast.transport.lifecycle import COMMAND, LockHeld, hold_server_lock
 from holdfast.transport.state_folder import StateFolder
 
-_WAIT_SECONDS = 20.0
+if TYPE_CHECKING:
+    from holdfast.wiring import Wired
+
+_MAX_WAIT_SECONDS = 20.0
 
 
 def call_tool(tool: str, arguments: dict[str, Any], key: str | None = None, url: str | None = None) -> dict[str, Any]:
     """Call a tool as the user of this machine, or as the tenant of a key; return its data or raise its error."""
-    folder = StateFolder(state_dir())
-    folder.prepare()
     key = key or variable("HOLDFAST_KEY")
     if key is None:
-        return data_of(_local(folder, tool, arguments))
-    return data_of(call_by_http(url or _address(folder), Secret(key), tool, arguments))
+        with open_session() as session:
+            return session.call("agent", (), tool, arguments)
+    url = url or _url_of_running_server(open_state_folder())
+    return _data_or_error(call_by_http(url, Secret(key), tool, arguments))
 
 
 def call_as_person(tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
-    """Call one of the person's tools, proven by the key that only this user can read; return its data or its error."""
-    folder = StateFolder(state_dir())
-    folder.prepare()
-    return data_of(_local(folder, tool, arguments, "person"))
+    """Call one of the person's tools; return its data or raise its error."""
+    with open_session() as session:
+        return session.call("person", (), tool, arguments)
 
 
-def _local(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str = "agent") -> Result:
-    deadline = time.monotonic() + _WAIT_SECONDS
-    while True:
-        try:
-            return call_by_socket(folder, tool, arguments, kind)
-        except NoServer:
-            pass
-        try:
-            return _own(folder, tool, arguments, kind)
-        except LockHeld:
-            # Another command is at work, or a server is on its way up or down.
-            if time.monotonic() > deadline:
-                raise
+@contextmanager
+def open_session() -> Iterator["Session"]:
+    """Give a session for the calls of one command."""
+    with ExitStack() as stack:
+        yield Session(open_state_folder(), stack)
 
 
-def _own(folder: StateFolder, tool: str, arguments: dict[str, Any], kind: str) -> Result:
-    import asyncio
+class Session:
+    """The calls of one command, as the user of this machine: as the person, or as an agent with some directories.
 
-    from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
-    from holdfast.cli.settings import checked
-    from holdfast.config.load import load
-    from holdfast.transport.mcp.run import run_tool
+    They go to the server that is running. When none is, the state folder is this process's own from the first call
+    until the end of the session.
+    """
+
+    def __init__(self, folder: StateFolder, stack: ExitStack) -> None:
+        self._folder = folder
+        self._stack = stack
+        self._has_server = False
+        self._own: Wired | None = None
+
+    def call_as_person(self, tool: str, roots: Sequence[str] = (), **arguments: Any) -> dict[str, Any]:
+        """Call one of the person's tools, on directories where it needs some; return its data or raise its error."""
+        return self.call("person", roots, tool, arguments)
+
+    def call_on_roots(
+        self, roots: Sequence[str], tool: str, progress: Progress | None = None, **arguments: Any
+    ) -> dict[str, Any]:
+        """Call one of an agent's tools on directories; return its data or raise its error."""
+        return self.call("agent", roots, tool, arguments, progress)
+
+    def call(
+        self,
+        kind: str,
+        roots: Sequence[str],
+        tool: str,
+        arguments: dict[str, Any],
+        progress: Progress | None = None,
+    ) -> dict[str, Any]:
+        """Call a tool as `person` or `agent`; return its data or raise its error."""
+        deadline = time.monotonic() + _MAX_WAIT_SECONDS
+        while self._own is None:
+            try:
+                result = call_by_socket(self._folder, tool, arguments, kind, roots, progress)
+            except NoServer:
+                if self._has_server:
+                    raise ResourceBusy("The server ended meanwhile; repeat the command.") from None
+            else:
+                self._has_server = True
+                return _data_or_error(result)
+            try:
+                self._own = self._stack.enter_context(_open_own_state(self._folder))
+            except LockHeld:
+                # Another command is at work, or a server is starting or ending. Taking the lock has waited a little.
+                if time.monotonic() > deadline:
+                    raise
+
+        import asyncio
+
+        from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
+        from holdfast.transport.mcp.run import run_tool
+
+        caller = Caller(LOCAL_USER, CallerKind(kind), tuple(roots), client=COMMAND)
+        return _data_or_error(asyncio.run(run_tool(self._own.dispatcher, caller, tool, arguments, progress)))
+
+
+@contextmanager
+def _open_own_state(folder: StateFolder) -> Iterator["Wired"]:
     from holdfast.wiring import build
 
-    settings = checked(load(None))
+    settings = load_settings(None).settings
     with hold_server_lock(folder, COMMAND):
         wired = build(settings, folder.path)
         try:
-            caller = Caller(LOCAL_USER, CallerKind(kind))
-            return asyncio.run(run_tool(wired.dispatcher, caller, tool, arguments, None))
+            yield wired
         finally:
             wired.close()
 
 
-def _address(folder: StateFolder) -> str:
+def _url_of_running_server(folder: StateFolder) -> str:
     try:
         url = send_control(folder, "status").get("url")
     except ServerRefusal as refusal:
@@ -79,17 +128,9 @@ def _address(folder: StateFolder) -> str:
     return str(url)
 
 
-def data_of(result: Result) -> dict[str, Any]:
-    """Return what a tool answered, or raise its error."""
+def _data_or_error(result: Result) -> dict[str, Any]:
     data = result.get("structuredContent")
-    found: dict[str, Any] = data if isinstance(data, dict) else {}
+    payload: dict[str, Any] = data if isinstance(data, dict) else {}
     if result.get("isError"):
-        raise _error_of(found)
-    return found
-
-
-def _error_of(payload: dict[str, Any]) -> HoldfastError:
-    kinds = {kind.code: kind for kind in HoldfastError.__subclasses__()}
-    details = {name: value for name, value in payload.items() if name not in ("code", "message", "retryable")}
-    kind = kinds.get(str(payload.get("code")), HoldfastError)
-    return kind(str(payload.get("message", "The call failed.")), **details)
+        raise error_from_payload(payload)
+    return payload

@@ -1,4 +1,4 @@
-"""What every command prints by: JSON, texts of others and errors, none of which can steer a terminal."""
+"""How commands print: JSON, untrusted text and errors, with nothing in them that a terminal would act on."""
 
 import json
 import re
@@ -10,43 +10,48 @@ import click
 from holdfast.text.names import is_seen
 from holdfast.text.visible import visible_lines
 
-_JSON_ASKED = "holdfast.json"
-_DOUBTFUL = re.compile(r"[^\x20-\x7e]")
+_WANTS_JSON = "holdfast.json"
+_NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
-def _remember(context: click.Context, _option: click.Parameter, value: bool) -> bool:
-    context.meta[_JSON_ASKED] = value
+def _remember_json(context: click.Context, _option: click.Parameter, value: bool) -> bool:
+    context.meta[_WANTS_JSON] = value
     return value
 
 
 json_option = click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, callback=_remember, help="Print JSON, errors too."
+    "--json", "as_json", is_flag=True, is_eager=True, callback=_remember_json, help="Print JSON, errors too."
 )
-"""Says of a command that it prints JSON; it is read before anything that may be wrong with the other arguments."""
+"""The option --json of a command. It is eager, so that errors in the other arguments are printed as JSON too."""
 
 
 def json_text(data: object, indent: int | None = None) -> str:
-    """Return JSON that means the same everywhere: what a terminal would act on or hide is written as its number."""
-    text = json.dumps(data, ensure_ascii=False, indent=indent)
-    return _DOUBTFUL.sub(lambda found: found[0] if is_seen(found[0]) or found[0] == "\n" else _number(found[0]), text)
+    """Return JSON in which characters that a terminal would act on or hide are escaped."""
+
+    def escape(match: re.Match[str]) -> str:
+        char = match[0]
+        return char if char == "\n" or is_seen(char) else json.dumps(char)[1:-1]
+
+    return _NOT_PLAIN_ASCII.sub(escape, json.dumps(data, ensure_ascii=False, indent=indent))
+
+
+def quantity(count: int, noun: str) -> str:
+    """Return a number with its noun, in the plural unless it is one."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def paragraphs(text: str) -> str:
-    """Return a text of several lines with nothing in it that steers a terminal, without the line end after the last."""
+    """Return a text of several lines, safe for a terminal, without the line end after the last."""
     return "\n".join(visible_lines(text))
 
 
 def print_error(context: click.Context, message: str, payload: Mapping[str, Any]) -> None:
-    """Print what went wrong: for a person on stderr, and as JSON on stdout where JSON was asked for."""
+    """Print an error on stderr, and with --json as JSON on stdout too."""
     print_json_error(context, payload)
     click.echo(f"holdfast: {paragraphs(message)}", err=True)
 
 
 def print_json_error(context: click.Context, payload: Mapping[str, Any]) -> None:
-    """Print an error as JSON on stdout, where JSON was asked for."""
-    if context.meta.get(_JSON_ASKED):
+    """Print an error as JSON on stdout if the command has --json."""
+    if context.meta.get(_WANTS_JSON):
         click.echo(json_text({"error": dict(payload)}))
-
-
-def _number(char: str) -> str:
-    return json.dumps(char)[1:-1]

@@ -1,11 +1,12 @@
-"""`holdfast config`: what is in force and where each value came from."""
+"""`holdfast config`: shows every setting with its source, and checks the settings file."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import json_option, json_text
+from holdfast.cli.output import json_option, json_text, quantity
+from holdfast.cli.startup import load_settings
 from holdfast.config.environment import (
     SECRET_VARIABLES,
     SETTINGS_VARIABLE,
@@ -33,13 +34,13 @@ def config_group() -> None:
 @json_option
 def show(path: str | None, *, as_json: bool) -> None:
     """Print every value in force with its source; secrets are masked."""
-    loaded = _loaded(path)
-    shown = [*_settings_rows(loaded), *_variable_rows(loaded)]
+    loaded = load_settings(path)
+    rows = [*_settings_rows(loaded), *_variable_rows(loaded)]
     if as_json:
-        click.echo(json_text(shown, indent=2))
+        click.echo(json_text(rows, indent=2))
         return
-    width = max(len(row["name"]) for row in shown)
-    for row in shown:
+    width = max(len(row["name"]) for row in rows)
+    for row in rows:
         click.echo(f"{row['name']:<{width}}  {json_text(row['value'])}  ({visible(row['source'])})")
 
 
@@ -47,24 +48,13 @@ def show(path: str | None, *, as_json: bool) -> None:
 @settings_option
 def check(path: str | None) -> None:
     """Check the settings file and the environment; the exit code is 2 when something is wrong."""
-    loaded = _loaded(path)
-    click.echo(
-        f"{visible(loaded.path)}: {len(loaded.lines)} keys, all sound."
-        if loaded.path
-        else "No settings file: defaults hold."
-    )
+    loaded = load_settings(path)
+    if loaded.path:
+        click.echo(f"{visible(loaded.path)}: {quantity(len(loaded.lines), 'key')}, no problems.")
+    else:
+        click.echo("No settings file: every setting has its default.")
     for name in unknown_variables():
-        click.echo(f"warning: the environment variable {visible(name)} means nothing to Holdfast.", err=True)
-
-
-def _loaded(path: str | None) -> "Loaded":
-    from holdfast.config.load import check_names, load
-    from holdfast.tools.registry import Group
-    from holdfast.wiring import TOOLS
-
-    loaded = load(path)
-    check_names(loaded, [tool.name for tool in TOOLS], list(Group))
-    return loaded
+        click.echo(f"warning: the environment variable {visible(name)} is not one that Holdfast reads.", err=True)
 
 
 def _settings_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
@@ -81,5 +71,5 @@ def _variable_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
     defaults = {STATE_DIR_VARIABLE: state_dir(), SETTINGS_VARIABLE: loaded.path}
     for name in VARIABLES:
         value = variable(name)
-        shown = MASK if value and name in SECRET_VARIABLES else value or defaults.get(name)
-        yield {"name": name, "value": shown, "source": "environment" if value else DEFAULT}
+        displayed = MASK if value and name in SECRET_VARIABLES else value or defaults.get(name)
+        yield {"name": name, "value": displayed, "source": "environment" if value else DEFAULT}

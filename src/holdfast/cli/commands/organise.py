@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.client_session import Talk, conversation
+from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.organise_evaluate import evaluate_command
 from holdfast.cli.commands.organise_text import (
     counted,
@@ -74,15 +74,15 @@ def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
     with _progress(as_json) as progress:
         if progress is not None:
             progress(0, None, f"Looking at {shown(path)}")
-        with conversation() as talk:
+        with open_session() as session:
             arguments = {"folder_path": path, "include_subfolders": deep}
-            made = talk.with_roots([path], "create_organization_plan", progress, **arguments)
+            made = session.call_on_roots([path], "create_organization_plan", progress, **arguments)
             while made["status"] == "SCANNING":
                 if progress is not None:
                     progress(made["done"], made.get("total"), made["message"])
                 time.sleep(_POLL_SECONDS)
-                made = talk.with_roots([path], "get_plan", plan_id=made["plan_id"])
-            whole = _Found(talk, {**made, "roots": [path]}).whole(every=every or as_json)
+                made = session.call_on_roots([path], "get_plan", plan_id=made["plan_id"])
+            whole = _Found(session, {**made, "roots": [path]}).whole(every=every or as_json)
             if progress is not None:
                 progress(0, None, "")
             _print(whole, every=every, as_json=as_json)
@@ -92,8 +92,8 @@ def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
 @json_option
 def list_command(*, as_json: bool) -> None:
     """List the plans of this machine, newest first."""
-    with conversation() as talk:
-        found = talk.as_person("all_plans")
+    with open_session() as session:
+        found = session.call_as_person("all_plans")
     if as_json:
         click.echo(json_text(found))
         return
@@ -109,8 +109,8 @@ def list_command(*, as_json: bool) -> None:
 @json_option
 def show(plan: str, *, every: bool, as_json: bool) -> None:
     """Show a plan: what goes where, what needs a look, what was left alone and why."""
-    with conversation() as talk:
-        whole = _find(talk, plan).whole(every=every or as_json)
+    with open_session() as session:
+        whole = _find(session, plan).whole(every=every or as_json)
     _print(whole, every=every, as_json=as_json)
 
 
@@ -121,10 +121,10 @@ def show(plan: str, *, every: bool, as_json: bool) -> None:
 @json_option
 def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
     """Send FILE of a plan to another FOLDER, or leave it where it is when none is named; the rest is judged anew."""
-    with conversation() as talk:
-        found = _find(talk, plan, "move")
+    with open_session() as session:
+        found = _find(session, plan, "move")
         change = {"path": _from(found.facts["folder"], file), "folder": folder or None}
-        talk.as_person("correct_plan", plan_id=found.facts["plan_id"], changes=[change])
+        session.call_as_person("correct_plan", plan_id=found.facts["plan_id"], changes=[change])
         whole = found.whole()
     _print(whole, every=False, as_json=as_json)
 
@@ -135,14 +135,14 @@ def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
 @json_option
 def approve(plan: str, *, yes: bool, as_json: bool) -> None:
     """Approve a plan after looking at it; it may then be carried out exactly as shown."""
-    with conversation() as talk:
-        found = _find(talk, plan, "approve")
+    with open_session() as session:
+        found = _find(session, plan, "approve")
         whole = found.whole()
         if not yes:
             for line in plan_lines(whole, whole["moves"], every=True):
                 click.echo(line, err=as_json)
             _confirm(_question(whole))
-        done = talk.as_person("approve_plan", plan_id=whole["plan_id"], plan_hash=whole["plan_hash"])
+        done = session.call_as_person("approve_plan", plan_id=whole["plan_id"], plan_hash=whole["plan_hash"])
     _say(done, as_json, f"{status_of('APPROVED')}. Next: holdfast organise execute {done['plan_id'][:8]}")
 
 
@@ -151,8 +151,8 @@ def approve(plan: str, *, yes: bool, as_json: bool) -> None:
 @json_option
 def cancel(plan: str, *, as_json: bool) -> None:
     """Close a plan that was not carried out; nothing moves."""
-    with conversation() as talk:
-        done = _find(talk, plan, "cancel").call("revise_plan", cancel=True)
+    with open_session() as session:
+        done = _find(session, plan, "cancel").call("revise_plan", cancel=True)
     _say(done, as_json, f"{status_of(done['status'])}.")
 
 
@@ -161,8 +161,8 @@ def cancel(plan: str, *, as_json: bool) -> None:
 @json_option
 def execute(plan: str, *, as_json: bool) -> None:
     """Carry out an approved plan, or go on with one that was interrupted."""
-    with conversation() as talk, _progress(as_json) as progress:
-        done = _find(talk, plan, "execute").call("execute_plan", progress)
+    with open_session() as session, _progress(as_json) as progress:
+        done = _find(session, plan, "execute").call("execute_plan", progress)
     _say(done, as_json, *executed_lines(done))
     if done["status"] != "EXECUTED":
         sys.exit(1)
@@ -174,8 +174,8 @@ def execute(plan: str, *, as_json: bool) -> None:
 @json_option
 def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
     """Take a plan back, or only single FILES of it; nothing is overwritten."""
-    with conversation() as talk, _progress(as_json) as progress:
-        found = _find(talk, plan, "undo")
+    with open_session() as session, _progress(as_json) as progress:
+        found = _find(session, plan, "undo")
         chosen = {"paths": [_from(found.facts["folder"], one) for one in files]} if files else {}
         done = found.call("undo_plan", progress, **chosen)
     _say(done, as_json, *undone_lines(done))
@@ -189,9 +189,9 @@ def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
 def explain(file: str, *, as_json: bool) -> None:
     """Say why FILE is where it is, or where it went."""
     path = os.path.abspath(file)
-    with conversation() as talk:
-        roots = _roots_for(talk, path)
-        found = talk.with_roots(roots, "explain_file", path=path)
+    with open_session() as session:
+        roots = _roots_for(session, path)
+        found = session.call_on_roots(roots, "explain_file", path=path)
     _say(found, as_json, *explained_lines(found))
 
 
@@ -201,13 +201,13 @@ organise_group.add_command(evaluate_command)
 class _Found:
     """One plan, and the directories that it touches."""
 
-    def __init__(self, talk: Talk, facts: dict[str, Any]) -> None:
-        self.talk, self.facts = talk, facts
+    def __init__(self, session: Session, facts: dict[str, Any]) -> None:
+        self.session, self.facts = session, facts
 
     def call(self, tool: str, progress: Progress | None = None, /, **arguments: Any) -> dict[str, Any]:
         """Call a tool about the plan; of directories that are gone, those above them stand for them."""
         roots = [_nearest(root) for root in self.facts["roots"]]
-        return self.talk.with_roots(roots, tool, progress, plan_id=self.facts["plan_id"], **arguments)
+        return self.session.call_on_roots(roots, tool, progress, plan_id=self.facts["plan_id"], **arguments)
 
     def whole(self, *, every: bool = True) -> dict[str, Any]:
         """Return the plan with its moves, at least the first of them, and the files that need a look.
@@ -235,18 +235,18 @@ _FITS: dict[str, Callable[[dict[str, Any]], bool]] = {
 """Which plan a command is for when none is named."""
 
 
-def _find(talk: Talk, given: str, verb: str = "show") -> _Found:
+def _find(session: Session, given: str, verb: str = "show") -> _Found:
     """Return the one plan that is meant; where none was named, the newest that the command makes sense for."""
-    every = talk.as_person("all_plans")["plans"]
+    every = session.call_as_person("all_plans")["plans"]
     if not given:
-        return _Found(talk, _newest(every, verb))
+        return _Found(session, _newest(every, verb))
     found = [one for one in every if one["plan_id"].startswith(given)]
     if not found:
         raise NotFound(f"There is no plan {given!r}.")
     if len(found) > 1:
         names = ", ".join(one["plan_id"][:12] for one in found[:10])
         raise InvalidArgument(f"Several plans are meant: {names}. Name one by more of its id.")
-    return _Found(talk, found[0])
+    return _Found(session, found[0])
 
 
 def _newest(every: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
@@ -261,9 +261,9 @@ def _newest(every: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
     return plan
 
 
-def _roots_for(talk: Talk, path: str) -> list[str]:
+def _roots_for(session: Session, path: str) -> list[str]:
     """Return the directories of the plans that a file may have to do with, and the file's own."""
-    plans = talk.as_person("all_plans")["plans"]
+    plans = session.call_as_person("all_plans")["plans"]
     above = {root for plan in plans for root in plan["roots"] if path.startswith(f"{root.rstrip('/')}/")}
     return sorted(map(_nearest, above), key=len) or [_nearest(os.path.dirname(path))]
 

@@ -1,4 +1,4 @@
-"""`holdfast status`, `open` and `stop`: the server that is running, whoever started it."""
+"""`holdfast status`, `open` and `stop`: show, open or end the running server, whoever started it."""
 
 import sys
 import time
@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import click
 
-from holdfast.cli.output import json_option, json_text
-from holdfast.config.environment import state_dir
+from holdfast.cli.output import json_option, json_text, quantity
+from holdfast.cli.startup import open_state_folder
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
 from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import CannotStart, reach
@@ -23,18 +23,15 @@ _STOP_SECONDS = LONGEST_SECONDS + 3
 @click.command("status", epilog="Example: holdfast status --json")
 @json_option
 def status_command(*, as_json: bool) -> None:
-    """Say whether a server is running, where, and since when; the exit code is 3 when none is."""
-    folder = _folder()
+    """Print whether a server is running, where, and for how long; the exit code is 3 when none is."""
+    folder = open_state_folder()
     try:
-        found: Message = {"running": True, **_asked(folder, "status")}
-        found.pop("ok", None)
+        status: Message = {"running": True, **_send_control(folder, "status")}
+        status.pop("ok", None)
     except NoServer:
-        found = {"running": False, "silent_pid": folder.server_lock.holder().get("pid")}
-    if as_json:
-        click.echo(json_text(found))
-    else:
-        click.echo(_described(found))
-    if not found["running"]:
+        status = {"running": False, "silent_pid": folder.server_lock.holder().get("pid")}
+    click.echo(json_text(status) if as_json else _describe(status))
+    if not status["running"]:
         sys.exit(NOT_RUNNING_STATUS)
 
 
@@ -42,12 +39,12 @@ def status_command(*, as_json: bool) -> None:
 @click.option("--print", "print_only", is_flag=True, help="Print the link instead of opening the browser.")
 def open_command(*, print_only: bool) -> None:
     """Open the console in the browser by a link that works once, for 60 seconds. Starts the server if none is running."""
-    folder = _folder()
+    folder = open_state_folder()
     try:
-        answer = _asked(folder, "link")
+        answer = _send_control(folder, "link")
     except NoServer:
         start_server(folder)
-        answer = _asked(folder, "link")
+        answer = _send_control(folder, "link")
     url = str(answer["url"])
     if print_only or not webbrowser.open(url):
         click.echo(url)
@@ -57,18 +54,18 @@ def open_command(*, print_only: bool) -> None:
 def stop_command() -> None:
     """End the server after its running calls, within seconds; the exit code is 3 when none is running.
 
-    A call that does not end is cut off. Exit code 75 when the process is still there after all.
+    A call that does not end is cut off. The exit code is 75 when the process is still there after 18 seconds.
     """
-    folder = _folder()
+    folder = open_state_folder()
     deadline = time.monotonic() + _STOP_SECONDS
     holder = folder.server_lock.holder()
     pid = holder.get("pid")
     if holder.get("kind", COMMAND) == COMMAND:
         click.echo("No server is running.")
         sys.exit(NOT_RUNNING_STATUS)
-    # One that does not answer is starting, ending or stuck; its lock tells, which lasts as long as its process.
+    # A server that does not answer is starting, ending or stuck. Its lock lasts as long as its process.
     with suppress(NoServer):
-        _asked(folder, "stop")
+        _send_control(folder, "stop")
     while folder.server_lock.holder().get("pid") == pid:
         if time.monotonic() > deadline:
             raise ResourceBusy(
@@ -79,13 +76,7 @@ def stop_command() -> None:
     click.echo(f"The server (pid {pid}) has ended.")
 
 
-def _folder() -> StateFolder:
-    folder = StateFolder(state_dir())
-    folder.prepare()
-    return folder
-
-
-def _asked(folder: StateFolder, action: str) -> Message:
+def _send_control(folder: StateFolder, action: str) -> Message:
     try:
         return send_control(folder, action)
     except ServerRefusal as refusal:
@@ -93,20 +84,21 @@ def _asked(folder: StateFolder, action: str) -> Message:
 
 
 def start_server(folder: StateFolder) -> None:
-    """Make sure that a server is running, in the background if nobody started one."""
+    """Start a background server unless one is running. Raises Internal when it cannot be started."""
     try:
-        line, _welcome = reach(folder, Client("control", [], [], "/"), own_version=True)
-        line.close()
+        connection, _welcome = reach(folder, Client("control", [], [], "/"), own_version=True)
+        connection.close()
     except CannotStart as fault:
         raise Internal(str(fault)) from None
 
 
-def _described(found: Message) -> str:
-    if not found["running"]:
-        silent = found.get("silent_pid")
+def _describe(status: Message) -> str:
+    if not status["running"]:
+        silent = status.get("silent_pid")
         return f"A server (pid {silent}) is there but does not answer." if silent else "No server is running."
-    where = f" at {found['url']}" if found.get("url") else ""
+    where = f" at {status['url']}" if status.get("url") else ""
+    connections = quantity(int(str(status["connections"])), "connection")
     return (
-        f"A {found['kind']} server {found['version']} is running (pid {found['pid']}){where}, "
-        f"for {found['uptime_seconds']} s, with {found['connections']} connections."
+        f"A {status['kind']} server {status['version']} is running (pid {status['pid']}){where}, "
+        f"for {status['uptime_seconds']} s, with {connections}."
     )

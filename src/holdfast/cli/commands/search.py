@@ -1,4 +1,4 @@
-"""`holdfast search`: passages in a folder that are about something, with the words of the query marked."""
+"""`holdfast search`: prints passages of a folder that match a query, with its words highlighted."""
 
 import os
 import re
@@ -8,14 +8,13 @@ from typing import Any
 
 import click
 
-from holdfast.cli.client_session import Talk, conversation
+from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.running import start_server
 from holdfast.cli.output import json_option, json_text
-from holdfast.config.environment import state_dir
+from holdfast.cli.startup import open_state_folder
 from holdfast.search.tokens import query_tokens, tokens_of
 from holdfast.text.names import shown
 from holdfast.text.visible import visible
-from holdfast.transport.state_folder import StateFolder
 
 _EXAMPLES = """\b
 Examples:
@@ -27,8 +26,8 @@ Examples:
 The exit code is 0 when there are passages, 1 when there are none, 2 for a query that is blank or too long, 13 for a
 folder that may not be used, 75 when it may succeed later."""
 
-NONE_STATUS = 1
-_LINES_SHOWN = 6
+NO_MATCH_STATUS = 1
+_MAX_LINES = 6
 _POLL_SECONDS = 1.0
 _WORD = re.compile(r"\w+(?:[-_'’]\w+)*")
 
@@ -36,70 +35,67 @@ _WORD = re.compile(r"\w+(?:[-_'’]\w+)*")
 @click.command("search", epilog=_EXAMPLES)
 @click.argument("query")
 @click.argument("folder", default=".", metavar="[DIR]", type=click.Path(exists=True, file_okay=False))
-@click.option(
-    "--limit", default=5, show_default=True, metavar="N", help="Most passages, up to 20; 0: as many as without."
-)
+@click.option("--limit", default=5, show_default=True, metavar="N", help="Most passages, up to 20; 0: the default.")
 @click.option("--full", is_flag=True, help="Show each passage whole.")
-@click.option("--wait", is_flag=True, help="Wait until the index of DIR is made to the end.")
+@click.option("--wait", is_flag=True, help="Wait until the index of DIR is complete.")
 @json_option
 def search_command(query: str, folder: str, limit: int, *, full: bool, wait: bool, as_json: bool) -> None:
     """Find passages in DIR by their words and their meaning, best first, documents included.
 
-    The first search of a directory begins its index, in a server that is started when none is running; until that is
-    made, files are searched by their words. Hidden files and what .gitignore ignores are left out.
+    The first search of a directory starts its index, in a server that is started when none is running; until it is
+    complete, files are searched by their words. Hidden files and what .gitignore ignores are left out.
     """
-    state = StateFolder(state_dir())
-    state.prepare()
-    start_server(state)
-    with conversation() as talk:
-        found = _found(talk, os.path.realpath(folder), query, limit, wait=wait)
+    start_server(open_state_folder())
+    with open_session() as session:
+        result = _search(session, os.path.realpath(folder), query, limit, wait=wait)
     if as_json:
-        click.echo(json_text(found))
+        click.echo(json_text(result))
     else:
-        _show(found, query, full=full)
-    if not found["hits"]:
-        sys.exit(NONE_STATUS)
+        _print_result(result, query, full=full)
+    if not result["hits"]:
+        sys.exit(NO_MATCH_STATUS)
 
 
-def _found(talk: Talk, folder: str, query: str, limit: int, *, wait: bool) -> dict[str, Any]:
-    told = -1
+def _search(session: Session, folder: str, query: str, limit: int, *, wait: bool) -> dict[str, Any]:
+    reported = -1
     while True:
-        found = talk.as_person("find_passages", roots=[folder], query=query, limit=limit)
-        if not wait or found["ready"] >= 100:
-            return found
-        if found["ready"] != told:
-            told = found["ready"]
-            click.echo(f"The index is {told} % ready.", err=True)
+        result = session.call_as_person("find_passages", roots=[folder], query=query, limit=limit)
+        if not wait or result["ready"] >= 100:
+            return result
+        if result["ready"] != reported:
+            reported = result["ready"]
+            click.echo(f"The index is {reported} % ready.", err=True)
         time.sleep(_POLL_SECONDS)
 
 
-def _show(found: dict[str, Any], query: str, *, full: bool) -> None:
-    wanted = frozenset(query_tokens(query))
-    for hit in found["hits"]:
+def _print_result(result: dict[str, Any], query: str, *, full: bool) -> None:
+    query_words = frozenset(query_tokens(query))
+    for hit in result["hits"]:
         lines = [line.removesuffix("\r") for line in str(hit["text"]).rstrip().split("\n")]
-        first = 0 if full else telling_line(lines, wanted)
+        first = 0 if full else best_line(lines, query_words)
         line = f":{hit['line'] + first}" if "line" in hit else ""
         click.echo(f"{click.style(shown(hit['path']) + line, fg='cyan', bold=True)}  {hit['score']:.2f}")
-        for text in lines[first:] if full else lines[first : first + _LINES_SHOWN]:
-            click.echo(f"  {marked(text, wanted)}")
+        for text in lines[first:] if full else lines[first : first + _MAX_LINES]:
+            click.echo(f"  {highlight(text, query_words)}")
         click.echo()
-    if not found["hits"]:
+    if not result["hits"]:
         click.echo("No matches found.")
-    for notice in found["notices"]:
+    for notice in result["notices"]:
         click.echo(visible(notice), err=True)
 
 
-def telling_line(lines: list[str], wanted: frozenset[str]) -> int:
-    """Return where the few lines begin that hold most of the words; the first when none does."""
-    counts = [len(wanted.intersection(tokens_of(line))) for line in lines]
-    last = max(0, len(lines) - _LINES_SHOWN)
-    return max(range(last + 1), key=lambda at: (sum(counts[at : at + _LINES_SHOWN]), -at))
+def best_line(lines: list[str], query_words: frozenset[str]) -> int:
+    """Return where the few lines begin that hold most words of the query; the first when none does."""
+    counts = [len(query_words.intersection(tokens_of(line))) for line in lines]
+    last = max(0, len(lines) - _MAX_LINES)
+    return max(range(last + 1), key=lambda at: (sum(counts[at : at + _MAX_LINES]), -at))
 
 
-def marked(line: str, wanted: frozenset[str]) -> str:
-    """Return a line safe for a terminal, with the words that were asked for marked."""
-    return _WORD.sub(lambda word: _marked_word(word[0], wanted), visible(line))
+def highlight(line: str, query_words: frozenset[str]) -> str:
+    """Return a line safe for a terminal, with the words of the query highlighted."""
 
+    def style(match: re.Match[str]) -> str:
+        word = match[0]
+        return word if query_words.isdisjoint(tokens_of(word)) else click.style(word, fg="yellow", bold=True)
 
-def _marked_word(word: str, wanted: frozenset[str]) -> str:
-    return word if wanted.isdisjoint(tokens_of(word)) else click.style(word, fg="yellow", bold=True)
+    return _WORD.sub(style, visible(line))

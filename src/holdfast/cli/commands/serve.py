@@ -1,4 +1,4 @@
-"""`holdfast serve`: the server in this terminal, or in the background when a relay starts it."""
+"""`holdfast serve`: runs the server in this terminal, or in the background when a relay starts it."""
 
 import asyncio
 import logging
@@ -11,10 +11,8 @@ import click
 
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.cli.commands.stdio import serve_in_process
-from holdfast.cli.log import log_to_stderr
-from holdfast.cli.settings import checked
-from holdfast.config.environment import root_dirs, state_dir
-from holdfast.config.load import load
+from holdfast.cli.startup import load_settings, log_to_stderr, open_state_folder
+from holdfast.config.environment import root_dirs
 from holdfast.config.settings import Settings
 from holdfast.text.names import shown
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
@@ -62,13 +60,16 @@ def serve_command(
     if no_ui and no_http:
         serve_in_process(directories, settings_path)
         return
-    settings = checked(load(settings_path))
-    folder = StateFolder(state_dir())
-    folder.prepare()
+    settings = load_settings(settings_path).settings
+    folder = open_state_folder()
     addresses = _addresses(settings, host, port, http_host, http_port)
     with ExitStack() as stack:
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
-        listeners = tuple(stack.enter_context(listener) for listener in _listeners(addresses, background))
+        from holdfast.transport.doors.listen import listen_on
+
+        listeners = tuple(
+            stack.enter_context(listen_on(host, port, or_any_port=background)) for host, port in addresses
+        )
         _run(stack, folder, settings, directories, listeners, no_ui, no_http, background)
     end_within(CLOSED_SECONDS)
 
@@ -88,9 +89,9 @@ def _run(
 
     wired = build(settings, folder.path)
     stack.callback(wired.close)
-    given = directories or tuple(settings.folders.roots) or tuple(root_dirs())
-    roots = wired.open_roots(Caller(LOCAL_USER, roots=given, cwd=os.getcwd())) if given else []
-    plan = ServerOptions(
+    directories = directories or tuple(settings.folders.roots) or tuple(root_dirs())
+    roots = wired.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []
+    options = ServerOptions(
         folder=folder,
         settings=settings,
         kind=BACKGROUND if background else FOREGROUND,
@@ -104,10 +105,10 @@ def _run(
         has_work=wired.has_work,
         release=wired.release,
         index_status=wired.index_status,
-        announce=_note if background else partial(_announce, folder, roots, not no_http),
+        announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http),
     )
     wired.workers.start()
-    asyncio.run(Server(plan).run())
+    asyncio.run(Server(options).run())
 
 
 def _addresses(
@@ -121,25 +122,19 @@ def _addresses(
     return [first] if first == second else [first, second]
 
 
-def _listeners(addresses: list[tuple[str, int]], background: bool) -> list[socket.socket]:
-    from holdfast.transport.doors.listen import listen_on
-
-    return [listen_on(host, port, or_any_port=background) for host, port in addresses]
-
-
-def _note(url: str, _link: str | None) -> None:
+def _log_address(url: str, _link: str | None) -> None:
     _log.info("background server %d at %s", os.getpid(), url)
 
 
-def _announce(folder: StateFolder, roots: list[str], has_mcp: bool, url: str, link: str | None) -> None:
-    """Say where the doors are; the link works once, for a minute."""
+def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, url: str, link: str | None) -> None:
+    """Print how to reach the server; the link to the console works once, for a minute."""
     click.echo(f"Holdfast is running (pid {os.getpid()}). Ctrl-C ends it.", err=True)
     if has_mcp:
         click.echo(
             f"  MCP       {url}/mcp    with: Authorization: Bearer $(cat {folder.file('agent.token')!r})", err=True
         )
-        named = ", ".join(map(shown, roots)) or "none over HTTP: name directories to allow them"
-        click.echo(f"  folders   {named}", err=True)
+        folders = ", ".join(map(shown, roots)) or "none over HTTP: give DIR to allow directories"
+        click.echo(f"  folders   {folders}", err=True)
     if link is not None:
         click.echo(f"  console   {link}", err=True)
     click.echo("  stdio     holdfast stdio DIR…", err=True)

@@ -12,10 +12,8 @@ from dataclasses import replace
 import click
 
 from holdfast.auth.context import LOCAL_USER, Caller
-from holdfast.cli.log import log_to_stderr
-from holdfast.cli.settings import checked
+from holdfast.cli.startup import load_settings, log_to_stderr
 from holdfast.config.environment import root_dirs, state_dir
-from holdfast.config.load import load
 from holdfast.errors import HoldfastError
 from holdfast.transport.client.dial import Client
 from holdfast.transport.client.relay import Relay
@@ -76,14 +74,14 @@ def _serve(
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
 
-    settings = checked(load(settings_path))
+    settings = load_settings(settings_path).settings
     stack.enter_context(hold_server_lock(folder, IN_PROCESS))
     wired = build(settings, folder.path)
     stack.callback(wired.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd())
     caller = replace(caller, roots=tuple(wired.open_roots(caller)))
-    plan = ServerOptions(
+    options = ServerOptions(
         folder,
         settings,
         IN_PROCESS,
@@ -94,4 +92,4 @@ def _serve(
         index_status=wired.index_status,
     )
     wired.workers.start()
-    asyncio.run(Server(plan).run())
+    asyncio.run(Server(options).run())

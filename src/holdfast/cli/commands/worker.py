@@ -1,4 +1,4 @@
-"""`holdfast worker`: index workers in a process of their own, for a server whose settings leave the work to them."""
+"""`holdfast worker`: runs index workers in a process of their own, for servers with `index.workers: 0`."""
 
 import logging
 import signal
@@ -6,10 +6,8 @@ import threading
 
 import click
 
-from holdfast.cli.log import log_to_stderr
-from holdfast.config.environment import state_dir
+from holdfast.cli.startup import log_to_stderr, open_state_folder
 from holdfast.config.load import load
-from holdfast.transport.state_folder import StateFolder
 
 _log = logging.getLogger(__name__)
 
@@ -19,7 +17,7 @@ Examples:
   DATABASE_URL=… holdfast worker --lanes 4
 
 \b
-The servers leave it the work when their settings say so:
+Servers leave the work to it when their settings say so:
   settings: {mcp: {files: {index: {workers: 0}}}}"""
 
 
@@ -36,11 +34,10 @@ def worker_command(lanes: int, settings_path: str | None) -> None:
 
     log_to_stderr()
     settings = load(settings_path).settings
-    folder = StateFolder(state_dir())
-    folder.prepare()
+    folder = open_state_folder()
     ended = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-        signal.signal(number, lambda *_args: ended.set())
+    for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+        signal.signal(signal_number, lambda *_args: ended.set())
     with open_workers(settings, folder.path, lanes, needs_keys=True) as workers:
         workers.start()
         _log.info("the worker is running, with %d lanes for meaning", lanes)

@@ -1,0 +1,54 @@
+"""What commands do first: prepare the state folder, load checked settings, and log to stderr."""
+
+import logging
+import sys
+from typing import TYPE_CHECKING
+
+from holdfast.clock import format_timestamp
+from holdfast.config.environment import state_dir
+from holdfast.text.visible import visible
+from holdfast.transport.state_folder import StateFolder
+
+if TYPE_CHECKING:
+    from holdfast.config.load import Loaded
+
+
+def open_state_folder() -> StateFolder:
+    """Return the user's state folder, made if it was missing. Raises StateFault when it cannot be used."""
+    folder = StateFolder(state_dir())
+    folder.prepare()
+    return folder
+
+
+def load_settings(path: str | None) -> "Loaded":
+    """Load the settings and check the tool and group names in them. Raises InvalidArgument, naming every problem."""
+    from holdfast.config.load import check_names, load
+    from holdfast.tools.registry import Group
+    from holdfast.wiring import TOOLS
+
+    loaded = load(path)
+    check_names(loaded, [tool.name for tool in TOOLS], list(Group))
+    return loaded
+
+
+def log_to_stderr() -> None:
+    """Send every warning, and the information of our own loggers, to stderr."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_LogFormatter())
+    logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
+    logging.getLogger("holdfast").setLevel(logging.INFO)
+
+
+class _LogFormatter(logging.Formatter):
+    """Formats our own messages in full, those of libraries by place and error type alone.
+
+    A library's message may quote what it was working on, and file content never goes to a log.
+    """
+
+    def format(self, record: logging.LogRecord) -> str:
+        """Return one line; a traceback is reduced to the type of its error."""
+        error_type = f" {record.exc_info[0].__name__}" if record.exc_info and record.exc_info[0] else ""
+        is_ours = record.name.startswith("holdfast")
+        text = visible(record.getMessage()) if is_ours else f"at {record.filename}:{record.lineno}"
+        at = format_timestamp(record.created, "seconds")
+        return f"{at} {record.levelname.lower()} {record.name} {text}{error_type}"
