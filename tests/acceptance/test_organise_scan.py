@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled
+from holdfast.folders.access.descriptors import composite_hash
 from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
-from holdfast.folders.composite import composite_hash
 from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
 from holdfast.organiser.ports import CachedFile
 from holdfast.organiser.scan.directory import ScanOptions

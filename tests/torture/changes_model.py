@@ -29,7 +29,6 @@ from holdfast.changes.single import draft
 from holdfast.changes.upkeep import Upkeep
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.errors import HoldfastError
-from holdfast.folders import composite
 from holdfast.folders.access import descriptors as descriptors_module
 from holdfast.folders.access import jail as jail_module
 from holdfast.folders.access import roots as roots_module
@@ -140,7 +139,7 @@ class Replaced:
 
 def _modules() -> list[ModuleType]:
     found = [module for name, module in sys.modules.items() if name.startswith("holdfast.changes.")]
-    return [*found, composite, descriptors_module, jail_module, roots_module]
+    return [*found, descriptors_module, jail_module, roots_module]
 
 
 class CrashMachine(RuleBasedStateMachine):

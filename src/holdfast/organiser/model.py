@@ -5,6 +5,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from holdfast.folders.access.file_version import FileVersion
+
 KEEP = "Keep_Current_Location"
 """The category of a file that is right where it is."""
 
@@ -67,14 +69,14 @@ class ScannedFile(NamedTuple):
         return f".{last.lower()}" if dot and stem.strip(".") else ""
 
     @property
+    def version(self) -> FileVersion:
+        """Return which version of which file the scan saw."""
+        return FileVersion(self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
+
+    @property
     def look(self) -> str:
         """Return a text that differs when the file was replaced, written or renamed since."""
-        return look_of(self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
-
-
-def look_of(device: int, inode: int, size: int, mtime_ns: int, ctime_ns: int) -> str:
-    """Return what the status of a file says, as one text."""
-    return f"{device:x}.{inode:x}.{size:x}.{mtime_ns:x}.{ctime_ns:x}"
+        return self.version.scan_text
 
 
 class SkipReason(StrEnum):

@@ -11,6 +11,7 @@ from contextlib import suppress
 
 from holdfast.changes.disk.files import hash_bytes, is_being_written, read_all, write_new
 from holdfast.folders.access.descriptors import READ_FILE
+from holdfast.folders.access.file_version import FileVersion
 from holdfast.review.model import Review
 
 PREFIX = "mcp_review_"
@@ -18,9 +19,6 @@ _FOLDER = "reviews"
 _NEXT = "next"
 _MAX_NAME_BYTES = 255
 _MAX_SUFFIX_BYTES = 32
-
-Signature = tuple[int, int, int]
-"""What changes when a file is saved: inode, size and time."""
 
 
 class Sessions:
@@ -83,13 +81,13 @@ class Sessions:
             else:
                 os.unlink(os.path.join(folder, _NEXT))
 
-    def signature(self, review: Review) -> Signature | None:
+    def signature(self, review: Review) -> str | None:
         """Return a sign of the future file's last save, None when it is not there."""
         try:
             status = os.stat(self.future(review), follow_symlinks=False)
         except OSError:
             return None
-        return (status.st_ino, status.st_size, status.st_mtime_ns)
+        return FileVersion.from_stat(status).content_text
 
     def saved(self, review: Review, max_bytes: int) -> bytes | None:
         """Return what the future file holds; None while it is being written, is too large or is no regular file."""

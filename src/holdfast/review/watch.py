@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.clock import utc_now
 from holdfast.review.model import Action, Review
-from holdfast.review.sessions import Sessions, Signature
+from holdfast.review.sessions import Sessions
 
 _log = logging.getLogger(__name__)
 _LOOK_SECONDS = 0.25
@@ -19,8 +19,8 @@ class _Watched:
     """`seen` is the last save that was dealt with; `noticed` one that must hold still for a look before it counts."""
 
     review: Review
-    seen: Signature | None
-    noticed: Signature | None = None
+    seen: str | None
+    noticed: str | None = None
 
 
 class Watcher:

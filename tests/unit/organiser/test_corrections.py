@@ -2,10 +2,10 @@
 
 import pytest
 
-from holdfast.changes.disk.identity import Seen
 from holdfast.changes.model import Item, Op
 from holdfast.changes.plans.resolve_moves import Wish
 from holdfast.errors import InvalidArgument
+from holdfast.folders.access.file_version import FileVersion, HashedVersion
 from holdfast.organiser.model import DestinationFolder, Notes, ScannedFile, UncertainFile
 from holdfast.organiser.planning.corrections import by_path, chosen_folder, meant_file, redrawn, relabelled
 from holdfast.organiser.scan.survey import SurveyedFile
@@ -53,7 +53,7 @@ def move(position: int, name: str, folder: str) -> Item:
 
 
 def wish(name: str, folder: str, file_hash: str = "h") -> Wish:
-    return Wish(f"/r/{name}", f"/r/{folder}/{name}", "why", 0.9, Seen(1, 1, 1, 1, 1, file_hash))
+    return Wish(f"/r/{name}", f"/r/{folder}/{name}", "why", 0.9, HashedVersion(FileVersion(1, 1, 1, 1, 1), file_hash))
 
 
 def test_only_what_differs_changes_in_a_plan() -> None:

@@ -17,8 +17,8 @@ from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.disk.tree import Stocktaking, build, digest, entered, erase_ours, same_tree, take_stock
 from holdfast.changes.model import Abandoned, Item, Node
 from holdfast.errors import AlreadyExists, Conflict, HoldfastError
+from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
-from holdfast.folders.access.roots import identity_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +220,7 @@ def entry_bytes(top: Place, item: Item) -> Iterator[bytes]:
 
 
 def _identity(status: os.stat_result | None) -> str:
-    return "" if status is None else "{}:{}".format(*identity_of(status))
+    return "" if status is None else identity_text(status)
 
 
 def _changed(path: str) -> Conflict:

@@ -3,31 +3,19 @@
 import errno
 import os
 import stat
-from typing import NamedTuple
 
 from holdfast.changes.disk.files import hash_bytes, look
 from holdfast.changes.model import Item, Node, Op
 from holdfast.errors import HoldfastError, NotFound, PermissionDenied
-from holdfast.folders.access.descriptors import READ_FILE
+from holdfast.folders.access.descriptors import READ_FILE, composite_hash
+from holdfast.folders.access.file_version import FileVersion, HashedVersion, identity_text
 from holdfast.folders.access.jail import Place
-from holdfast.folders.composite import composite_hash
 
 _SOMETHING_ELSE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 """What the system says where nothing, or something of another kind, stands."""
 
 
-class Seen(NamedTuple):
-    """A file as somebody found it: what its status said, and its composite hash."""
-
-    device: int
-    inode: int
-    size: int
-    mtime_ns: int
-    ctime_ns: int
-    composite_hash: str
-
-
-def described(place: Place, seen: Seen | None = None) -> Item:
+def described(place: Place, seen: HashedVersion | None = None) -> Item:
     """Return what stands at a place as the source of a move; its destination is still to be said.
 
     A file that is as it was `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
@@ -36,13 +24,13 @@ def described(place: Place, seen: Seen | None = None) -> Item:
     return _described(place.parent_fd, place.name, place.path, seen)
 
 
-def _described(dir_fd: int, name: str, path: str, seen: Seen | None = None) -> Item:
+def _described(dir_fd: int, name: str, path: str, seen: HashedVersion | None = None) -> Item:
     status = look(dir_fd, name)
     if status is None:
         raise NotFound(f"No such file or directory: {path}")
     node = _node(status, path)
     composite = None
-    if node is Node.FILE and seen is not None and _marks(status) == seen[:5]:
+    if node is Node.FILE and seen is not None and FileVersion.from_stat(status) == seen.version:
         composite = seen.composite_hash
     elif node is Node.FILE:
         status, composite = _read(dir_fd, name, path)
@@ -58,7 +46,7 @@ def _described(dir_fd: int, name: str, path: str, seen: Seen | None = None) -> I
         gid=status.st_gid,
         mtime_ns=status.st_mtime_ns,
         ctime_ns=status.st_ctime_ns,
-        identity=shown_identity(status),
+        identity=identity_text(status),
         composite_hash=composite,
     )
 
@@ -90,16 +78,11 @@ def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
 def was_moved_to(item: Item, place: Place) -> bool:
     """Return whether the item's own source, or our copy of it, stands at its destination as it was put there."""
     status = look(place.parent_fd, place.name)
-    if status is None or not is_same_entry(shown_identity(status), item.dest_identity or item.identity):
+    if status is None or not is_same_entry(identity_text(status), item.dest_identity or item.identity):
         return False
     if item.node is not Node.FILE:
         return item.node is Node.DIRECTORY or status.st_mtime_ns == item.mtime_ns
     return (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
-
-
-def shown_identity(status: os.stat_result) -> str:
-    """Return device and inode in the form that is journalled."""
-    return f"{status.st_dev}:{status.st_ino}"
 
 
 def is_same_entry(found: str | None, journalled: str | None) -> bool:
@@ -110,10 +93,6 @@ def is_same_entry(found: str | None, journalled: str | None) -> bool:
     if found is None or journalled is None:
         return False
     return found.rpartition(":")[2] == journalled.rpartition(":")[2]
-
-
-def _marks(status: os.stat_result) -> tuple[int, int, int, int, int]:
-    return (status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
 
 
 def _is_same(item: Item, status: os.stat_result) -> bool:

@@ -5,12 +5,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.call import Call
-from holdfast.changes.disk.identity import Seen, described
+from holdfast.changes.disk.identity import described
 from holdfast.changes.model import Item, Node, Op, is_beneath
 from holdfast.changes.names import collision_key, free_name, parent_of
 from holdfast.changes.plans.parents import Parents
 from holdfast.changes.single.directories import missing_directories
 from holdfast.errors import InvalidArgument, NotFound
+from holdfast.folders.access.file_version import HashedVersion
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import identity_of
 
@@ -29,7 +30,7 @@ class Wish:
     dest: str
     reasoning: str | None = None
     confidence: float | None = None
-    seen: Seen | None = None
+    seen: HashedVersion | None = None
     unit: str | None = None
 
 

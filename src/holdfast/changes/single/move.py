@@ -16,6 +16,7 @@ from holdfast.changes.disk.tree import Stocktaking, digest, take_stock
 from holdfast.changes.model import Abandoned, Item, Node, Op, Outcome, Plan
 from holdfast.changes.single.record import Intent, Recorder, new_plan
 from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
+from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.roots import identity_of
 
@@ -142,10 +143,7 @@ def _small_file_hash(source: Place) -> str | None:
 
 
 def _identity(status: os.stat_result | None) -> str | None:
-    if status is None:
-        return None
-    device, inode = identity_of(status)
-    return f"{device}:{inode}"
+    return None if status is None else identity_text(status)
 
 
 def _sync_both(source: Place, target: Place) -> None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.call import Call
 from holdfast.changes.disk.files import hash_file, look, opened
-from holdfast.changes.disk.identity import is_same_entry, shown_identity
+from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.locks import Locks
 from holdfast.changes.disk.places import held_place
@@ -21,6 +21,7 @@ from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import Intent
 from holdfast.changes.single.remove import Removals
 from holdfast.errors import Conflict, HoldfastError
+from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
 
 
@@ -98,7 +99,7 @@ class Undo:
         """Return whether the same entry stands there, or one that our own undos brought back in its place."""
         if source.status is None:
             return False
-        if is_same_entry(shown_identity(source.status), item.identity):
+        if is_same_entry(identity_text(source.status), item.identity):
             return True
         if item.node is Node.FILE and item.before_hash is not None:
             if source.status.st_size != item.size_bytes:

@@ -1,6 +1,8 @@
-"""Open flags for files and directories that are reached without following a link, and a read that returns every byte."""
+"""Open flags that follow no link, a read that returns every byte, and the composite hash of an open file."""
 
 import os
+
+from holdfast.folders.access.file_version import END_BYTES, hash_ends
 
 READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 """A FIFO or device does not block the open, and the caller checks that it got a regular file."""
@@ -18,3 +20,14 @@ def read_fully(fd: int, offset: int, length: int) -> bytes:
         pieces.append(piece)
         got += len(piece)
     return b"".join(pieces)
+
+
+def read_ends(fd: int, size: int) -> tuple[bytes, bytes]:
+    """Return the first and the last 4 KB of an open file of that size; a shorter file is both, and is read once."""
+    head = os.pread(fd, END_BYTES, 0)
+    return head, (os.pread(fd, END_BYTES, size - END_BYTES) if size > END_BYTES else head)
+
+
+def composite_hash(fd: int, status: os.stat_result) -> str:
+    """Return the composite hash of an open regular file, at most 8 KB of which are read."""
+    return hash_ends(status, *read_ends(fd, status.st_size))

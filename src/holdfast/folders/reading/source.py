@@ -1,6 +1,5 @@
 """What is read as text: a file through its descriptor, or the text that was taken out of a document."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -8,6 +7,7 @@ from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
 from holdfast.errors import Conflict
 from holdfast.folders.access.descriptors import read_fully
+from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import OpenFile
 from holdfast.folders.children.extract import extract
 from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file, sniff
@@ -50,7 +50,7 @@ class Source:
 
 def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> Source:
     """Say how a file reads as text. InvalidArgument when it is binary; documents are extracted first."""
-    size, version = file.status.st_size, version_of(file.status)
+    size, version = file.status.st_size, FileVersion.from_stat(file.status).content_text
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     if document_format(first, file.shown) is not None:
         return _extracted(call, file, settings, version)
@@ -58,11 +58,6 @@ def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> Source:
     if encoding is None:
         raise binary_file()
     return Source(size, encoding, version, first, lambda offset, length: read_fully(file.fd, offset, length))
-
-
-def version_of(status: os.stat_result) -> str:
-    """Return a text that differs when the file was replaced or written."""
-    return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}"
 
 
 def _extracted(call: Call, file: OpenFile, settings: FolderSettings, version: str) -> Source:

@@ -4,9 +4,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from holdfast.changes.disk.identity import Seen
 from holdfast.changes.names import collision_key
 from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.folders.access.file_version import HashedVersion
 from holdfast.organiser.model import KEEP, ScannedFile, UncertainFile, Verdict
 from holdfast.text.surrogates import replace_lone_surrogates
 
@@ -79,10 +79,10 @@ def wishes_of(one: ClassifiedFile, target: str) -> list[Wish]:
     ]
 
 
-def _seen(found: ScannedFile, file_hash: str) -> Seen | None:
+def _seen(found: ScannedFile, file_hash: str) -> HashedVersion | None:
     if not file_hash:
         return None
-    return Seen(found.device, found.inode, found.size, found.mtime_ns, found.ctime_ns, file_hash)
+    return HashedVersion(found.version, file_hash)
 
 
 def _is_in(found: ScannedFile, target: str) -> bool:

@@ -4,8 +4,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.errors import HoldfastError, NotDirectory, NotFound
+from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail
-from holdfast.organiser.model import Excerpt, UncertainFile, look_of
+from holdfast.organiser.model import Excerpt, UncertainFile
 
 _GONE = "It is gone since the plan was made."
 _CHANGED = "It changed since the plan was made: a new plan will judge it."
@@ -34,5 +35,5 @@ def _fate(jail: Jail, path: str, doubt: UncertainFile) -> str:
         return f"It cannot be looked at any more: {error.message}"
     if status is None:
         return _GONE
-    look = look_of(status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns)
+    look = FileVersion.from_stat(status).scan_text
     return _CHANGED if doubt.file_hash and look != doubt.look else ""

@@ -17,10 +17,10 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.errors import HoldfastError
-from holdfast.folders.access.descriptors import READ_FILE, read_fully
+from holdfast.folders.access.descriptors import READ_FILE, read_ends, read_fully
+from holdfast.folders.access.file_version import hash_ends
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.children.extract_batch import AT_ONCE, Bounds, Taken, Wanted, take_texts
-from holdfast.folders.composite import hash_ends, read_ends
 from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
 from holdfast.organiser.scan.excerpts import TAIL_BYTES, decoded, first_look, reader_of
 

@@ -1,9 +1,9 @@
 """Looks over all of a root without opening a file: what there is to index, and what each file's status says."""
 
-import os
 from dataclasses import dataclass, field
 
 from holdfast.call import Call
+from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import Kind, Walk, open_start
 from holdfast.text.surrogates import has_lone_surrogate
@@ -44,7 +44,7 @@ def scan(jail: Jail, call: Call, max_files: int) -> Scan:
                 if kind is Kind.FILE and not name.startswith(".") and not has_lone_surrogate(name):
                     status = walk.look(folder, name)
                     if status is not None:
-                        found.looks[f"/{folder.relative}{name}"] = look_of(status)
+                        found.looks[f"/{folder.relative}{name}"] = FileVersion.from_stat(status).index_text
             name, kind = entries[-1]
             if kind is Kind.DIRECTORY and (name.startswith(".") or has_lone_surrogate(name)):
                 walk.prune()
@@ -63,8 +63,3 @@ def _pass_over(walk: Walk, found: Scan, path: str, last: Kind) -> None:
         found.unruled.append(path)
     if last is Kind.DIRECTORY:
         walk.prune()
-
-
-def look_of(status: os.stat_result) -> str:
-    """Return a text that differs when the file was replaced or written, whatever was done to its times."""
-    return f"{status.st_ino:x}.{status.st_size:x}.{status.st_mtime_ns:x}.{status.st_ctime_ns:x}"

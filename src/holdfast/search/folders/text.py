@@ -7,11 +7,11 @@ from typing import NamedTuple
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.access.descriptors import read_fully
+from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail, OpenFile
 from holdfast.folders.children.extract import extract
 from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
 from holdfast.search.folders.model import FolderLimits, Kind, Known
-from holdfast.search.folders.scan import look_of
 from holdfast.text.decode import SAMPLE_BYTES, decode, sniff
 from holdfast.text.media_types import document_format, is_web_page
 
@@ -73,7 +73,7 @@ def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known
             return Reading(known._replace(look=look), None)
         text = _extracted(call, file, kind, limits)
         if text is None:
-            return Reading(Known(look_of(file.status), Kind.UNREAD))
+            return Reading(Known(FileVersion.from_stat(file.status).index_text, Kind.UNREAD))
     data = text[: limits.max_file_bytes].decode(errors="ignore").encode()
     return Reading(Known(look, kind, digest, len(data)), data)
 
@@ -102,7 +102,7 @@ def _hashed(data: bytes) -> hashlib.blake2b:
 
 def _look(file: OpenFile) -> str:
     is_young = time.time_ns() - file.status.st_ctime_ns < _YOUNG_NS
-    return "" if is_young else look_of(file.status)
+    return "" if is_young else FileVersion.from_stat(file.status).index_text
 
 
 def _kind(first: bytes, path: str) -> Kind:
