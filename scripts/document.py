@@ -14,7 +14,7 @@ from holdfast.cli.main import cli
 from holdfast.config.describe import rows
 from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
 from holdfast.tools.registry import Tool
-from holdfast.wiring import TOOLS
+from holdfast.tools.table import TOOLS
 
 TOP = Path(__file__).resolve().parents[1]
 PACKAGE = TOP / "src" / "holdfast"

@@ -25,9 +25,10 @@ from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.config.settings import Settings
 from holdfast.folders.access.jail import Jail
+from holdfast.tools.table import TOOLS
 from holdfast.transport.client.dial import Client, dial
 from holdfast.transport.state_folder import StateFolder
-from holdfast.wiring import TOOLS, Wired, build
+from holdfast.wiring import Wired, build
 
 Arguments = Callable[[], dict[str, Any]]
 PARTS = ("jail", "fsync", "journal")

@@ -2,12 +2,9 @@
 
 import logging
 import os
-import threading
-import weakref
-from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from holdfast.adapters.counters import MemoryCounters
 from holdfast.adapters.langfuse import CLOUD, Access, LangfuseObserver, access_fault
@@ -40,14 +37,12 @@ from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
-from holdfast.config.settings import EmbedderSettings, FilesSettings, FolderSettings, Settings
+from holdfast.config.settings import EmbedderSettings, FilesSettings, Settings
 from holdfast.credentials.envelope import Keks
 from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
-from holdfast.folders.access.jail import Jail
-from holdfast.folders.access.roots import close_roots, identity_of, is_gone, open_roots
-from holdfast.folders.service import Folders
+from holdfast.folders.service import OpenFolders
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.planning.build_plan import OrganiserState
 from holdfast.organiser.ports import Classifier, Observer
@@ -62,17 +57,8 @@ from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.service import Store
+from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.folders.change import CHANGING
-from holdfast.tools.folders.find import FINDING
-from holdfast.tools.folders.read import READING
-from holdfast.tools.folders.search import SEARCHING
-from holdfast.tools.organiser.entries import ORGANISING
-from holdfast.tools.pipe.entry import mcp_pipe
-from holdfast.tools.registry import Registry
-from holdfast.tools.review.agent import REVIEWING
-from holdfast.tools.review.person import DECIDING
-from holdfast.tools.store.entries import STORING
 from holdfast.worker.lag import Lags, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import JobKeys, NoKeys
@@ -82,50 +68,10 @@ from holdfast.worker.service import Workers
 
 _log = logging.getLogger(__name__)
 
-KEPT_ROOT_SETS = 64
-
-TOOLS = Registry([*READING, *FINDING, *CHANGING, *REVIEWING, *DECIDING, *ORGANISING, *SEARCHING, *STORING, mcp_pipe])
-
-
-@dataclass
-class FolderBook:
-    """The open roots of the connections that were lately used; a set of roots is opened once and shared.
-
-    One that has fallen out is closed when its last call ends, and opened again when it is needed.
-    """
-
-    settings: FolderSettings
-    state_dir: str
-    _open: OrderedDict[tuple[str, tuple[str, ...]], Folders] = field(default_factory=OrderedDict)
-    _lock: threading.Lock = field(default_factory=threading.Lock)
-
-    def folders_of(self, caller: Caller) -> Folders:
-        """Return the folders of a caller; InvalidArgument when none of its roots can be used."""
-        key = (caller.cwd, caller.roots)
-        with self._lock:
-            found = self._open.get(key)
-            if found is None or any(is_gone(root) for root in found.jail.roots):
-                found = self._open[key] = self._opened(caller)
-            self._open.move_to_end(key)
-            if len(self._open) > KEPT_ROOT_SETS:
-                self._open.popitem(last=False)
-            return found
-
-    def close(self) -> None:
-        """Let go of every set of roots."""
-        with self._lock:
-            self._open.clear()
-
-    def _opened(self, caller: Caller) -> Folders:
-        roots = open_roots(caller.roots, caller.cwd, self.state_dir)
-        jail = Jail(roots, hidden=[identity_of(os.stat(self.state_dir))])
-        weakref.finalize(jail, close_roots, roots)
-        return Folders(jail, self.settings)
-
 
 @dataclass(frozen=True)
-class Memory:
-    """What the organiser keeps in state.db, each by a connection of its own."""
+class OrganiserDatabases:
+    """The tables of the organiser in state.db, each with a connection of its own."""
 
     files: SqliteFileCache
     notes: SqlitePlanNotes
@@ -141,12 +87,12 @@ class Wired:
     """A server's inside, ready for its doors."""
 
     dispatcher: Dispatcher
-    folders: FolderBook
+    folders: OpenFolders
     app: App
     admission: Admission
     opened: StorePorts
     workers: Workers
-    memory: Memory
+    memory: OrganiserDatabases
     keys: ApiKeys | None = None
     observer: LangfuseObserver | None = None
 
@@ -197,7 +143,7 @@ class Wired:
 
 def build(settings: Settings, state_dir: str) -> Wired:
     """Put the parts together for one process that holds the lock of this state folder."""
-    folders = FolderBook(settings.folders, state_dir)
+    folders = OpenFolders(settings.folders, state_dir)
     journal = open_journal(state_dir)
     changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
     changes.recover()
@@ -207,7 +153,7 @@ def build(settings: Settings, state_dir: str) -> Wired:
     embedder = _embedder(settings.mcp.files)
     workers = _workers(settings.mcp.files, opened, store, embedder, settings.mcp.files.index.workers)
     search = _search(settings.mcp.files, opened, embedder)
-    memory = Memory(open_file_cache(state_dir), open_plan_notes(state_dir))
+    memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     observer = LangfuseObserver(langfuse) if langfuse is not None else None
     organiser = _organiser(settings, changes, memory, embedder, observer)
@@ -217,7 +163,7 @@ def build(settings: Settings, state_dir: str) -> Wired:
     )
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
-    dispatcher = Dispatcher(app, TOOLS, settings, admission)
+    dispatcher = Dispatcher(app, table.TOOLS, settings, admission)
     return Wired(dispatcher, folders, app, admission, opened, workers, memory, keys, observer)
 
 
@@ -328,7 +274,11 @@ def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_di
 
 
 def _organiser(
-    settings: Settings, changes: Changes, memory: Memory, embedder: Embedder | None, observer: Observer | None
+    settings: Settings,
+    changes: Changes,
+    memory: OrganiserDatabases,
+    embedder: Embedder | None,
+    observer: Observer | None,
 ) -> Organiser:
     chosen = settings.mcp.files.search.embedder
     sentences = embedder if embedder is not None and chosen.kind == "minilm" else build_embedder(EmbedderSettings())

@@ -12,7 +12,7 @@ from holdfast.config.describe import rows
 from holdfast.config.environment import VARIABLES
 from holdfast.config.load import parse
 from holdfast.errors import HoldfastError
-from holdfast.wiring import TOOLS
+from holdfast.tools.table import TOOLS
 from scripts.document import commands, pages
 
 TOP = Path(__file__).parents[2]

@@ -2,22 +2,22 @@
 
 from pathlib import Path
 
-from holdfast import wiring
 from holdfast.__main__ import main
 from holdfast.app import App
 from holdfast.call import Call
+from holdfast.tools import table
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, tool
 
 
-class SpinOf(Arguments):
+class Spin(Arguments):
     """Arguments of spin."""
 
     started: str
 
 
 @tool("spin", group=Group.FILES, effect=Effect.READ, title="Spin")
-def spin(_app: App, _call: Call, args: SpinOf) -> Answer:
+def spin(_app: App, _call: Call, args: Spin) -> Answer:
     """Make the file that says that it began, and go on for ever."""
     Path(args.started).touch()
     while True:
@@ -25,5 +25,5 @@ def spin(_app: App, _call: Call, args: SpinOf) -> Answer:
 
 
 if __name__ == "__main__":
-    wiring.TOOLS = Registry([*wiring.TOOLS, spin])
+    table.TOOLS = Registry([*table.TOOLS, spin])
     main()

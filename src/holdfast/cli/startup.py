@@ -24,7 +24,7 @@ def load_settings(path: str | None) -> "Loaded":
     """Load the settings and check the tool and group names in them. Raises InvalidArgument, naming every problem."""
     from holdfast.config.load import check_names, load
     from holdfast.tools.registry import Group
-    from holdfast.wiring import TOOLS
+    from holdfast.tools.table import TOOLS
 
     loaded = load(path)
     check_names(loaded, [tool.name for tool in TOOLS], list(Group))

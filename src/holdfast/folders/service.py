@@ -1,14 +1,58 @@
-"""What the folder tools of one caller work with: its jail and the limits that hold for it."""
+"""The folders of a caller: its jail and limits, opened once for each set of roots and shared by connections."""
 
-from dataclasses import dataclass
+import os
+import threading
+import weakref
+from collections import OrderedDict
+from dataclasses import dataclass, field
 
+from holdfast.auth.context import Caller
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, is_gone, open_roots
+
+_MAX_OPEN = 64
 
 
 @dataclass(frozen=True)
 class Folders:
-    """One per set of roots; shared by every call of the connections that were opened with them."""
+    """What the folder tools work with; one for each set of roots, shared by all calls of its connections."""
 
     jail: Jail
     settings: FolderSettings
+
+
+@dataclass
+class OpenFolders:
+    """A cache of the open roots of connections, by working directory and roots; the least recently used leave first.
+
+    One that has left is closed when its last call ends, and opened again when it is needed.
+    """
+
+    settings: FolderSettings
+    state_dir: str
+    _open: OrderedDict[tuple[str, tuple[str, ...]], Folders] = field(default_factory=OrderedDict)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def folders_of(self, caller: Caller) -> Folders:
+        """Return the folders of a caller; InvalidArgument when none of its roots can be used."""
+        key = (caller.cwd, caller.roots)
+        with self._lock:
+            folders = self._open.get(key)
+            if folders is None or any(is_gone(root) for root in folders.jail.roots):
+                folders = self._open[key] = self._open_roots(caller)
+            self._open.move_to_end(key)
+            if len(self._open) > _MAX_OPEN:
+                self._open.popitem(last=False)
+            return folders
+
+    def close(self) -> None:
+        """Drop every set of roots; each is closed when its last call ends."""
+        with self._lock:
+            self._open.clear()
+
+    def _open_roots(self, caller: Caller) -> Folders:
+        roots = open_roots(caller.roots, caller.cwd, self.state_dir)
+        jail = Jail(roots, hidden=[identity_of(os.stat(self.state_dir))])
+        weakref.finalize(jail, close_roots, roots)
+        return Folders(jail, self.settings)

@@ -54,6 +54,14 @@ def with_hunks(before: str, after: str, chosen: Collection[int]) -> str:
     return "".join([*out, *old[at:]])
 
 
+def fence_diff(diff: str) -> str:
+    """Return the diff as a Markdown block, in a fence longer than any run of backticks in it."""
+    fence = "```"
+    while fence in diff:
+        fence += "`"
+    return f"{fence}diff\n{diff}{fence}"
+
+
 Opcode = tuple[str, int, int, int, int]
 
 

@@ -1,4 +1,4 @@
-"""The table of every tool: its name, its group, who may call it, what it takes and what it does to files."""
+"""What a tool is: its name, its group, who may call it, what it takes and what it does to files."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -21,6 +21,10 @@ class Arguments(BaseModel):
     """Base of every tool's arguments: unknown names are refused, not ignored."""
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class NoArguments(Arguments):
+    """Arguments of a tool that takes none."""
 
 
 class Group(StrEnum):

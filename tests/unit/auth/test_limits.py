@@ -27,7 +27,7 @@ from holdfast.config.settings import LimitSettings, RateSettings, Settings, Tena
 from holdfast.errors import InvalidArgument, PermissionDenied, RateLimited
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.registry import Group, Registry
-from holdfast.wiring import TOOLS
+from holdfast.tools.table import TOOLS
 from tests.helpers import sample
 from tests.helpers.valkey import Valkey, valkey_server
 

@@ -16,8 +16,9 @@ from holdfast.changes.model import PlanStatus
 from holdfast.config.settings import ReviewSettings, ServerSettings, Settings
 from holdfast.errors import Internal
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.table import TOOLS
 from holdfast.tools.threads import CallThreads
-from holdfast.wiring import TOOLS, Wired, build
+from holdfast.wiring import Wired, build
 
 PLANS = 12
 pytestmark = pytest.mark.anyio

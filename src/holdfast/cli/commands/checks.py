@@ -19,7 +19,8 @@ from holdfast.config.settings import ServerSettings
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.access.syscalls import has_openat2, landlock_abi
 from holdfast.tools.registry import Group
-from holdfast.wiring import TOOLS, counter_fault, database_fault, langfuse_fault, missing_migrations, model_fault
+from holdfast.tools.table import TOOLS
+from holdfast.wiring import counter_fault, database_fault, langfuse_fault, missing_migrations, model_fault
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 _MIN_FREE_BYTES = 500_000_000

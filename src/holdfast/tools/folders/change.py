@@ -10,13 +10,14 @@ from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import Written
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, fit
-from holdfast.text.diff import unified_diff
+from holdfast.text.diff import fence_diff, unified_diff
 from holdfast.text.edit import Edit
 from holdfast.text.names import shown as shown_name
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
+from holdfast.tools.edits import ExactEdit, to_edits
 from holdfast.tools.organiser.undo_report import counted, stayed_lines, undone_moves
-from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+from holdfast.tools.registry import Arguments, Effect, Group, tool
 
 _MAX_LISTED = 500
 _MAX_SEQ = 2**63 - 1
@@ -32,8 +33,8 @@ class WriteFile(Arguments):
 class ReferenceEdit(Arguments):
     """One edit of edit_file, in the reference server's words."""
 
-    old_text: str = Field(alias="oldText", description="Exact text, found exactly once.")
-    new_text: str = Field(alias="newText", description="What replaces it.")
+    old_text: str = Field(alias="oldText", description="Exact text that occurs once.")
+    new_text: str = Field(alias="newText", description="Replacement.")
 
 
 class EditFile(Arguments):
@@ -44,21 +45,11 @@ class EditFile(Arguments):
     dry_run: bool = Field(False, alias="dryRun", description="Only show the diff.")
 
 
-class CountedEdit(Arguments):
-    """One edit of edit_files."""
-
-    old_string: str = Field(
-        description="Exact text to match. Empty creates a missing file; OVERWRITE_FILE or APPEND_TO_FILE also work."
-    )
-    new_string: str = Field(description="What replaces it.")
-    expected_replacements: int = Field(1, ge=1, description="How often old_string must occur.")
-
-
 class FileEdits(Arguments):
     """The edits of one file."""
 
     path: str = Field(description="File to edit.")
-    edits: list[CountedEdit] = Field(min_length=1, description="Applied in order, all or none.")
+    edits: list[ExactEdit] = Field(min_length=1, description="Applied in order, all or none.")
     expected_hash: str | None = Field(None, description="Refuse unless the file has this SHA-256.")
 
 
@@ -100,22 +91,22 @@ class CreateDirectory(Arguments):
 class MoveFile(Arguments):
     """Arguments of move_file."""
 
-    source: str = Field(description="What to move.")
-    destination: str = Field(description="New path, where nothing is yet.")
+    source: str = Field(description="File or directory to move.")
+    destination: str = Field(description="New path; must not exist.")
 
 
 class DeleteFile(Arguments):
     """Arguments of delete_file."""
 
     path: str = Field(description="File, link or directory.")
-    recursive: bool = Field(False, description="Delete a directory with all it holds.")
+    recursive: bool = Field(False, description="Delete a directory and its content.")
 
 
 class ListChanges(Arguments):
     """Arguments of list_changes."""
 
-    limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Most changes to return.")
-    cursor: str | None = Field(None, description="next_cursor of the answer before.")
+    limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Maximum number of changes.")
+    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
 
 
 class ListedChange(BaseModel):
@@ -148,7 +139,7 @@ class UndoChange(Arguments):
 
 @tool("write_file", group=Group.FILES, effect=Effect.DESTROY, title="Write file", idempotent=True)
 def write_file(app: App, call: Call, arguments: WriteFile) -> Answer:
-    """Create a file or replace its whole content, atomically. The old content can be brought back by undo_change.
+    """Create a file or replace its whole content, atomically. undo_change brings the old content back.
 
     For changes to a part of a file use edit_files.
     """
@@ -168,15 +159,15 @@ def edit_file(app: App, call: Call, arguments: EditFile) -> Answer:
     shown, cut = fit(unified_diff(done.before, done.after, arguments.path), folders.settings.max_answer_tokens)
     note = "The diff is longer than an answer may be; the rest was left out." if cut else ""
     trail = "Dry run: nothing was written." if arguments.dry_run else _trail(done)
-    return Answer.of(_fenced(shown), note, trail)
+    return Answer.of(fence_diff(shown), note, trail)
 
 
 @tool("edit_files", group=Group.FILES, effect=Effect.DESTROY, title="Edit files", output=EditFilesAnswer)
 def edit_files(app: App, call: Call, arguments: EditFiles) -> Answer:
     """Edit several text files by exact replacement; each file is all or nothing and independent of the others.
 
-    old_string must occur exactly expected_replacements times. Every answer has the new hash, to be given as
-    expected_hash of the next edit. A failed file has error.hint and often its content.
+    Every answer has the new hash, to be given as expected_hash of the next edit. A failed file has error.hint and often
+    its content.
     """
     outcomes: list[FileOutcome] = []
     budget = app.settings.folders.max_answer_tokens
@@ -239,7 +230,7 @@ def list_changes(app: App, call: Call, arguments: ListChanges) -> Answer:
 
 @tool("undo_change", group=Group.FILES, effect=Effect.DESTROY, title="Undo a change")
 def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
-    """Take one change back: old bytes, names and modes return. Refused when something newer would be lost.
+    """Undo one change: restore old bytes, names and modes. Refused when something newer would be lost.
 
     An undo is a change itself and can be undone.
     """
@@ -258,24 +249,10 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
     return Answer.of(f"Undid {plan.kind} of {path}\n{trail}")
 
 
-CHANGING: tuple[Tool, ...] = (
-    write_file,
-    edit_file,
-    edit_files,
-    append_text,
-    create_directory,
-    move_file,
-    delete_file,
-    list_changes,
-    undo_change,
-)
-
-
 def _edited(app: App, call: Call, file: FileEdits) -> FileOutcome:
-    edits = [Edit(edit.old_string, edit.new_string, edit.expected_replacements) for edit in file.edits]
     folders = app.folders_of(call.caller)
     try:
-        done = app.changes.edit(folders, call, file.path, edits, expected_hash=file.expected_hash)
+        done = app.changes.edit(folders, call, file.path, to_edits(file.edits), expected_hash=file.expected_hash)
     except HoldfastError as error:
         call.check()
         return FileOutcome(path=file.path, status="failed", error=error.payload())
@@ -311,14 +288,6 @@ def _change_line(change: ListedChange) -> str:
 
 def _trail(done: Written) -> str:
     return f"{done.hash}\nchange {done.change_id}"
-
-
-def _fenced(diff: str) -> str:
-    """Return the diff in a fence longer than any run of backticks in it."""
-    fence = "```"
-    while fence in diff:
-        fence += "`"
-    return f"{fence}diff\n{diff}{fence}"
 
 
 def _position(cursor: str | None) -> int | None:

@@ -12,27 +12,27 @@ from holdfast.folders.finding.matches import grep_content as grep
 from holdfast.folders.finding.names import search
 from holdfast.folders.finding.ripgrep import Question
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+from holdfast.tools.registry import Arguments, Effect, Group, tool
 
-_PATH = "Directory, absolute or relative to the first allowed directory."
+_PATH = "Directory; relative to the first allowed one."
 _MAX_PATTERNS = 100
-_CURSOR = "From the previous answer, to go on."
+_CURSOR = "From the previous answer."
 
 
-class Listing(Arguments):
+class ListDirectory(Arguments):
     """Arguments of list_directory."""
 
     path: str = Field(description=_PATH)
     cursor: str | None = Field(None, description=_CURSOR)
 
 
-class SizedListing(Listing):
+class ListDirectoryWithSizes(ListDirectory):
     """Arguments of list_directory_with_sizes."""
 
     sort_by: Literal["name", "size"] = Field("name", alias="sortBy", description="Order of the entries.")
 
 
-class TreeOf(Arguments):
+class DirectoryTree(Arguments):
     """Arguments of directory_tree."""
 
     path: str = Field(description=_PATH)
@@ -40,24 +40,24 @@ class TreeOf(Arguments):
         [],
         alias="excludePatterns",
         max_length=_MAX_PATTERNS,
-        description="Globs to leave out; a plain name means any depth.",
+        description="Globs to exclude; a plain name matches at any depth.",
     )
-    max_depth: int | None = Field(None, ge=1, description="Levels to open out.")
+    max_depth: int | None = Field(None, ge=1, description="Levels to expand.")
     cursor: str | None = Field(None, description=_CURSOR)
 
 
-class NameSearch(Arguments):
+class SearchFiles(Arguments):
     """Arguments of search_files."""
 
     path: str = Field(description=_PATH)
     pattern: str = Field(description="Glob: *.py in that directory only, **/*.py at any depth.")
     exclude_patterns: list[str] = Field(
-        [], alias="excludePatterns", max_length=_MAX_PATTERNS, description="Globs to leave out."
+        [], alias="excludePatterns", max_length=_MAX_PATTERNS, description="Globs to exclude."
     )
     cursor: str | None = Field(None, description=_CURSOR)
 
 
-class ContentSearch(Arguments):
+class GrepContent(Arguments):
     """Arguments of grep_content."""
 
     pattern: str = Field(description="Regular expression.")
@@ -65,7 +65,7 @@ class ContentSearch(Arguments):
     case_insensitive: bool = Field(False, description="Ignore case.")
     context_lines: int = Field(2, ge=0, le=50, description="Lines around each match.")
     glob: str | None = Field(None, description="Only these files: *.py, src/**, !*.md.")
-    max_results: int = Field(200, ge=1, le=5000, description="Matches over all files.")
+    max_results: int = Field(200, ge=1, le=5000, description="Maximum number of matches.")
     section_patterns: list[str] | None = Field(
         None, max_length=_MAX_PATTERNS, description="Regexes for lines that begin a section."
     )
@@ -74,7 +74,7 @@ class ContentSearch(Arguments):
 
 
 @tool("list_directory", group=Group.FILES, effect=Effect.READ, title="List directory")
-def list_directory(app: App, call: Call, args: Listing) -> Answer:
+def list_directory(app: App, call: Call, args: ListDirectory) -> Answer:
     """List a directory, sorted: [FILE], [DIR] or [LINK] and the name. A name with strange characters is quoted."""
     return Answer.of(listing.list_directory(app.folders_of(call.caller), call, args.path, args.cursor))
 
@@ -82,14 +82,14 @@ def list_directory(app: App, call: Call, args: Listing) -> Answer:
 @tool(
     "list_directory_with_sizes", group=Group.FILES, effect=Effect.READ, title="List directory with sizes", listed=False
 )
-def list_directory_with_sizes(app: App, call: Call, args: SizedListing) -> Answer:
+def list_directory_with_sizes(app: App, call: Call, args: ListDirectoryWithSizes) -> Answer:
     """List a directory with the size of each file and totals."""
     folders = app.folders_of(call.caller)
     return Answer.of(listing.list_with_sizes(folders, call, args.path, args.sort_by, args.cursor))
 
 
 @tool("directory_tree", group=Group.FILES, effect=Effect.READ, title="Directory tree")
-def directory_tree(app: App, call: Call, args: TreeOf) -> Answer:
+def directory_tree(app: App, call: Call, args: DirectoryTree) -> Answer:
     """Show a tree as JSON: name, type and children, the top levels first.
 
     Leaves out .git and what .gitignore ignores. A directory beyond the budget is "collapsed" with its number of entries.
@@ -106,7 +106,7 @@ def directory_tree(app: App, call: Call, args: TreeOf) -> Answer:
 
 
 @tool("search_files", group=Group.FILES, effect=Effect.READ, title="Search files by name", rate=Rate.SEARCH)
-def search_files(app: App, call: Call, args: NameSearch) -> Answer:
+def search_files(app: App, call: Call, args: SearchFiles) -> Answer:
     """Find files and directories by name; absolute paths, one a line. For their content use grep_content.
 
     Leaves out .git and what .gitignore ignores, unless `path` lies in it.
@@ -116,7 +116,7 @@ def search_files(app: App, call: Call, args: NameSearch) -> Answer:
 
 
 @tool("grep_content", group=Group.FILES, effect=Effect.READ, title="Search file content", rate=Rate.SEARCH)
-def grep_content(app: App, call: Call, args: ContentSearch) -> Answer:
+def grep_content(app: App, call: Call, args: GrepContent) -> Answer:
     """Find text in files: `12:` is a match, `12-` context, [sections: 12..40] how far the section around line 12 goes.
 
     Leaves out binary files, .git and what .gitignore ignores.
@@ -132,6 +132,3 @@ def grep_content(app: App, call: Call, args: ContentSearch) -> Answer:
         cursor=args.cursor,
     )
     return Answer.of(text)
-
-
-FINDING: tuple[Tool, ...] = (list_directory, list_directory_with_sizes, directory_tree, search_files, grep_content)

@@ -1,4 +1,4 @@
-"""The tools that read: text, media, descriptions, jq queries; and the tuple of them all."""
+"""The tools that read what is not plain text: media, descriptions of files, jq queries, the allowed directories."""
 
 from typing import Any
 
@@ -13,12 +13,8 @@ from holdfast.folders.reading.info import Info, describe
 from holdfast.text.budget import fit
 from holdfast.text.names import shown
 from holdfast.tools.answer import Answer, Media, Text
-from holdfast.tools.folders.read_text import answer_budget, read_files, read_multiple_files, read_text_file
-from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
-
-
-class NoArguments(Arguments):
-    """Arguments of a tool that takes none."""
+from holdfast.tools.folders.read_text import answer_budget
+from holdfast.tools.registry import Arguments, Effect, Group, NoArguments, tool
 
 
 class PathOnly(Arguments):
@@ -27,12 +23,12 @@ class PathOnly(Arguments):
     path: str = Field(description="File path.")
 
 
-class Query(Arguments):
+class JqQueryArguments(Arguments):
     """Arguments of the jq queries."""
 
     file_path: str = Field(description="File path.")
     expression: str = Field(description="jq expression.")
-    timeout: float = Field(30, gt=0, le=600, description="Seconds.")
+    timeout: float = Field(30, gt=0, le=600, description="Timeout in seconds.")
 
 
 class FileInfo(BaseModel):
@@ -58,7 +54,7 @@ class FileInfo(BaseModel):
     hint: str | None = None
 
 
-@tool("read_media_file", group=Group.FILES, effect=Effect.READ, title="Read an image, sound or other bytes")
+@tool("read_media_file", group=Group.FILES, effect=Effect.READ, title="Read media")
 def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
     """Read an image (scaled to what a model sees), a sound, or any binary file as base64."""
     folders = app.folders_of(call.caller)
@@ -111,18 +107,18 @@ def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer
 
 
 @tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600)
-def query_json(app: App, call: Call, args: Query) -> Answer:
+def query_json(app: App, call: Call, args: JqQueryArguments) -> Answer:
     """Run a jq expression on a JSON or JSON-lines file, big ones too. At most 100 results, one per line."""
     return _queried(app, call, args, "json")
 
 
 @tool("query_yaml", group=Group.FILES, effect=Effect.READ, title="Query YAML", timeout_seconds=600, listed=False)
-def query_yaml(app: App, call: Call, args: Query) -> Answer:
+def query_yaml(app: App, call: Call, args: JqQueryArguments) -> Answer:
     """Run a jq expression on a YAML file. At most 100 results, one JSON value per line."""
     return _queried(app, call, args, "yaml")
 
 
-def _queried(app: App, call: Call, args: Query, form: Format) -> Answer:
+def _queried(app: App, call: Call, args: JqQueryArguments, form: Format) -> Answer:
     folders = app.folders_of(call.caller)
     budget = answer_budget(folders)
     with folders.jail.open_file(args.file_path) as file:
@@ -138,15 +134,3 @@ def _query_notice(results: Results, left: bool) -> str:
     if results.more:
         return f"Showing the first {len(results.values)} results; there are more. Narrow the expression, or slice with .[100:200]."
     return "" if results.values else "No results."
-
-
-READING: tuple[Tool, ...] = (
-    read_text_file,
-    read_files,
-    read_multiple_files,
-    read_media_file,
-    get_file_info,
-    list_allowed_directories,
-    query_json,
-    query_yaml,
-)

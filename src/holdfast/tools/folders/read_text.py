@@ -29,16 +29,16 @@ class ReadTextFile(Arguments):
     path: str = Field(description="File path.")
     head: int | None = Field(None, description="First N lines.")
     tail: int | None = Field(None, description="Last N lines.")
-    cursor: str | None = Field(None, description="From a cut answer, to go on.")
+    cursor: str | None = Field(None, description="From a cut answer, to continue.")
 
 
-class Slice(Arguments):
+class FileSlice(Arguments):
     """Which lines of a file."""
 
     head: int | None = Field(None, description="First N lines.")
     tail: int | None = Field(None, description="Last N lines.")
-    start_line: int | None = Field(None, description="From 1.")
-    end_line: int | None = Field(None, description="Included.")
+    start_line: int | None = Field(None, description="First line, from 1.")
+    end_line: int | None = Field(None, description="Last line, included.")
     read_to_next_pattern: str | None = Field(None, description="Regex: stop before the next line that matches.")
 
     def selection(self) -> Selection:
@@ -46,11 +46,11 @@ class Slice(Arguments):
         return Selection(self.head, self.tail, self.start_line, self.end_line, self.read_to_next_pattern)
 
 
-class FileRead(Slice):
+class FileRead(FileSlice):
     """One file to read, whole, a slice, or several."""
 
     path: str = Field(description="File path.")
-    reads: list[Slice] | None = Field(None, max_length=100, description="Several slices.")
+    reads: list[FileSlice] | None = Field(None, max_length=100, description="Several slices of this file.")
 
     def selections(self) -> list[Selection]:
         """Return the slices in order. InvalidArgument when there is both one slice and several."""

@@ -9,17 +9,17 @@ from holdfast.call import Call
 from holdfast.search.folders.model import FolderAnswer, FolderHit
 from holdfast.text.names import shown
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Arguments, Effect, Group, Tool, tool
+from holdfast.tools.registry import Arguments, Effect, Group, tool
 
 NOTHING = "No matches found."
 
 
-class FolderSearchOf(Arguments):
+class SearchFolders(Arguments):
     """Arguments of search_folders."""
 
-    query: str = Field(description="What it is about.")
+    query: str = Field(description="What to look for.")
     path: str = Field("", description="Only this directory or file.")
-    limit: int = Field(5, description="Most hits, up to 20.")
+    limit: int = Field(5, description="Maximum number of hits, up to 20.")
 
 
 class PassageAnswer(BaseModel):
@@ -40,7 +40,7 @@ class PassagesAnswer(BaseModel):
 
 
 @tool("search_folders", group=Group.SEARCH, effect=Effect.READ, title="Search folders by meaning", rate=Rate.SEARCH)
-def search_folders(app: App, call: Call, args: FolderSearchOf) -> Answer:
+def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
     """Find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
     found = _found(app, call, args)
     return Answer.of(*(map(_hit_text, found.hits) if found.hits else [NOTHING]), *(f"[{one}]" for one in found.notices))
@@ -54,7 +54,7 @@ def search_folders(app: App, call: Call, args: FolderSearchOf) -> Answer:
     output=PassagesAnswer,
     audience=CallerKind.PERSON,
 )
-def find_passages(app: App, call: Call, args: FolderSearchOf) -> Answer:
+def find_passages(app: App, call: Call, args: SearchFolders) -> Answer:
     """Find what search_folders finds, as data."""
     found = _found(app, call, args)
     hits = [PassageAnswer(path=hit.path, line=hit.line, text=hit.text, score=hit.score) for hit in found.hits]
@@ -62,13 +62,10 @@ def find_passages(app: App, call: Call, args: FolderSearchOf) -> Answer:
     return Answer.of(f"{len(hits)} passages.", data=data)
 
 
-def _found(app: App, call: Call, args: FolderSearchOf) -> FolderAnswer:
+def _found(app: App, call: Call, args: SearchFolders) -> FolderAnswer:
     return app.folder_search.search(app.folders_of(call.caller), call, args.query, args.path, args.limit)
 
 
 def _hit_text(hit: FolderHit) -> str:
     where = shown(hit.path) if hit.line is None else f"{shown(hit.path)}:{hit.line}"
     return f"{where} ({hit.score:.2f})\n{hit.text}"
-
-
-SEARCHING: tuple[Tool, ...] = (search_folders, find_passages)

@@ -38,7 +38,6 @@ from holdfast.tools.organiser.shapes import (
     ExplainFile,
     GetPlan,
     ListPlans,
-    Nothing,
     PlanAnswer,
     PlanChange,
     PlanLineAnswer,
@@ -48,7 +47,7 @@ from holdfast.tools.organiser.shapes import (
     UndoPlan,
 )
 from holdfast.tools.organiser.undo_report import stayed_lines, undone_moves
-from holdfast.tools.registry import Effect, Group, Runner, Tool, tool
+from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
 
 _LISTED = 50
 _FIRST_PROBLEMS = 20
@@ -204,7 +203,7 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     output=EveryPlanList,
     audience=CallerKind.PERSON,
 )
-def all_plans(app: App, call: Call, arguments: Nothing) -> Answer:
+def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the newest plans of this machine with the directories they touch."""
     lines = [
         PlanLineAnswer(
@@ -234,20 +233,6 @@ def correct_plan(app: App, call: Call, arguments: CorrectPlan) -> Answer:
     folders = app.folders_of(_with_roots(app, call.caller, arguments.plan_id))
     found = summary(app.organiser.correct(folders, call, arguments.plan_id, _decisions(arguments.changes)))
     return Answer.of(at_a_glance(found), data=found)
-
-
-ORGANISING: tuple[Tool, ...] = (
-    create_organization_plan,
-    get_plan,
-    revise_plan,
-    execute_plan,
-    undo_plan,
-    list_plans,
-    explain_file,
-    approve_plan,
-    correct_plan,
-    all_plans,
-)
 
 
 async def _made(job: PlanJob, call: Call, seconds: float) -> None:

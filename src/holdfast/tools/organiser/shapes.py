@@ -22,22 +22,22 @@ class CreatePlan(Arguments):
 class GetPlan(Arguments):
     """Arguments of get_plan."""
 
-    plan_id: str = Field(description="Plan.")
-    show: PlanPart = Field("moves", description="PlanPart to list.")
-    cursor: str | None = Field(None, description="next_cursor.")
+    plan_id: str = Field(description="Plan id.")
+    show: PlanPart = Field("moves", description="Which part to list.")
+    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
 
 
 class PlanChange(Arguments):
     """One decision about one file."""
 
     path: str = Field(description="File.")
-    folder: str | None = Field(None, description="Where to, within the plan's folder; none: stay.")
+    folder: str | None = Field(None, description="Target within the plan's folder; omit to leave it there.")
 
 
 class RevisePlan(Arguments):
     """Arguments of revise_plan."""
 
-    plan_id: str = Field(description="Plan.")
+    plan_id: str = Field(description="Plan id.")
     changes: list[PlanChange] = Field([], description="Decisions.")
     cancel: bool = Field(False, description="Close the plan.")
 
@@ -45,20 +45,20 @@ class RevisePlan(Arguments):
 class ExecutePlan(Arguments):
     """Arguments of execute_plan."""
 
-    plan_id: str = Field(description="Plan.")
+    plan_id: str = Field(description="Plan id.")
 
 
 class UndoPlan(Arguments):
     """Arguments of undo_plan."""
 
-    plan_id: str = Field(description="Plan.")
+    plan_id: str = Field(description="Plan id.")
     paths: list[str] | None = Field(None, max_length=10_000, description="Only these files; by default all.")
 
 
 class ListPlans(Arguments):
     """Arguments of list_plans."""
 
-    cursor: str | None = Field(None, description="next_cursor.")
+    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
 
 
 class ExplainFile(Arguments):
@@ -70,19 +70,15 @@ class ExplainFile(Arguments):
 class ApprovePlan(Arguments):
     """Arguments of approve_plan."""
 
-    plan_id: str = Field(description="Plan.")
+    plan_id: str = Field(description="Plan id.")
     plan_hash: str = Field(description="The plan_hash that was shown with it.")
 
 
 class CorrectPlan(Arguments):
     """Arguments of correct_plan."""
 
-    plan_id: str = Field(description="Plan.")
+    plan_id: str = Field(description="Plan id.")
     changes: list[PlanChange] = Field(min_length=1, description="Decisions.")
-
-
-class Nothing(Arguments):
-    """No arguments."""
 
 
 class PlanAnswer(BaseModel):

@@ -10,7 +10,8 @@ from holdfast.text.diff import unified_diff
 from holdfast.text.edit import Edit
 from holdfast.text.names import shown as shown_name
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Effect, Group, Runner, Tool, tool
+from holdfast.tools.edits import to_edits
+from holdfast.tools.registry import Effect, Group, Runner, tool
 from holdfast.tools.review.shapes import (
     Commit,
     CommitAnswer,
@@ -87,9 +88,6 @@ def list_reviews(app: App, call: Call, arguments: ListReviews) -> Answer:
     return Answer.of(f"{len(shown)} open reviews.", data=data)
 
 
-REVIEWING: tuple[Tool, ...] = (propose_and_review, commit_review, list_reviews)
-
-
 def _opened(app: App, call: Call, args: Propose) -> Review:
     folders = app.folders_of(call.caller)
     edits = _edits(args)
@@ -111,7 +109,7 @@ def _edits(args: Propose) -> list[Edit]:
         return [Edit(args.old_string, args.new_string, args.expected_replacements)]
     if args.new_string is not None or args.old_string:
         raise InvalidArgument("Give either edits, or old_string and new_string.")
-    return [Edit(edit.old_string, edit.new_string, edit.expected_replacements) for edit in args.edits]
+    return to_edits(args.edits)
 
 
 def _standing(app: App, review: Review) -> ReviewAnswer:

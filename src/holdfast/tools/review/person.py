@@ -6,11 +6,10 @@ from holdfast.call import Call
 from holdfast.review.decide import encoded
 from holdfast.review.model import Channel, Decision, Verdict
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Effect, Group, Tool, tool
+from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.review.shapes import (
     DecidedReview,
     DecideReview,
-    Nothing,
     PendingReview,
     PendingReviewsAnswer,
     ShownReview,
@@ -26,7 +25,7 @@ from holdfast.tools.review.shapes import (
     output=PendingReviewsAnswer,
     audience=CallerKind.PERSON,
 )
-def pending_reviews(app: App, call: Call, arguments: Nothing) -> Answer:
+def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     """List every open review of this machine, newest first."""
     found = [PendingReview.of(listed) for listed in app.reviews.pending()]
     return Answer.of(f"{len(found)} open reviews.", data=PendingReviewsAnswer(reviews=found))
@@ -69,6 +68,3 @@ def decide_review(app: App, call: Call, arguments: DecideReview) -> Answer:
     )
     review = app.reviews.decide(arguments.review_id, verdict)
     return Answer.of(review.action.value, data=DecidedReview.of(review))
-
-
-DECIDING: tuple[Tool, ...] = (pending_reviews, show_review, decide_review)

@@ -7,42 +7,35 @@ from pydantic import BaseModel, Field
 from holdfast.review.model import Listed, Review
 from holdfast.review.service import Reviews, Shown
 from holdfast.text.surrogates import replace_lone_surrogates
+from holdfast.tools.edits import ExactEdit
 from holdfast.tools.registry import Arguments
 
 MAX_LISTED = 500
-
-
-class ProposedEdit(Arguments):
-    """One edit of a proposal."""
-
-    old_string: str = Field(description="Exact text.")
-    new_string: str = Field(description="Replacement.")
-    expected_replacements: int = Field(1, ge=1, description="Occurrences.")
 
 
 class Propose(Arguments):
     """Arguments of propose_and_review."""
 
     path: str = Field(description="File to change or create.")
-    new_string: str | None = Field(None, description="Replacement.")
-    old_string: str = Field("", description="As in edit_files.")
-    expected_replacements: int = Field(1, ge=1, description="Occurrences of old_string.")
-    edits: list[ProposedEdit] | None = Field(None, min_length=1, description="Several edits instead.")
-    session_path: str | None = Field(None, description="Goes on with this review.")
+    new_string: str | None = Field(None, description="Replacement of old_string.")
+    old_string: str = Field("", description="Text to replace, as in edit_files.")
+    expected_replacements: int = Field(1, ge=1, description="Times old_string must occur.")
+    edits: list[ExactEdit] | None = Field(None, min_length=1, description="Several edits instead of one.")
+    session_path: str | None = Field(None, description="session_path of an earlier answer: continue that review.")
 
 
 class Commit(Arguments):
     """Arguments of commit_review."""
 
-    session_path: str = Field(description="Of the APPROVE.")
-    original_path: str = Field(description="The proposed path.")
+    session_path: str = Field(description="session_path of the approved proposal.")
+    original_path: str = Field(description="Path of the proposed file.")
 
 
 class ListReviews(Arguments):
     """Arguments of list_reviews."""
 
-    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most to return.")
-    cursor: str | None = Field(None, description="next_cursor.")
+    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Maximum number of reviews.")
+    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
 
 
 class ReviewAnswer(BaseModel):
@@ -93,10 +86,6 @@ class ListReviewsAnswer(BaseModel):
 
     reviews: list[ListedReview]
     next_cursor: str | None = None
-
-
-class Nothing(Arguments):
-    """Arguments of pending_reviews."""
 
 
 class ShowReview(Arguments):

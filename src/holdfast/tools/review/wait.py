@@ -7,6 +7,7 @@ from holdfast.call import Call, Question, Reply
 from holdfast.errors import HoldfastError
 from holdfast.review.model import Action, Channel, Decision, Review, Verdict
 from holdfast.review.service import Reviews
+from holdfast.text.diff import fence_diff
 from holdfast.text.names import shown as shown_name
 from holdfast.tools.registry import Runner
 
@@ -112,11 +113,8 @@ class _Wait:
 
 
 def _question(review: Review, diff: str) -> Question:
-    fence = "```"
-    while fence in diff:
-        fence += "`"
     kind = "create" if review.base is None else "change"
-    message = f"An agent proposes to {kind} {shown_name(review.path)}:\n\n{fence}diff\n{diff}{fence}"
+    message = f"An agent proposes to {kind} {shown_name(review.path)}:\n\n{fence_diff(diff)}"
     return Question(f"review-{review.shown_hash[:32]}", message, _SCHEMA)
 
 

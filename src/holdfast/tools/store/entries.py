@@ -11,7 +11,7 @@ from holdfast.search.model import ALL_PROJECTS, nothing_found
 from holdfast.store.content import ENCODING
 from holdfast.store.model import DirectoryEntry, PathType
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Effect, Group, Tool, tool
+from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.store.shapes import (
     SHORT_TEXT_CHARS,
     ChunkAnswer,
@@ -22,7 +22,6 @@ from holdfast.tools.store.shapes import (
     HistoryOf,
     ListAnswer,
     ListOf,
-    NoArguments,
     ProjectAnswer,
     ProjectsAnswer,
     ReadAnswer,
@@ -163,7 +162,7 @@ def file_restore(app: App, call: Call, args: RestoreOf) -> Answer:
 
 
 @tool("project_list", group=Group.STORE, effect=Effect.READ, title="List projects", output=ProjectsAnswer)
-def project_list(app: App, call: Call, args: NoArguments) -> Answer:
+def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
     """List your projects with file count, bytes and last change."""
     found = app.store.projects(call.caller.auth)
     projects = [
@@ -215,17 +214,3 @@ def _lines(lines: Iterable[str]) -> str:
 
 def _shown(at: datetime | None) -> str | None:
     return None if at is None else format_utc(at)
-
-
-STORING: tuple[Tool, ...] = (
-    file_stat,
-    file_read,
-    file_write,
-    file_delete,
-    file_rename,
-    file_list,
-    file_search,
-    file_history,
-    file_restore,
-    project_list,
-)

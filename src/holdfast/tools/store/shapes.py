@@ -11,10 +11,10 @@ NullableText = Annotated[str | None, WithJsonSchema({"anyOf": [{"type": "string"
 SHORT_TEXT_CHARS = 10_000
 """Up to here a text that was read is also shown as a block, for clients that show blocks alone."""
 
-_PROJECT = "Project: 1 to 128 of A-Z a-z 0-9 _ - ."
+_PROJECT = "Project name."
 _FILE = "File path: starts with '/', printable ASCII without spaces."
 _PATH = "File or directory path; '' is the root."
-_KEY = "Any text that makes a retried call count once."
+_KEY = "Any text; a retry with the same text counts once."
 
 
 class InProject(Arguments):
@@ -73,7 +73,7 @@ class ListOf(InProject):
 
     path: str = Field("", description="Directory; '' is the root.")
     depth: int = Field(1, description="Levels; 0 is the path itself.")
-    limit: int = Field(256, description="Most entries.")
+    limit: int = Field(256, description="Maximum number of entries.")
 
 
 class SearchOf(Arguments):
@@ -81,8 +81,8 @@ class SearchOf(Arguments):
 
     project: str = Field(description="Project, or * for all of yours.")
     query: str = Field(description="Words to find.")
-    path_prefix: str = Field("", description="Only paths that begin so.")
-    limit: int = Field(5, description="Most hits.")
+    path_prefix: str = Field("", description="Only paths that start with this.")
+    limit: int = Field(5, description="Maximum number of hits.")
 
 
 class HistoryOf(InProject):
@@ -96,10 +96,6 @@ class RestoreOf(Retried):
 
     path: str = Field(description="File path; a deleted one too.")
     version: int = Field(description="Number from file_history.")
-
-
-class NoArguments(Arguments):
-    """Arguments of project_list: none."""
 
 
 class WithNulls(BaseModel):

@@ -1,0 +1,26 @@
+"""The table of every tool: whatever `@tool` made in one of these modules, in the order in which tools are listed."""
+
+from types import ModuleType
+
+from holdfast.tools.folders import change, find, read, read_text, search
+from holdfast.tools.organiser import entries as organiser
+from holdfast.tools.pipe import entry as pipe
+from holdfast.tools.registry import Registry, Tool
+from holdfast.tools.review import agent as review_agent
+from holdfast.tools.review import person as review_person
+from holdfast.tools.store import entries as store
+
+_MODULES: tuple[ModuleType, ...] = (
+    read_text,
+    read,
+    find,
+    change,
+    review_agent,
+    review_person,
+    organiser,
+    search,
+    store,
+    pipe,
+)
+
+TOOLS = Registry(entry for module in _MODULES for entry in vars(module).values() if isinstance(entry, Tool))
