@@ -77,7 +77,7 @@ class Exact:
         scope = Scope("p", span_with_prefix(""))
         found = 0
         for probe, wanted in zip(self.probes, self._ids, strict=True):
-            near = index.nearest(me.apikey_hash, scope, model, list(map(float, probe)), NEAREST)
+            near = index.find_nearest(me.apikey_hash, scope, model, list(map(float, probe)), NEAREST)
             found += len({one.chunk_id for one in near} & set(wanted.tolist()))
         return found / self._ids.size
 
@@ -186,7 +186,7 @@ def _build_graph(index: Index, me: AuthContext, url: str) -> None:
     with psycopg.connect(url, autocommit=True) as owner:
         owner.execute("VACUUM ANALYZE")
     index.put_vectors(me.apikey_hash, Synthetic.model, [(-1, "", [0.0] * LENGTH)], utc_clock())
-    built = index.tidy()
+    built = index.run_maintenance()
     with psycopg.connect(url) as owner:
         sizes = "SELECT pg_total_relation_size('mcp_file_chunk_embeddings'), pg_database_size(current_database())"
         vectors, everything = (size // 1_000_000 for size in owner.execute(sizes).fetchone() or (0, 0))

@@ -49,8 +49,8 @@ from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
+from holdfast.search.folders.indexed_root import IndexingContext
 from holdfast.search.folders.model import FolderLimits
-from holdfast.search.folders.root import Workshop
 from holdfast.search.folders.service import FolderSearch
 from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
@@ -116,7 +116,7 @@ class Wired:
 
     def index_status(self) -> dict[str, object]:
         """Return how fresh the search index is, in plain values."""
-        return self.workers.status().as_json()
+        return {**self.workers.status().as_json(), "search": self.app.search.counts()}
 
     def release(self) -> None:
         """Let the calls that wait for a person come back, and the index workers end, because the server is about to."""
@@ -219,7 +219,9 @@ def _folder_search(settings: Settings, state_dir: str, embedder: Embedder | None
     )
     local = _built_in(files.search.embedder) if files.search.embedder.kind == "openai" else embedder
     index = SqliteFolderIndex(os.path.join(state_dir, "folders"))
-    return FolderSearch(Workshop(index, limits, watch_directories, local), search_limits_from_settings(files.search))
+    return FolderSearch(
+        IndexingContext(index, limits, watch_directories, local), search_limits_from_settings(files.search)
+    )
 
 
 def _built_in(chosen: EmbedderSettings) -> Embedder | None:

@@ -1,6 +1,7 @@
 """From a write to its being found, as a person and an agent see it: lanes in the server, a worker apart, the commands."""
 
 import json
+import re
 import signal
 import time
 from collections.abc import Iterator
@@ -64,6 +65,7 @@ def test_the_commands_say_in_words_what_waits_and_what_failed(place: Deployment,
     ran = place.house.run("index", "status")
     assert ran.returncode == 0, ran.stderr
     assert "words     found after" in ran.stdout
+    assert re.search(r"^searches  \d+$", ran.stdout, re.MULTILINE), ran.stdout
     assert f"failed    {files.project} /bad.md: a made-up fault (after 1 attempt)" in ran.stdout
     assert "holdfast index retry" in ran.stdout
     assert place.house.run("index", "drain").stdout.startswith("Nothing more can be done now. Jobs that failed: 1;")

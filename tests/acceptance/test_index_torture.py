@@ -35,8 +35,8 @@ class Slow(Indexer):
 
     meanwhile = staticmethod(lambda: None)
 
-    def words(self, jobs: list[ClaimedJob]) -> list[bool]:  # type: ignore[override]
-        files = self._files(ME.apikey_hash, jobs)
+    def index_words(self, jobs: list[ClaimedJob]) -> list[bool]:  # type: ignore[override]
+        files = self._load(ME.apikey_hash, jobs)
         self.meanwhile()
         self._index.put_words(ME.apikey_hash, files, "holdfast-1", self._now())
         return [False for _ in files]
@@ -62,11 +62,11 @@ def wrong_after_a_write_in_between(backend: Backend, *, retaken: bool) -> list[s
         if retaken:
             later = soon() + timedelta(minutes=5)
             (again,) = queue.claim(10, 60_000, later)
-            (owed,) = Indexer(index, Letters()).words([again])
+            (owed,) = Indexer(index, Letters()).index_words([again])
             assert queue.finish(again, later, Stage.MEANING if owed else None)
 
     slow.meanwhile = meanwhile
-    slow.words([job])
+    slow.index_words([job])
     _finished(queue, job)
     drain(queue, index, 1000)
     report = Report(Plan(backend.name, 0, 0))

@@ -84,9 +84,10 @@ def answers(backend: Backend, me: AuthContext) -> list[list[tuple[str, float]]]:
         (["absent"], None, ""),
     ]:
         scope = Scope(project, span_with_prefix(prefix))
-        candidates = index.words(me.apikey_hash, scope, query, 10).candidates
+        candidates = index.find_by_words(me.apikey_hash, scope, query, 10).candidates
         passages = {
-            one.chunk_id: one.path for one in index.passages(me.apikey_hash, scope, [c.chunk_id for c in candidates])
+            one.chunk_id: one.path
+            for one in index.load_passages(me.apikey_hash, scope, [c.chunk_id for c in candidates])
         }
         found.append([(passages[one.chunk_id], one.score) for one in candidates])
     return found
@@ -118,7 +119,7 @@ def test_all_blocks_that_died_together_are_packed_anew_together(
     for turn in range(3):
         for number in range(40):
             store.write(me, "p", f"/{number}", f"{WORDS[number]} {turn}", mode="TRUNCATE")
-        indexer.words(queue.claim(100, 60_000, utc_clock() + timedelta(hours=turn + 1)))
+        indexer.index_words(queue.claim(100, 60_000, utc_clock() + timedelta(hours=turn + 1)))
         (totals,) = alone.look(me, "SELECT sum(chunks) AS chunks, sum(dead) AS dead FROM mcp_file_chunk_blocks")
         assert (totals["chunks"], totals["dead"]) == (40, 0)
 
@@ -130,15 +131,15 @@ def test_whoever_lets_chunks_die_waits_for_whoever_packs_so_that_no_two_wait_in_
     store.delete(me, "p", "/d0", recursive=True)
     jobs = alone.open_queue().claim(100, 60_000, utc_clock() + timedelta(hours=1))
     waits = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
-    worker = threading.Thread(target=Indexer(index, None).words, args=(jobs,))
+    worker = threading.Thread(target=Indexer(index, None).index_words, args=(jobs,))
     with open_pool(url, "holdfast_app", 1) as pool, pool.connection() as packer:
         with packer.transaction():
             search_blocks.hold(packer, me.apikey_hash)
             worker.start()
             until("the worker waits", lambda: alone.look(me, waits))
-            assert all(index.known(me.apikey_hash, "p", job.path) for job in jobs)
+            assert all(index.indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)
         worker.join(30)
-    assert not any(index.known(me.apikey_hash, "p", job.path) for job in jobs)
+    assert not any(index.indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)
 
 
 @pytest.mark.req("SE-19.c")
@@ -150,21 +151,21 @@ def test_a_graph_finds_what_the_exact_scan_finds_for_a_small_tenant_too(url: str
     exact, graph = alone.open_index(), PostgresIndex(url, graph_from=20)
     try:
         for tenant in (small, large):
-            for project, path in exact.stale(tenant.apikey_hash, "m", 10**6):
+            for project, path in exact.files_without_vectors(tenant.apikey_hash, "m", 10**6):
                 rows = [
                     (chunk.id, chunk.content_hash, unit(noise))
-                    for chunk in exact.unembedded(tenant.apikey_hash, project, path, "m")
+                    for chunk in exact.chunks_without_vectors(tenant.apikey_hash, project, path, "m")
                 ]
                 graph.put_vectors(tenant.apikey_hash, "m", rows, utc_clock())
         with psycopg.connect(url, autocommit=True) as owner:
             owner.execute("ANALYZE")
-        assert (graph.tidy(), graph.tidy()) == (1, 0)
+        assert (graph.run_maintenance(), graph.run_maintenance()) == (1, 0)
         assert alone.look(small, f"SELECT 1 FROM pg_indexes WHERE indexname = '{graph_name('m')}'")
         for tenant in (small, large):
             for _ in range(5):
                 query = unit(noise)
-                wanted = exact.nearest(tenant.apikey_hash, EVERYTHING, "m", query, 10)
-                found = graph.nearest(tenant.apikey_hash, EVERYTHING, "m", query, 10)
+                wanted = exact.find_nearest(tenant.apikey_hash, EVERYTHING, "m", query, 10)
+                found = graph.find_nearest(tenant.apikey_hash, EVERYTHING, "m", query, 10)
                 assert len(found) == 10
                 assert len({one.chunk_id for one in found} & {one.chunk_id for one in wanted}) >= 8
                 assert found[0].score == pytest.approx(wanted[0].score, abs=1e-4)

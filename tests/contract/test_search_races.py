@@ -75,9 +75,9 @@ def index_until(backend: Backend, model: Topics, stop: threading.Event) -> None:
         for stage in (Stage.WORDS, Stage.MEANING):
             jobs = queue.claim(5, 60_000, utc_clock() + timedelta(seconds=1), stage)
             for job in jobs:
-                further = Stage.MEANING if stage is Stage.WORDS and indexer.words([job])[0] else None
+                further = Stage.MEANING if stage is Stage.WORDS and indexer.index_words([job])[0] else None
                 if stage is Stage.MEANING:
-                    indexer.meaning(job, None)
+                    indexer.index_meaning(job, None)
                 queue.finish(job, utc_clock(), further)
         stop.wait(0.001)
 
@@ -128,14 +128,14 @@ def test_two_indexers_of_one_file_leave_its_last_state(backend: Backend, me: Aut
         (job, *_) = [
             one for one in queue.claim(10_000, 1, utc_clock() + timedelta(hours=1)) if one.tenant == me.apikey_hash
         ]
-        indexers = [threading.Thread(target=Indexer(index, None).words, args=([job],)) for _ in range(3)]
+        indexers = [threading.Thread(target=Indexer(index, None).index_words, args=([job],)) for _ in range(3)]
         for thread in indexers:
             thread.start()
         store.write(me, "p", "/f", f"later {number}", mode="TRUNCATE")
         for thread in indexers:
             thread.join(30)
-        Indexer(index, None).words([job])
+        Indexer(index, None).index_words([job])
         (hit,) = search.search(me, "p", f"later {number}")
         assert hit.text == f"later {number}"
-        known = index.known(me.apikey_hash, "p", "/f")
-        assert [(chunk.place, chunk.start) for chunk in known] == [(0, 0)]
+        known = index.indexed_chunks(me.apikey_hash, "p", "/f")
+        assert [(chunk.position, chunk.start) for chunk in known] == [(0, 0)]

@@ -52,7 +52,7 @@ class Watched(Indexer):
         self.bad: dict[str, Exception] = {}
         self._busy: set[tuple[str, str]] = set()
 
-    def words(self, jobs: Sequence[ClaimedJob]) -> list[bool]:
+    def index_words(self, jobs: Sequence[ClaimedJob]) -> list[bool]:
         for job in jobs:
             if (job.tenant, job.path) in self._busy:
                 self.at_once.append(job.path)
@@ -61,7 +61,7 @@ class Watched(Indexer):
             for job in jobs:
                 if job.path in self.bad:
                     raise self.bad[job.path]
-            owed = super().words(jobs)
+            owed = super().index_words(jobs)
             self.done += [(job.path, job.version) for job in jobs]
             return owed
         finally:
@@ -96,7 +96,7 @@ def watched(loop: Loop) -> Watched:
 
 def indexed(backend: Backend, me: AuthContext, path: str) -> list[tuple[int, int]]:
     """Return the ranges that the index holds of a file of project p."""
-    return [(chunk.start, chunk.end) for chunk in backend.open_index().known(me.apikey_hash, "p", path)]
+    return [(chunk.start, chunk.end) for chunk in backend.open_index().indexed_chunks(me.apikey_hash, "p", path)]
 
 
 def job_rows(backend: Backend, me: AuthContext) -> list[dict[str, Any]]:
@@ -125,7 +125,7 @@ def test_a_job_older_than_the_file_does_nothing(backend: Backend, store: Store, 
     (old,) = loop.queue.claim(10, 60_000, loop.now())
     store.write(me, "p", "/a", " and new")
     store.delete(me, "p", "/a")
-    assert watched(loop).words([old]) == [False]
+    assert watched(loop).index_words([old]) == [False]
     loop.queue.finish(old, loop.now())
     assert loop.words_pass() == 1
     assert indexed(backend, me, "/a") == []
@@ -226,11 +226,11 @@ def test_meaning_follows_words_and_both_lags_are_told(backend: Backend, store: S
     store.write(me, "p", "/a", "a cat")
     loop.words_pass()
     index = backend.open_index()
-    (chunk,) = index.unembedded(me.apikey_hash, "p", "/a", "topics")
+    (chunk,) = index.chunks_without_vectors(me.apikey_hash, "p", "/a", "topics")
     assert chunk.text == "a cat"
     clock.go_on(seconds=10)
     assert loop.meaning_pass() == 1
-    assert index.unembedded(me.apikey_hash, "p", "/a", "topics") == []
+    assert index.chunks_without_vectors(me.apikey_hash, "p", "/a", "topics") == []
     words, meaning = loop.lags.lag(Stage.WORDS), loop.lags.lag(Stage.MEANING)
     assert (words.count, meaning.count) == (1, 1)
     assert 1_000 < words.p95_ms < 9_000 < meaning.p95_ms
@@ -253,7 +253,7 @@ def test_a_model_that_is_down_is_tried_again_and_one_that_is_not_there_is_not(
     assert job_rows(backend, me)[0]["status"] == "done"
     store.write(me, "p", "/a", " again")
     loop.words_pass()
-    monkeypatch.setattr(watched(loop), "meaning", _not_installed)
+    monkeypatch.setattr(watched(loop), "index_meaning", _not_installed)
     loop.meaning_pass()
     row = job_rows(backend, me)[-1]
     assert (row["status"], row["last_error"]) == ("failed", "not installed: onnxruntime")
@@ -313,7 +313,7 @@ def test_jobs_that_wait_for_a_model_end_when_it_is_switched_off_and_come_back_wi
     again = Workers(replace(loop, stop=threading.Event()), index, purge, model, 1)
     assert again.catch_up() >= 1
     again.start()
-    until("it has its meaning", lambda: index.unembedded(me.apikey_hash, "p", "/a", model.model) == [])
+    until("it has its meaning", lambda: index.chunks_without_vectors(me.apikey_hash, "p", "/a", model.model) == [])
     again.stop()
 
 
@@ -331,12 +331,12 @@ def test_another_model_is_brought_in_while_the_old_vectors_serve(
     workers = Workers(second, index, Purge(store, backend.open_upkeep()), new, 1)
     assert workers.catch_up() >= 1
     scope, vector = Scope("p", span_of_path("/a")), old._vector("cat")
-    assert len(index.nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
-    assert index.nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5) == []
+    assert len(index.find_nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
+    assert index.find_nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5) == []
     while second.meaning_pass():
         pass
-    assert len(index.nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5)) == 1
-    assert len(index.nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
+    assert len(index.find_nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5)) == 1
+    assert len(index.find_nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
     assert new.embedded.count(text) == 1
 
 
@@ -367,16 +367,16 @@ def test_work_that_takes_longer_than_its_lease_keeps_it(backend: Backend, store:
     slow, other = loop_of(backend, clock=clock), loop_of(backend, clock=clock)
     store.write(me, "p", "/a", "x")
     taken: list[int] = []
-    real = watched(slow).words
+    real = watched(slow).index_words
 
-    def words(jobs: Sequence[ClaimedJob]) -> list[bool]:
+    def index_words(jobs: Sequence[ClaimedJob]) -> list[bool]:
         clock.go_on(milliseconds=slow.pace.lease_ms * 0.9)
         taken.append(slow.keep_in_hand())
         clock.go_on(milliseconds=slow.pace.lease_ms * 0.9)
         taken.append(other.words_pass())
         return real(jobs)
 
-    watched(slow).words = words  # type: ignore[method-assign]
+    watched(slow).index_words = index_words  # type: ignore[method-assign]
     assert slow.words_pass() == 1
     assert taken == [1, 0], "kept by one, not given to the other"
     assert slow.keep_in_hand() == 0

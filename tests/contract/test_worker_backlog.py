@@ -16,7 +16,7 @@ from holdfast.adapters.postgres.store.store import open_pool
 from holdfast.adapters.sqlite.search.rows import STATEMENTS as SEARCHED_ON_SQLITE
 from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 from holdfast.auth.context import AuthContext
-from holdfast.search.index import VECTORS_AT_ONCE, Indexer
+from holdfast.search.index import EMBED_BATCH, Indexer
 from holdfast.search.model import Scope, Vector
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage
@@ -174,15 +174,15 @@ def test_a_long_file_of_the_backlog_makes_way_and_loses_nothing_of_its_work(
 
     model = Interrupted(meanwhile)
     loop = replace(loop_of(backend, model), pace=JobPolicy(batch_size=4, lease_ms=1))
-    parts = [f"# Part {number}\n\n" + "a cat sat there. " * 90 for number in range(3 * VECTORS_AT_ONCE)]
+    parts = [f"# Part {number}\n\n" + "a cat sat there. " * 90 for number in range(3 * EMBED_BATCH)]
     store.write(me, "p", "/old", "\n\n".join(parts))
     loop.words_pass()
     emptied(loop.queue).requeue(me.apikey_hash, "p", Stage.MEANING, datetime.now(UTC))
     assert loop.meaning_pass() == 1
-    assert len(model.embedded) == VECTORS_AT_ONCE, "one request, then it made way"
+    assert len(model.embedded) == EMBED_BATCH, "one request, then it made way"
     while loop.meaning_pass():
         pass
-    assert model.embedded[VECTORS_AT_ONCE] == "a boat"
+    assert model.embedded[EMBED_BATCH] == "a boat"
     assert len(model.embedded) == len(parts) + 1
 
 
@@ -276,7 +276,7 @@ def with_a_backlog(backend: Backend, me: AuthContext) -> dict[str, Any]:
     queue, store = backend.open_queue(), backend.store()
     backlog_of(queue, store, me, Stage.WORDS, 300)
     store.write(me, "p", "/new", "a boat")
-    (found,) = backend.open_index().pending(me.apikey_hash, Scope("p", span_with_prefix("")), 64, 10**6)
+    (found,) = backend.open_index().load_pending_files(me.apikey_hash, Scope("p", span_with_prefix("")), 64, 10**6)
     assert found.path == "/new"
     return {"apikey_hash": me.apikey_hash, "project": "p", "low": "/", "high": "0", "limit": 64, "max_bytes": 10**6}
 

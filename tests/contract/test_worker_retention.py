@@ -32,8 +32,8 @@ def written(backend: Backend, store: Store, me: AuthContext) -> None:
 def embed_anew(backend: Backend, me: AuthContext, files: int) -> None:
     """Give so many files vectors of the new model."""
     index = backend.open_index()
-    for project, path in index.stale(me.apikey_hash, NEW.model, files):
-        chunks = index.unembedded(me.apikey_hash, project, path, NEW.model)
+    for project, path in index.files_without_vectors(me.apikey_hash, NEW.model, files):
+        chunks = index.chunks_without_vectors(me.apikey_hash, project, path, NEW.model)
         rows = [(chunk.id, chunk.content_hash, NEW._vector(chunk.text)) for chunk in chunks]
         index.put_vectors(me.apikey_hash, NEW.model, rows, utc_clock())
 
@@ -54,7 +54,7 @@ def test_old_vectors_serve_until_all_are_new_and_go_a_day_later(
     monkeypatch.setattr(outdated_vectors, "VECTORS_AT_ONCE", 2)
     written(backend, store, me)
     index = backend.open_index()
-    assert index.models(me.apikey_hash) == [OLD.model]
+    assert index.list_models(me.apikey_hash) == [OLD.model]
     purge, later = OutdatedVectors(index, NEW).purge, utc_clock() + KEPT + timedelta(minutes=1)
     embed_anew(backend, me, FILES - 1)
     purge(later)
@@ -65,8 +65,8 @@ def test_old_vectors_serve_until_all_are_new_and_go_a_day_later(
     assert purge(later) >= FILES
     assert vectors(backend, me) == {NEW.model: FILES}
     assert purge(later) == 0
-    assert index.nearest(me.apikey_hash, EVERYTHING, OLD.model, OLD._vector("cat"), 30) == []
-    assert len(index.nearest(me.apikey_hash, EVERYTHING, NEW.model, NEW._vector("cat"), 30)) == FILES
+    assert index.find_nearest(me.apikey_hash, EVERYTHING, OLD.model, OLD._vector("cat"), 30) == []
+    assert len(index.find_nearest(me.apikey_hash, EVERYTHING, NEW.model, NEW._vector("cat"), 30)) == FILES
 
 
 @pytest.mark.req("SE-06.c")

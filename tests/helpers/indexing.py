@@ -7,7 +7,7 @@ from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import Vector
 from holdfast.search.ports import EmbedFault
-from holdfast.search.tokens import tokens_of
+from holdfast.search.tokens import tokenize
 from holdfast.secret import Secret
 from holdfast.store.model import Stage
 from holdfast.store.ports import IndexQueue
@@ -20,13 +20,13 @@ def drain(queue: IndexQueue, indexer: Indexer, *, meaning: bool = True) -> int:
     """Do every job that is due, words first; returns how many passes over words and meaning there were."""
     done = 0
     while jobs := queue.claim(20, 60_000, utc_clock() + LATER, Stage.WORDS):
-        owed = indexer.words(jobs)
+        owed = indexer.index_words(jobs)
         for job, is_owed in zip(jobs, owed, strict=True):
             queue.finish(job, utc_clock(), Stage.MEANING if is_owed else None)
         done += len(jobs)
     while meaning and (jobs := queue.claim(20, 60_000, utc_clock() + LATER, Stage.MEANING)):
         for job in jobs:
-            indexer.meaning(job, None)
+            indexer.index_meaning(job, None)
             queue.finish(job, utc_clock())
         done += len(jobs)
     return done
@@ -40,7 +40,7 @@ class Topics:
         self.needs_key = needs_key
         self.embedded: list[str] = []
         self.is_down = False
-        self._topics = [set(tokens_of(topic)) for topic in topics]
+        self._topics = [set(tokenize(topic)) for topic in topics]
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:
         """Return a vector of length one for each text."""
@@ -50,7 +50,7 @@ class Topics:
         return [self._vector(text) for text in texts]
 
     def _vector(self, text: str) -> Vector:
-        tokens = tokens_of(text)
+        tokens = tokenize(text)
         counts = [1e-3 + sum(token in topic for token in tokens) for topic in self._topics]
         length = sum(count * count for count in counts) ** 0.5
         return [count / length for count in counts]

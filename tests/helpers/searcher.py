@@ -9,9 +9,9 @@ from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import watch_directories
 from holdfast.folders.access.roots import close_roots
 from holdfast.folders.service import Folders
+from holdfast.search.folders.indexed_root import IndexingContext
 from holdfast.search.folders.model import FolderAnswer, FolderLimits
 from holdfast.search.folders.ports import Watcher
-from holdfast.search.folders.root import Workshop
 from holdfast.search.folders.service import FolderSearch
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Embedder
@@ -40,7 +40,7 @@ class Searcher:
     ) -> None:
         self.folder = state / "folders"
         self.index = index or SqliteFolderIndex(str(self.folder))
-        self.search = FolderSearch(Workshop(self.index, limits, watcher, embedder), SearchLimits())
+        self.search = FolderSearch(IndexingContext(self.index, limits, watcher, embedder), SearchLimits())
         self._folders: dict[tuple[Path, ...], Folders] = {}
 
     def __enter__(self) -> Self:

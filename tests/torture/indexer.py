@@ -78,8 +78,8 @@ class Dawdling(Indexer):
         self._seconds = seconds
         self._usual_seconds = usual_seconds
 
-    def _files(self, tenant: str, jobs: Sequence[ClaimedJob]) -> list[IndexedFile]:
-        found = super()._files(tenant, jobs)
+    def _load(self, tenant: str, jobs: Sequence[ClaimedJob]) -> list[IndexedFile]:
+        found = super()._load(tenant, jobs)
         for _ in jobs:
             longest = self._seconds if self._choose.random() < 0.02 else self._usual_seconds
             time.sleep(self._choose.random() * longest)

@@ -251,7 +251,7 @@ def _guarded(race: Race, work: Callable[[], None]) -> None:
 
 def _dawdle(index: Index, choose: random.Random) -> None:
     """Let a moment pass, now and then, after the pending files were read, for changes and workers to come in between."""
-    real = index.pending
+    real = index.load_pending_files
 
     def pending(tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
         found = real(tenant, scope, limit, max_bytes)
@@ -259,7 +259,7 @@ def _dawdle(index: Index, choose: random.Random) -> None:
             time.sleep(choose.random() * 0.5)
         return found
 
-    index.pending = pending  # type: ignore[method-assign]
+    index.load_pending_files = pending  # type: ignore[method-assign]
 
 
 def _spelled(number: int) -> str:

@@ -26,19 +26,19 @@ def _trusts_the_index(_index: Index) -> None:
 
 def _remembers_passages(index: Index) -> None:
     """The text of a chunk is kept by its number once it was read."""
-    real, kept = index.passages, dict[int, Passage]()
+    real, kept = index.load_passages, dict[int, Passage]()
 
     def passages(tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         missing = [number for number in chunk_ids if number not in kept]
         kept.update({passage.chunk_id: passage for passage in real(tenant, scope, missing)})
         return [kept[number] for number in chunk_ids if number in kept]
 
-    index.passages = passages  # type: ignore[method-assign]
+    index.load_passages = passages  # type: ignore[method-assign]
 
 
 def _trusts_pending_files(index: Index) -> None:
     """A pending file is handed out as it was read, whatever became of it while the index was asked."""
-    real, read = index.pending, dict[tuple[str, str], int]()
+    real, read = index.load_pending_files, dict[tuple[str, str], int]()
 
     def pending(tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
         found = real(tenant, scope, limit, max_bytes)
@@ -48,8 +48,8 @@ def _trusts_pending_files(index: Index) -> None:
     def versions(_tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         return {place: read[place] for place in places}
 
-    index.pending = pending  # type: ignore[method-assign]
-    index.versions = versions  # type: ignore[method-assign, assignment]
+    index.load_pending_files = pending  # type: ignore[method-assign]
+    index.live_versions = versions  # type: ignore[method-assign, assignment]
 
 
 MUTANTS: dict[str, Callable[[Index], None]] = {

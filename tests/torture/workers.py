@@ -19,10 +19,10 @@ from pathlib import Path
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError
-from holdfast.search.chunk import chunks_of
+from holdfast.search.chunk import split_into_chunks
 from holdfast.search.model import Scope
 from holdfast.search.ports import Index
-from holdfast.search.tokens import tokens_of
+from holdfast.search.tokens import tokenize
 from holdfast.store.paths import span_of_path, span_with_prefix
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, postgres_backend, postgres_database, postgres_server, sqlite_backend
@@ -218,16 +218,16 @@ def _texts(store: Store, auth: AuthContext, project: str) -> dict[str, str]:
 
 
 def _compare_file(report: Report, index: Index, tenant: str, project: str, path: str, text: str | None) -> None:
-    expected = [(one.start, one.end, one.content_hash) for one in chunks_of((text or "").encode())]
-    found = [(one.start, one.end, one.content_hash) for one in index.known(tenant, project, path)]
+    expected = [(one.start, one.end, one.content_hash) for one in split_into_chunks((text or "").encode())]
+    found = [(one.start, one.end, one.content_hash) for one in index.indexed_chunks(tenant, project, path)]
     report.chunks += len(found)
     where = f"{tenant[0]} {project} {path}"
     if found != expected:
         report.problems.append(f"{where}: the index holds {len(found)} pieces, the file has {len(expected)} others")
-    elif text and index.unembedded(tenant, project, path, Letters.model):
+    elif text and index.chunks_without_vectors(tenant, project, path, Letters.model):
         report.problems.append(f"{where}: a piece has no vector")
     elif text:
-        nearest = index.nearest(
+        nearest = index.find_nearest(
             tenant, Scope(project, span_of_path(path)), Letters.model, Letters.vector(text[:50]), 1000
         )
         if len(nearest) != len(expected):
@@ -240,7 +240,7 @@ def _compare_words(
     everything = "\n".join(texts.values())
     scope = Scope(project, span_with_prefix(""))
     for word in random.Random(1).sample(list(words), min(60, len(words))):
-        found = index.words(tenant, scope, list(tokens_of(word))[-1:], 10).candidates
+        found = index.find_by_words(tenant, scope, list(tokenize(word))[-1:], 10).candidates
         if bool(found) != (f"Part {word}\n" in everything):
             report.problems.append(f"{tenant[0]} {project}: {word} is {'' if found else 'not '}found")
 

@@ -1,4 +1,4 @@
-"""Pure: BM25: how much a term tells, and how much a piece tells about the terms of a query."""
+"""Pure: BM25, the score of a chunk by the terms of a query."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -10,26 +10,29 @@ K1 = 1.2
 B = 0.75
 
 
-def weights(terms: Sequence[str], statistics: Statistics) -> dict[str, float]:
-    """Return what one occurrence of each term is worth: rare terms more, repeated ones as often as they are asked."""
-    asked = Counter(terms)
-    return {term: count * telling(statistics.holding.get(term, 0), statistics.chunks) for term, count in asked.items()}
+def term_weights(terms: Sequence[str], statistics: Statistics) -> dict[str, float]:
+    """Return the weight of each term: its inverse document frequency, times its occurrences in the query."""
+    frequencies = statistics.document_frequencies
+    return {
+        term: count * inverse_document_frequency(frequencies.get(term, 0), statistics.chunk_count)
+        for term, count in Counter(terms).items()
+    }
 
 
-def telling(holding: int, chunks: int) -> float:
-    """Return how much a term tells that so many of the pieces hold; never less than 0."""
-    held = min(holding, chunks)
-    return log(1 + (chunks - held + 0.5) / (held + 0.5))
+def inverse_document_frequency(frequency: int, chunk_count: int) -> float:
+    """Return the inverse document frequency of a term that so many of the chunks have; never less than 0."""
+    frequency = min(frequency, chunk_count)
+    return log(1 + (chunk_count - frequency + 0.5) / (frequency + 0.5))
 
 
-def score(counts: Mapping[str, int], length: int, weight: Mapping[str, float], average: float) -> float:
-    """Return the score of a piece by how often it holds each term."""
-    room = K1 * (1 - B + B * length / average) if average > 0 else K1
-    # In the order of the weights: pieces with the same counts have the very same score.
-    held = ((worth, counts[term]) for term, worth in weight.items() if term in counts)
-    return sum(worth * count * (K1 + 1) / (count + room) for worth, count in held)
+def score(term_counts: Mapping[str, int], length: int, weights: Mapping[str, float], average_length: float) -> float:
+    """Return the score of a chunk of `length` tokens by how often it has each term."""
+    saturation = K1 * (1 - B + B * length / average_length) if average_length > 0 else K1
+    # In the order of the weights, so that chunks with the same counts have exactly the same score.
+    present = ((weight, term_counts[term]) for term, weight in weights.items() if term in term_counts)
+    return sum(weight * count * (K1 + 1) / (count + saturation) for weight, count in present)
 
 
 def average_length(statistics: Statistics) -> float:
-    """Return the mean number of tokens in a piece."""
-    return statistics.tokens / statistics.chunks if statistics.chunks else 0.0
+    """Return the mean number of tokens of a chunk."""
+    return statistics.token_count / statistics.chunk_count if statistics.chunk_count else 0.0

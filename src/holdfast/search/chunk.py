@@ -1,8 +1,8 @@
-"""Pure: where a file is cut into pieces that tile it exactly, at headings, code and paragraphs before anywhere else.
+"""Pure: splits a file into chunks that cover it exactly, preferably at headings, definitions and paragraphs.
 
-Between the least and the most bytes of a piece the cut falls on the strongest boundary; of equal ones on the one whose
-next line has the least checksum. So a cut depends on the text around it and not on what comes long before: after an
-edit the cuts fall where they fell, and most pieces stay as they were.
+Between the smallest and the largest size of a chunk, the split is at the strongest boundary; of equal ones, at the one
+whose next line has the smallest checksum. So a split depends on the text around it and not on what comes long before:
+after an edit most chunks stay as they were.
 """
 
 import hashlib
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 from zlib import crc32
 
-from holdfast.search.model import Chunk, KnownChunk
+from holdfast.search.model import Chunk, IndexedChunk
 
 TARGET_BYTES = 1500
-LEAST_BYTES = 750
-MOST_BYTES = 2000
-_LEAST_LAST_BYTES = 200
-_LOOK_BYTES = 64
+MIN_BYTES = 750
+MAX_BYTES = 2000
+_MIN_LAST_BYTES = 200
+_CHECKSUM_BYTES = 64
 
 _HEADING = re.compile(rb"#{1,6}[ \t]|={3,}\s*$|[-*_]{3,}\s*$", re.MULTILINE)
 _CODE = re.compile(
@@ -30,71 +30,66 @@ _LINE = re.compile(rb"\n")
 _SPACE = re.compile(rb"\s+")
 
 
-def chunks_of(data: bytes) -> list[Chunk]:
-    """Return the pieces of a text in order; none for an empty one. Their words are not filled in."""
-    return [chunk_at(data, start, end) for start, end in ranges(data)]
+def split_into_chunks(data: bytes) -> list[Chunk]:
+    """Return the chunks of a text in order, without their tokens; none for an empty text."""
+    return [make_chunk(data, start, end) for start, end in chunk_ranges(data)]
 
 
-def ranges(data: bytes) -> Iterator[tuple[int, int]]:
-    """Yield the byte ranges of the pieces: no gap, no overlap, no character in two."""
+def chunk_ranges(data: bytes) -> Iterator[tuple[int, int]]:
+    """Yield the byte ranges of the chunks: no gap, no overlap, no character split."""
     start = 0
     while start < len(data):
-        end = _end(data, start)
+        end = _find_end(data, start)
         yield start, end
         start = end
 
 
-def chunk_at(data: bytes, start: int, end: int) -> Chunk:
-    """Return the piece of a text at a range; its words are not filled in."""
-    piece = data[start:end]
-    return Chunk(start, end, piece.decode(), content_hash(piece))
+def make_chunk(data: bytes, start: int, end: int) -> Chunk:
+    """Return the chunk of a text at a byte range, without its tokens."""
+    part = data[start:end]
+    return Chunk(start, end, part.decode(), hashlib.sha256(part).hexdigest())
 
 
-def content_hash(data: bytes) -> str:
-    """Return what two pieces share when their text is the same."""
-    return hashlib.sha256(data).hexdigest()
-
-
-class Plan(NamedTuple):
-    """What makes the pieces that an index holds those that a file has: (id, place, piece) kept, added, and ids gone."""
+class ChunkDiff(NamedTuple):
+    """What turns the chunks in the index into those of a file: (id, position, chunk) to keep, new chunks, ids to remove."""
 
     kept: list[tuple[int, int, Chunk]]
     added: list[tuple[int, Chunk]]
-    gone: list[int]
+    removed_ids: list[int]
 
 
-def plan(known: Sequence[KnownChunk], chunks: Sequence[Chunk]) -> Plan:
-    """Match pieces by their text, wherever it stands now; of equal pieces the first takes the first."""
-    waiting: dict[str, list[int]] = {}
-    for old in reversed(known):
-        waiting.setdefault(old.content_hash, []).append(old.id)
+def diff_chunks(indexed: Sequence[IndexedChunk], chunks: Sequence[Chunk]) -> ChunkDiff:
+    """Match chunks by their text, wherever it is in the file; of equal chunks the first is matched with the first."""
+    ids_by_hash: dict[str, list[int]] = {}
+    for old in reversed(indexed):
+        ids_by_hash.setdefault(old.content_hash, []).append(old.id)
     kept, added = [], []
-    for place, chunk in enumerate(chunks):
-        same = waiting.get(chunk.content_hash)
-        if same:
-            kept.append((same.pop(), place, chunk))
+    for position, chunk in enumerate(chunks):
+        ids = ids_by_hash.get(chunk.content_hash)
+        if ids:
+            kept.append((ids.pop(), position, chunk))
         else:
-            added.append((place, chunk))
-    return Plan(kept, added, sorted(number for left in waiting.values() for number in left))
+            added.append((position, chunk))
+    return ChunkDiff(kept, added, sorted(chunk_id for ids in ids_by_hash.values() for chunk_id in ids))
 
 
-def _end(data: bytes, start: int) -> int:
-    if len(data) - start <= MOST_BYTES:
+def _find_end(data: bytes, start: int) -> int:
+    if len(data) - start <= MAX_BYTES:
         return len(data)
-    low, high = start + LEAST_BYTES, min(start + MOST_BYTES, len(data) - _LEAST_LAST_BYTES)
-    for boundary in (_LINE, _SENTENCE, _SPACE):
-        places = _after(boundary, data, low, high)
-        if places:
-            return min(places, key=lambda at: (-_strength(data, at), _sum(data, at), at))
-    return _character_at(data, start + TARGET_BYTES)
-
-
-def _after(pattern: re.Pattern[bytes], data: bytes, low: int, high: int) -> list[int]:
-    ends = (found.end() for found in pattern.finditer(data, low, high))
-    return [at for at in ends if at < high and not _is_inside(data[at])]
+    low, high = start + MIN_BYTES, min(start + MAX_BYTES, len(data) - _MIN_LAST_BYTES)
+    for separator in (_LINE, _SENTENCE, _SPACE):
+        ends = (match.end() for match in separator.finditer(data, low, high))
+        boundaries = [end for end in ends if end < high and not _is_continuation(data[end])]
+        if boundaries:
+            return min(boundaries, key=lambda at: (-_strength(data, at), _checksum(data, at), at))
+    end = start + TARGET_BYTES
+    while _is_continuation(data[end]):
+        end -= 1
+    return end
 
 
 def _strength(data: bytes, at: int) -> int:
+    """Return how good a boundary is: 4 before a heading, down to 0 before a blank line or inside a line."""
     if data[at - 1] != 0x0A or _BLANK.match(data, at):
         return 0
     if _HEADING.match(data, at):
@@ -105,16 +100,12 @@ def _strength(data: bytes, at: int) -> int:
     return 2 if after_blank else 1
 
 
-def _sum(data: bytes, at: int) -> int:
-    line = data.find(b"\n", at, at + _LOOK_BYTES)
-    return crc32(data[at : line if line >= 0 else at + _LOOK_BYTES])
+def _checksum(data: bytes, at: int) -> int:
+    """Return the checksum of the beginning of the line at a position."""
+    line_end = data.find(b"\n", at, at + _CHECKSUM_BYTES)
+    return crc32(data[at : line_end if line_end >= 0 else at + _CHECKSUM_BYTES])
 
 
-def _character_at(data: bytes, at: int) -> int:
-    while _is_inside(data[at]):
-        at -= 1
-    return at
-
-
-def _is_inside(byte: int) -> bool:
+def _is_continuation(byte: int) -> bool:
+    """Return whether a byte is inside a UTF-8 character."""
     return byte & 0xC0 == 0x80

@@ -1,4 +1,4 @@
-"""Pure: merge, dedupe, normalise, weigh.
+"""Pure: fuses the candidates of two retrievers: merge, normalise, weigh, sort.
 
 The two retrievers score on scales that cannot be compared, so each list is scaled to 0..1 on its own before the weights
 apply. Equal scores keep chunk-id order: the same index and query always give the same answer.
@@ -19,7 +19,7 @@ class Weights(NamedTuple):
 
 def fuse(semantic: Sequence[Candidate], lexical: Sequence[Candidate], weights: Weights) -> list[Candidate]:
     """Return every candidate once, best first; a retriever that missed a chunk gives it 0."""
-    by_meaning, by_words = scaled(semantic), scaled(lexical)
+    by_meaning, by_words = normalise(semantic), normalise(lexical)
     fused = [
         Candidate(
             chunk_id,
@@ -30,10 +30,10 @@ def fuse(semantic: Sequence[Candidate], lexical: Sequence[Candidate], weights: W
     return sorted(fused, key=lambda candidate: (-candidate.score, candidate.chunk_id))
 
 
-def scaled(candidates: Sequence[Candidate]) -> dict[int, float]:
-    """Return scores from 0 for the least to 1 for the best; candidates that are all alike are all best."""
+def normalise(candidates: Sequence[Candidate]) -> dict[int, float]:
+    """Return scores by chunk, from 0 for the worst to 1 for the best; all 1 when all scores are equal."""
     if not candidates:
         return {}
     scores = [candidate.score for candidate in candidates]
-    least, span = min(scores), max(scores) - min(scores)
-    return {one.chunk_id: (one.score - least) / span if span > 0 else 1.0 for one in candidates}
+    lowest, span = min(scores), max(scores) - min(scores)
+    return {candidate.chunk_id: (candidate.score - lowest) / span if span > 0 else 1.0 for candidate in candidates}

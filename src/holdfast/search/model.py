@@ -1,4 +1,8 @@
-"""Pure: what search knows: chunks, scopes, candidates, passages and hits."""
+"""Pure: the values of search.
+
+A file is split into **chunks**. A retriever returns **candidates**: chunk ids with a score. A **passage** is the text of a
+candidate as its live file holds it, and a **hit** is a passage that is returned to the caller.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -9,25 +13,25 @@ from holdfast.store.paths import Span
 ALL_PROJECTS = "*"
 
 Vector = Sequence[float]
-"""An embedding; what embedders make and indexes take is an array of float32, of length one."""
+"""An embedding; embedders make, and indexes take, an array of float32 of length one."""
 
 
 class Scope(NamedTuple):
-    """Where to look: one project, or all of the tenant's for None; and a span of paths."""
+    """Where to search: one project, or all of the tenant's for None; and a span of paths."""
 
     project: str | None
     span: Span
 
 
 class Content(NamedTuple):
-    """A live file: the version that made it what it is, and its bytes."""
+    """The version and the bytes of a live file."""
 
     version: int
     data: bytes
 
 
 class Chunk(NamedTuple):
-    """A piece of a file: its byte range, its text and the hash of that; `tokens` are its words as they are looked up."""
+    """A part of a file: its byte range, its text and the hash of that; `tokens` are the words that it is found by."""
 
     start: int
     end: int
@@ -36,18 +40,18 @@ class Chunk(NamedTuple):
     tokens: tuple[str, ...] = ()
 
 
-class KnownChunk(NamedTuple):
-    """A piece that the index holds."""
+class IndexedChunk(NamedTuple):
+    """A chunk in the index."""
 
     id: int
-    place: int
+    position: int
     start: int
     end: int
     content_hash: str
 
 
 class IndexedFile(NamedTuple):
-    """The pieces of one version of a file; none at all when the file is empty, None when it is gone."""
+    """The chunks of one version of a file: empty for an empty file, None for a deleted one."""
 
     project: str
     path: str
@@ -56,7 +60,7 @@ class IndexedFile(NamedTuple):
 
 
 class ChunkText(NamedTuple):
-    """A piece that wants a vector."""
+    """A chunk that has no vector yet."""
 
     id: int
     content_hash: str
@@ -64,14 +68,14 @@ class ChunkText(NamedTuple):
 
 
 class Candidate(NamedTuple):
-    """A piece that may answer a query; scores of different retrievers cannot be compared."""
+    """A chunk that may answer a query; scores of different retrievers cannot be compared."""
 
     chunk_id: int
     score: float
 
 
 class Passage(NamedTuple):
-    """A piece of a live file as the index holds it, which is as the file is."""
+    """The text of a chunk that is what its live file holds at that range."""
 
     chunk_id: int
     project: str
@@ -83,7 +87,7 @@ class Passage(NamedTuple):
 
 
 class PendingFile(NamedTuple):
-    """A live file whose words are not in the index yet."""
+    """A live file whose words are not indexed yet."""
 
     project: str
     path: str
@@ -93,15 +97,15 @@ class PendingFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Statistics:
-    """What a tenant's index holds in all: pieces, tokens, and how many pieces hold a term."""
+    """Totals of a tenant's index: chunks, tokens, and by term how many chunks have it."""
 
-    chunks: int
-    tokens: int
-    holding: Mapping[str, int]
+    chunk_count: int
+    token_count: int
+    document_frequencies: Mapping[str, int]
 
 
-class Found(NamedTuple):
-    """Candidates by words, best first, and the statistics that scored them."""
+class WordMatches(NamedTuple):
+    """Candidates found by words, best first, and the statistics that they were scored with."""
 
     candidates: list[Candidate]
     statistics: Statistics
@@ -109,7 +113,7 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A passage that answers a query, with its byte range."""
+    """A passage that answers a query, with its byte range and score."""
 
     project: str
     path: str
@@ -122,7 +126,7 @@ class Hit:
 
 @dataclass(frozen=True, slots=True)
 class SearchLimits:
-    """The numbers that settings change."""
+    """The limits that the settings give."""
 
     enabled: bool = True
     limit_default: int = 5
@@ -133,15 +137,15 @@ class SearchLimits:
     semantic_weight: float = 0.5
     lexical_weight: float = 0.5
 
-    def widened(self, times: int) -> "SearchLimits":
-        """Return the same with so many times the candidates."""
+    def with_more_candidates(self, factor: int) -> "SearchLimits":
+        """Return the same limits with `factor` times as many candidates."""
         return replace(
-            self, vector_candidates=times * self.vector_candidates, bm25_candidates=times * self.bm25_candidates
+            self, vector_candidates=factor * self.vector_candidates, bm25_candidates=factor * self.bm25_candidates
         )
 
 
-def nothing_found(path_prefix: str) -> str:
-    """Return what is said when there are no hits; a prefix that no path can have is named."""
+def no_matches_text(path_prefix: str) -> str:
+    """Return the text for an answer without hits; it names a prefix that no path can have."""
     if not path_prefix or path_prefix.startswith("/"):
         return "No matches found."
     return f"No matches found: every stored path begins with '/', unlike the prefix {path_prefix!r:.80}."

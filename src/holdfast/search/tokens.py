@@ -41,7 +41,7 @@ STOP_WORDS = frozenset(_STOP_WORDS.split())
 _stem = Stemmer.Stemmer("porter", 0).stemWord
 
 
-def tokens_of(text: str) -> tuple[str, ...]:
+def tokenize(text: str) -> tuple[str, ...]:
     """Return the tokens of a text in order."""
     found: list[str] = []
     for word in _COMPOUND.findall(plain(text)):
@@ -49,7 +49,7 @@ def tokens_of(text: str) -> tuple[str, ...]:
     return tuple(found)
 
 
-def query_tokens(query: str) -> list[str]:
+def tokenize_query(query: str) -> list[str]:
     """Return the tokens that a query is looked up by, repeats included; stop words only when there is nothing else.
 
     Of a query with very many different tokens the first ones count.

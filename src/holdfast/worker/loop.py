@@ -28,10 +28,10 @@ _BACKLOG_SHARE = 4
 class Indexing(Protocol):
     """What is done for jobs."""
 
-    def words(self, jobs: Sequence[ClaimedJob]) -> list[bool]:
+    def index_words(self, jobs: Sequence[ClaimedJob]) -> list[bool]:
         """Index the words of the jobs' files; returns for each whether its meaning is owed now."""
 
-    def meaning(self, job: ClaimedJob, key: Secret | None, check: Callable[[], None]) -> None:
+    def index_meaning(self, job: ClaimedJob, key: Secret | None, check: Callable[[], None]) -> None:
         """Embed what a file has no vector for."""
 
 
@@ -123,7 +123,7 @@ class Loop:
 
     def _words_of(self, jobs: Sequence[ClaimedJob]) -> int:
         try:
-            owed = self.indexing.words(jobs)
+            owed = self.indexing.index_words(jobs)
         except Exception as error:  # noqa: BLE001 - found out one by one whose fault it is
             if len(jobs) == 1:
                 self._failed(jobs[0], error)
@@ -158,7 +158,7 @@ class Loop:
 
     def _words_alone(self, job: ClaimedJob) -> None:
         try:
-            self._worded([(job, self.indexing.words([job])[0])])
+            self._worded([(job, self.indexing.index_words([job])[0])])
         except Exception as error:  # noqa: BLE001 - likewise
             self._failed(job, error)
 
@@ -175,7 +175,7 @@ class Loop:
         if key is None and self.needs_key:
             self.keys.await_key(job)
             return
-        self.indexing.meaning(job, key, _Holding(self, job, others).check)
+        self.indexing.index_meaning(job, key, _Holding(self, job, others).check)
         if self.queue.finish(job, self.now()):
             self.lags.visible(Stage.MEANING, [] if job.is_backlog else [job.written_at], self.now())
             if self.needs_key:

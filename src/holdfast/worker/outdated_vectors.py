@@ -20,17 +20,17 @@ class OutdatedVectors:
 
     def purge(self, now: datetime) -> int:
         """Remove what is outdated of every tenant; returns how many vectors. A tenant that still needs them keeps all."""
-        return sum(self._purged(tenant, now - KEPT) for tenant in self._index.tenants())
+        return sum(self._purged(tenant, now - KEPT) for tenant in self._index.list_tenants())
 
     def _purged(self, tenant: str, before: datetime) -> int:
-        others = [model for model in self._index.models(tenant) if model != self._embedder.model]
-        if not others or self._index.stale(tenant, self._embedder.model, 1):
+        others = [model for model in self._index.list_models(tenant) if model != self._embedder.model]
+        if not others or self._index.files_without_vectors(tenant, self._embedder.model, 1):
             return 0
         return sum(self._dropped(tenant, other, before) for other in others)
 
     def _dropped(self, tenant: str, other: str, before: datetime) -> int:
         removed, gone = 0, VECTORS_AT_ONCE
         while gone == VECTORS_AT_ONCE and not self._is_stopping():
-            gone = self._index.drop_vectors(tenant, other, self._embedder.model, before, VECTORS_AT_ONCE)
+            gone = self._index.delete_outdated_vectors(tenant, other, self._embedder.model, before, VECTORS_AT_ONCE)
             removed += gone
         return removed

@@ -164,7 +164,11 @@ class Workers:
         if self._embedder is None:
             return 0
         queue, added = self._loop.queue, 0
-        stale = {tenant for tenant in self._index.tenants() if self._index.stale(tenant, self._embedder.model, 1)}
+        stale = {
+            tenant
+            for tenant in self._index.list_tenants()
+            if self._index.files_without_vectors(tenant, self._embedder.model, 1)
+        }
         for tenant, project in queue.projects() if stale else ():
             if tenant in stale:
                 added += queue.requeue(tenant, project, Stage.MEANING, self._loop.now())
@@ -189,7 +193,7 @@ class Workers:
         self._guarded(self.catch_up)
         while not stop.wait(_UPKEEP_SECONDS):
             self._guarded(self._purge.when_due)
-            self._guarded(self._index.tidy)
+            self._guarded(self._index.run_maintenance)
 
     def _watch_lane(self) -> None:
         """Keep the leases of long work, and know whether there is work; upkeep may take too long for that."""

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
-from holdfast.search.model import Candidate, Found, Passage, PendingFile, Scope, Statistics, Vector
+from holdfast.search.model import Candidate, Passage, PendingFile, Scope, Statistics, Vector, WordMatches
 from holdfast.search.ports import IndexFault, RerankFault
 from holdfast.secret import Secret
 
@@ -23,20 +23,20 @@ class FakeIndex:
     touched: list[int] = field(default_factory=list)
     asked: list[tuple[str, Any]] = field(default_factory=list)
 
-    def words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
-        self._answer("words", limit)
-        return Found(self.lexical[:limit], Statistics(10, 100, dict.fromkeys(terms, 1)))
+    def find_by_words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> WordMatches:
+        self._answer("find_by_words", limit)
+        return WordMatches(self.lexical[:limit], Statistics(10, 100, dict.fromkeys(terms, 1)))
 
-    def nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
-        self._answer("nearest", limit)
+    def find_nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+        self._answer("find_nearest", limit)
         return self.semantic[:limit]
 
-    def pending(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
-        self._answer("pending", max_bytes)
+    def load_pending_files(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
+        self._answer("load_pending_files", max_bytes)
         return self.waiting
 
-    def passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
-        self._answer("passages", list(chunk_ids))
+    def load_passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+        self._answer("load_passages", list(chunk_ids))
         gone, self.gone_once = self.gone_once, set()
         return [
             Passage(number, "p", f"/{number}", 0, 4, self.texts.get(number, "text"), 4)
@@ -44,12 +44,12 @@ class FakeIndex:
             if number not in gone
         ]
 
-    def versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        self._answer("versions", places)
+    def live_versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        self._answer("live_versions", places)
         return {(file.project, file.path): file.version for file in self.waiting}
 
-    def touch(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
-        self._answer("touch", list(chunk_ids))
+    def mark_served(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
+        self._answer("mark_served", list(chunk_ids))
         self.touched += chunk_ids
 
     def _answer(self, name: str, asked: Any) -> None:

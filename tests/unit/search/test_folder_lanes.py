@@ -12,12 +12,11 @@ import pytest
 
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.watching import MOST_DIRECTORIES, watch_directories
-from holdfast.search.folders import lanes as folder_lanes
-from holdfast.search.folders import root as folder_root
+from holdfast.search.folders import index_workers, indexed_root
 from holdfast.search.folders import service as folder_service
-from holdfast.search.folders.lookup import pooled
-from holdfast.search.folders.model import Known, Progress
-from holdfast.search.folders.root import FolderRoot
+from holdfast.search.folders.indexed_root import IndexedRoot
+from holdfast.search.folders.model import FileRecord, IndexProgress
+from holdfast.search.folders.multi_root_lookup import combine_statistics
 from holdfast.search.model import Chunk, Statistics
 from tests.helpers.doors import until
 from tests.helpers.indexing import Topics
@@ -35,19 +34,19 @@ class StuckIndex(SqliteFolderIndex):
         self.takes = takes
         self.let = threading.Event()
 
-    def put(self, root: str, path: str, known: Known, chunks: Sequence[Chunk], at: datetime) -> None:
+    def put_file(self, root: str, path: str, known: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
         self.takes -= 1
         if self.takes < 0:
             self.let.wait(60)
-        super().put(root, path, known, chunks, at)
+        super().put_file(root, path, known, chunks, at)
 
 
-def only_root(searcher: Searcher) -> FolderRoot:
+def only_root(searcher: Searcher) -> IndexedRoot:
     (found,) = searcher.search._lanes._roots.values()
     return found
 
 
-def quiet_since(root: FolderRoot) -> float | None:
+def quiet_since(root: IndexedRoot) -> float | None:
     """Return when the last scan ended, None while another one may be under way."""
     before = root._scanned_at
     time.sleep(0.5)
@@ -111,7 +110,7 @@ def test_roots_that_nobody_searches_are_let_go(tmp_path: Path, root: Path, monke
         searcher.settle(root)
         watch = only_root(searcher)._watch
         assert watch is not None and watch.is_alive
-        monkeypatch.setattr(folder_lanes, "IDLE_SECONDS", 0.0)
+        monkeypatch.setattr(index_workers, "IDLE_SECONDS", 0.0)
         until("it is let go", lambda: not searcher.search._lanes._roots)
         until("nobody watches", lambda: not watch.is_alive)
         assert searcher.names("harbour", root) == ["a.md"]
@@ -120,7 +119,7 @@ def test_roots_that_nobody_searches_are_let_go(tmp_path: Path, root: Path, monke
 def test_a_long_scan_is_made_only_when_something_stirred(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_root, "_QUICK_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(indexed_root, "_QUICK_SCAN_SECONDS", 0.0)
     plant(root, {"a.md": "harbour"})
     with Searcher(tmp_path) as searcher:
         searcher.settle(root)
@@ -135,8 +134,8 @@ def test_a_long_scan_is_made_only_when_something_stirred(
 def test_where_nobody_watches_a_scan_is_not_repeated_at_once(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_root, "_QUICK_SCAN_SECONDS", 0.0)
-    monkeypatch.setattr(folder_root, "_REST", 10_000)
+    monkeypatch.setattr(indexed_root, "_QUICK_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(indexed_root, "_REST", 10_000)
     plant(root, {"a.md": "harbour"})
     with Searcher(tmp_path, watcher=nobody_watches) as searcher:
         assert searcher.names("harbour", root) == ["a.md"]
@@ -185,13 +184,15 @@ def test_a_watch_tells_of_changes_and_ends_when_it_cannot(tmp_path: Path) -> Non
 
 def test_statistics_of_several_roots_add_up() -> None:
     parts = [Statistics(2, 20, {"a": 1, "b": 2}), Statistics(3, 10, {"a": 3})]
-    assert pooled(parts) == Statistics(5, 30, {"a": 4, "b": 2})
-    assert pooled([]) == Statistics(0, 0, {})
+    assert combine_statistics(parts) == Statistics(5, 30, {"a": 4, "b": 2})
+    assert combine_statistics([]) == Statistics(0, 0, {})
 
 
 def test_progress_is_told_in_percent() -> None:
-    assert Progress(False, 0, 0, 0, False).words == 0
-    assert Progress(True, 0, 0, 0, False).words == 100
-    assert Progress(True, 3, 2, 1, False).words == 66
-    assert Progress(True, 3, 3, 1, False).notices("/a") == ["The index of /a has all words; meaning is 33 % ready."]
-    assert Progress(True, 3, 3, 3, True).notices('/a\n"')[0].startswith('"/a\\n')
+    assert IndexProgress(False, 0, 0, 0, False).words == 0
+    assert IndexProgress(True, 0, 0, 0, False).words == 100
+    assert IndexProgress(True, 3, 2, 1, False).words == 66
+    assert IndexProgress(True, 3, 3, 1, False).notices("/a") == [
+        "The index of /a has all words; meaning is 33 % ready."
+    ]
+    assert IndexProgress(True, 3, 3, 3, True).notices('/a\n"')[0].startswith('"/a\\n')

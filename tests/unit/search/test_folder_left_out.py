@@ -9,11 +9,11 @@ import pytest
 
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.folders.finding.walk import Walk, open_start
-from holdfast.search.folders.lookup import Place
-from holdfast.search.folders.model import Kind, LeftOut, within
-from holdfast.search.folders.root import FolderRoot, Workshop
-from holdfast.search.folders.text import read_document
-from holdfast.search.folders.unread import UnreadFiles
+from holdfast.search.folders.file_text import read_document
+from holdfast.search.folders.indexed_root import IndexedRoot, IndexingContext
+from holdfast.search.folders.model import ContentKind, UnsearchedCounts, within
+from holdfast.search.folders.multi_root_lookup import RootScope
+from holdfast.search.folders.scan_unread_files import UnreadFileScanner
 from tests.helpers import documents
 from tests.helpers.doors import until
 from tests.helpers.finder import folders_over, new_call
@@ -95,7 +95,7 @@ def test_a_document_that_is_a_text_by_the_time_it_is_extracted_is_read_at_the_ne
     plant(root, {"note.md": "a text by now"})
     time.sleep(2.1)
     reading = read_document(new_call(), folders_over(root).jail, "note.md", LIMITS, None)
-    assert (reading.known.kind, reading.known.look) == (Kind.NONE, "")
+    assert (reading.known.kind, reading.known.look) == (ContentKind.NONE, "")
 
 
 def test_a_walk_tells_the_directories_that_may_not_be_opened(root: Path) -> None:
@@ -114,17 +114,17 @@ def test_a_walk_tells_the_directories_that_may_not_be_opened(root: Path) -> None
 
 
 def test_nothing_left_out_is_nothing_said() -> None:
-    assert LeftOut().notices("/a") == []
-    assert LeftOut(files=2).notices("/a") == [f"Not searched in /a: 2 files {OPENED}."]
+    assert UnsearchedCounts().notices("/a") == []
+    assert UnsearchedCounts(files=2).notices("/a") == [f"Not searched in /a: 2 files {OPENED}."]
 
 
-def unread(tmp_path: Path, root: Path, query: str) -> UnreadFiles:
+def unread(tmp_path: Path, root: Path, query: str) -> UnreadFileScanner:
     """Return a look through the files of a root of which none has been read."""
     jail = folders_over(root).jail
-    workshop = Workshop(SqliteFolderIndex(str(tmp_path / "folders")), LIMITS, nobody_watches, None)
-    folder = FolderRoot(jail.roots[0], [], workshop, lambda: None)
+    workshop = IndexingContext(SqliteFolderIndex(str(tmp_path / "folders")), LIMITS, nobody_watches, None)
+    folder = IndexedRoot(jail.roots[0], [], workshop, lambda: None)
     folder.state.reread(f"/{path.name}" for path in root.iterdir())
-    return UnreadFiles(jail, [Place(folder, within(""))], query, LIMITS, lambda: None)
+    return UnreadFileScanner(jail, [RootScope(folder, within(""))], query, LIMITS, lambda: None)
 
 
 @pytest.mark.req("SE-50.g")

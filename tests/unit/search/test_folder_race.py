@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.search.folders import root as folder_root
+from holdfast.search.folders import indexed_root
 from holdfast.search.folders import service as folder_service
 from holdfast.search.folders.model import FolderHit
-from holdfast.search.folders.truth import Checked, Truth
+from holdfast.search.folders.verify_passages import PassageVerifier, VerifiedHits
 from holdfast.search.model import Hit
 from tests.helpers.beacons import Beacons, round_of
 from tests.helpers.searcher import Searcher, nobody_watches
@@ -34,8 +34,8 @@ def raced(state: Path, root: Path, rounds: int) -> tuple[int, int]:
 
 @pytest.fixture(autouse=True)
 def _one_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(folder_root, "_QUICK_SCAN_SECONDS", 0.0)
-    monkeypatch.setattr(folder_root, "_REST", 10_000_000)
+    monkeypatch.setattr(indexed_root, "_QUICK_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(indexed_root, "_REST", 10_000_000)
     monkeypatch.setattr(folder_service, "_REREAD_SECONDS", 0.05)
 
 
@@ -48,9 +48,9 @@ def test_no_passage_is_older_than_its_file(tmp_path: Path, root: Path) -> None:
 def test_without_the_comparison_the_race_finds_old_text(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def believe(_truth: Truth, hit: Hit, path: str, checked: Checked) -> None:
+    def believe(_truth: PassageVerifier, hit: Hit, path: str, checked: VerifiedHits) -> None:
         checked.hits.append(FolderHit(path, 1, hit.text, hit.score))
 
-    monkeypatch.setattr(Truth, "_check", believe)
+    monkeypatch.setattr(PassageVerifier, "_check", believe)
     _, old = raced(tmp_path, root, SOME)
     assert old > 0

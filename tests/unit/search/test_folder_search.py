@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.errors import AccessDenied, InvalidQuery
 from holdfast.search.folders import service as folder_service
-from holdfast.search.folders.scan import scan
-from holdfast.search.folders.text import read_quickly
+from holdfast.search.folders.file_text import read_quickly
+from holdfast.search.folders.scan import scan_root
 from tests.helpers import documents
 from tests.helpers.finder import folders_over, new_call
 from tests.helpers.indexing import Topics
@@ -117,7 +117,7 @@ def test_a_file_written_a_moment_ago_is_read_again_at_the_next_scan(
     assert read_quickly(jail, "a.md", LIMITS).known.look == ""
     later = time.time_ns() + 3_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
-    assert read_quickly(jail, "a.md", LIMITS).known.look == scan(jail, new_call(), 10).looks["/a.md"]
+    assert read_quickly(jail, "a.md", LIMITS).known.look == scan_root(jail, new_call(), 10).looks["/a.md"]
 
 
 def test_old_text_is_never_shown_though_nobody_reads_the_new(
@@ -283,7 +283,7 @@ def test_an_index_is_its_owners_alone_and_unused_ones_go(tmp_path: Path, root: P
     old, new = sorted(searcher.folder.glob("*.db"))
     os.utime(old, (0, time.time() - 31 * 86_400))
     with Searcher(tmp_path, limits=replace(LIMITS, keep_days=30)) as searcher:
-        assert searcher.index.purge(30) == 1
+        assert searcher.index.remove_unused(30) == 1
     assert list(searcher.folder.glob("*.db")) == [new]
 
 

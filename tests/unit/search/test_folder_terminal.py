@@ -1,9 +1,9 @@
 """What `holdfast search` shows of a passage."""
 
 from holdfast.cli.commands.search import best_line, highlight
-from holdfast.search.tokens import query_tokens
+from holdfast.search.tokens import tokenize_query
 
-WANTED = frozenset(query_tokens("harbour of readFile"))
+WANTED = frozenset(tokenize_query("harbour of readFile"))
 
 
 def test_the_lines_around_most_words_are_shown() -> None:

@@ -7,9 +7,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.search.folders import state as folder_state
-from holdfast.search.folders.model import Kind, Known
-from holdfast.search.folders.state import FolderState
+from holdfast.search.folders import index_state
+from holdfast.search.folders.index_state import RootIndexState
+from holdfast.search.folders.model import ContentKind, FileRecord
 from tests.helpers import documents
 from tests.helpers.doors import until
 from tests.helpers.readers import no_reader
@@ -18,7 +18,7 @@ from tests.helpers.trees import plant
 
 pytestmark = pytest.mark.timeout(120)
 
-PAUSES = len(folder_state._PAUSES)
+PAUSES = len(index_state._PAUSES)
 BROKEN = "Not searched in {}: 1 document that gave no text (damaged, locked, or pictures alone)."
 
 
@@ -55,14 +55,14 @@ def test_what_was_not_read_is_tried_again_after_a_restart(tmp_path: Path, root: 
 
 def test_a_file_is_tried_a_few_times_with_longer_and_longer_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(folder_state, "time", SimpleNamespace(monotonic=lambda: now[0]))
-    state = FolderState()
+    monkeypatch.setattr(index_state, "time", SimpleNamespace(monotonic=lambda: now[0]))
+    state = RootIndexState()
     tries = 0
     for _ in range(100):
         state.seen({"/a.pdf": "look"}, is_cut=False)
         if state.next_text() is not None:
             tries += 1
-            state.remember("/a.pdf", Known("look", Kind.UNREAD), owes_meaning=False)
+            state.remember("/a.pdf", FileRecord("look", ContentKind.UNREAD), owes_meaning=False)
         now[0] += 60
     assert tries == 1 + PAUSES
     assert state.progress().unread == 1
@@ -70,15 +70,15 @@ def test_a_file_is_tried_a_few_times_with_longer_and_longer_pauses(monkeypatch: 
 
 
 def test_a_file_that_changed_is_tried_anew_and_one_that_was_read_is_not_counted() -> None:
-    state = FolderState()
+    state = RootIndexState()
     for look in ("one", "two"):
         state.seen({"/a.pdf": look}, is_cut=False)
         assert state.next_text() == "/a.pdf"
-        state.remember("/a.pdf", Known(look, Kind.UNREAD), owes_meaning=False)
+        state.remember("/a.pdf", FileRecord(look, ContentKind.UNREAD), owes_meaning=False)
         state.seen({"/a.pdf": look}, is_cut=False)
         assert state.next_text() is None
-    state.remember("/a.pdf", Known("two", Kind.DOCUMENT, "digest", 5), owes_meaning=False)
+    state.remember("/a.pdf", FileRecord("two", ContentKind.DOCUMENT, "digest", 5), owes_meaning=False)
     assert state.progress().unread == 0
-    state.remember("/a.pdf", Known("two", Kind.UNREAD), owes_meaning=False)
+    state.remember("/a.pdf", FileRecord("two", ContentKind.UNREAD), owes_meaning=False)
     state.forget(["/a.pdf"])
     assert state.progress().unread == 0

@@ -2,8 +2,8 @@
 
 import pytest
 
-from holdfast.search.bm25 import average_length, score, telling, weights
-from holdfast.search.fuse import Weights, fuse, scaled
+from holdfast.search.bm25 import average_length, inverse_document_frequency, score, term_weights
+from holdfast.search.fuse import Weights, fuse, normalise
 from holdfast.search.model import Candidate, Statistics
 
 HALVES = Weights(0.5, 0.5)
@@ -21,7 +21,7 @@ def test_a_chunk_found_by_both_beats_one_found_by_either() -> None:
 @pytest.mark.req("SE-13.c")
 def test_a_lone_hit_scores_above_0() -> None:
     assert fuse([], [Candidate(1, 1e-9)], HALVES) == [Candidate(1, 0.5)]
-    assert scaled([Candidate(1, 2.0), Candidate(2, 2.0)]) == {1: 1.0, 2: 1.0}
+    assert normalise([Candidate(1, 2.0), Candidate(2, 2.0)]) == {1: 1.0, 2: 1.0}
 
 
 @pytest.mark.req("SE-10.c")
@@ -37,17 +37,22 @@ def test_weights_decide_between_the_two() -> None:
 
 
 def test_rare_terms_tell_more_and_common_ones_never_less_than_nothing() -> None:
-    assert telling(1, 100) > telling(50, 100) > telling(100, 100) > 0
-    assert telling(0, 0) >= 0
-    assert telling(7, 3) > 0, "a count that is not yet up to date"
+    assert (
+        inverse_document_frequency(1, 100)
+        > inverse_document_frequency(50, 100)
+        > inverse_document_frequency(100, 100)
+        > 0
+    )
+    assert inverse_document_frequency(0, 0) >= 0
+    assert inverse_document_frequency(7, 3) > 0, "a count that is not yet up to date"
 
 
 def test_a_short_piece_with_more_of_a_term_scores_higher() -> None:
     statistics = Statistics(10, 1000, {"flow": 2})
-    weight, average = weights(["flow"], statistics), average_length(statistics)
+    weight, average = term_weights(["flow"], statistics), average_length(statistics)
     assert score({"flow": 2}, 100, weight, average) > score({"flow": 1}, 100, weight, average)
     assert score({"flow": 1}, 50, weight, average) > score({"flow": 1}, 200, weight, average)
     assert score({"flow": 0}, 50, weight, average) == 0
-    assert weights(["flow", "flow"], statistics)["flow"] == 2 * weight["flow"]
+    assert term_weights(["flow", "flow"], statistics)["flow"] == 2 * weight["flow"]
     assert average_length(Statistics(0, 0, {})) == 0
     assert score({"flow": 1}, 5, weight, 0.0) > 0

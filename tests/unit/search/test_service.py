@@ -93,8 +93,8 @@ def test_thirty_candidates_of_each_kind_are_merged_and_reranked() -> None:
     assert [(hit.path, hit.score) for hit in hits] == [("/44", 2.0), ("/3", 1.0)]
     ((query, texts, used, timeout_ms),) = reranker.seen
     assert (query, sorted(texts), used, timeout_ms) == ("flow", sorted(f"text {n}" for n in range(50)), key, 6000)
-    assert ("words", 30) in index.asked
-    assert ("nearest", 30) in index.asked
+    assert ("find_by_words", 30) in index.asked
+    assert ("find_nearest", 30) in index.asked
 
 
 @pytest.mark.req("SE-13.b")
@@ -102,23 +102,23 @@ def test_thirty_candidates_of_each_kind_are_merged_and_reranked() -> None:
 def test_a_reranker_that_fails_leaves_the_fused_order_and_is_counted(reranker: FakeReranker) -> None:
     search = searching(FakeIndex(many(3)), reranker=reranker)
     assert ids(search) == ["/0", "/1", "/2"]
-    assert search.figures.counts["rerank_fallbacks"] == 1
+    assert search.counts()["reranker_failed"] == 1
 
 
 @pytest.mark.req("SE-14.a")
 def test_one_retriever_down_leaves_the_other() -> None:
     model = Topics("flow")
-    assert ids(searching(FakeIndex(many(2), many(2, 5), down={"nearest"}), embedder=model)) == ["/0", "/1"]
-    assert ids(searching(FakeIndex(many(2), many(2, 5), down={"words"}), embedder=model)) == ["/5", "/6"]
-    assert ids(searching(FakeIndex(many(2), many(2, 5), down={"pending"}), embedder=model)) == ["/5", "/6"]
+    assert ids(searching(FakeIndex(many(2), many(2, 5), down={"find_nearest"}), embedder=model)) == ["/0", "/1"]
+    assert ids(searching(FakeIndex(many(2), many(2, 5), down={"find_by_words"}), embedder=model)) == ["/5", "/6"]
+    assert ids(searching(FakeIndex(many(2), many(2, 5), down={"load_pending_files"}), embedder=model)) == ["/5", "/6"]
     model.is_down = True
     search = searching(FakeIndex(many(2), many(2, 5)), embedder=model)
     assert ids(search) == ["/0", "/1"]
-    assert search.figures.counts["meaning_down"] == 1
+    assert search.counts()["meaning_failed"] == 1
 
 
 @pytest.mark.req("SE-14.b")
-@pytest.mark.parametrize("down", [{"words", "nearest"}, {"passages"}])
+@pytest.mark.parametrize("down", [{"find_by_words", "find_nearest"}, {"load_passages"}])
 def test_both_down_is_a_backend_error(down: set[str]) -> None:
     with pytest.raises(SearchBackendError) as caught:
         ids(searching(FakeIndex(many(2), many(2), down=down), embedder=Topics("flow")))
@@ -128,7 +128,7 @@ def test_both_down_is_a_backend_error(down: set[str]) -> None:
 @pytest.mark.req("SE-14.b")
 def test_words_down_without_a_model_is_a_backend_error() -> None:
     with pytest.raises(SearchBackendError):
-        ids(searching(FakeIndex(many(2), down={"words"})))
+        ids(searching(FakeIndex(many(2), down={"find_by_words"})))
 
 
 @pytest.mark.req("SE-14.c")
@@ -146,9 +146,9 @@ def test_only_returned_chunks_are_touched() -> None:
 
 @pytest.mark.req("SE-16.b")
 def test_a_failure_to_touch_fails_no_search() -> None:
-    search = searching(FakeIndex(many(2), down={"touch"}))
+    search = searching(FakeIndex(many(2), down={"mark_served"}))
     assert ids(search) == ["/0", "/1"]
-    assert search.figures.counts["touch_failures"] == 1
+    assert search.counts()["served_at_failed"] == 1
 
 
 @pytest.mark.req("SE-18.a")
@@ -157,14 +157,14 @@ def test_pending_text_is_ranked_among_indexed_text_and_not_touched() -> None:
     index = FakeIndex([Candidate(1, 0.5)], waiting=waiting)
     assert ids(searching(index)) == ["/new", "/1"]
     assert index.touched == [1]
-    assert ("pending", PENDING_BYTES) in index.asked
+    assert ("load_pending_files", PENDING_BYTES) in index.asked
 
 
 @pytest.mark.req("SE-15.b")
 def test_a_search_is_made_again_when_a_file_changed_under_it() -> None:
     index = FakeIndex(many(3), gone_once={1})
     assert ids(searching(index)) == ["/0", "/1", "/2"]
-    assert [name for name, _ in index.asked].count("words") == 2
+    assert [name for name, _ in index.asked].count("find_by_words") == 2
 
 
 @pytest.mark.req("SE-31.c")

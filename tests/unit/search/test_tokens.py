@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.search.tokens import MAX_QUERY_TERMS, MAX_TOKEN_CHARS, query_tokens, tokens_of
+from holdfast.search.tokens import MAX_QUERY_TERMS, MAX_TOKEN_CHARS, tokenize, tokenize_query
 
 
 @pytest.mark.parametrize(
@@ -27,30 +27,30 @@ from holdfast.search.tokens import MAX_QUERY_TERMS, MAX_TOKEN_CHARS, query_token
     ],
 )
 def test_words_become_tokens(text: str, tokens: str) -> None:
-    assert list(tokens_of(text)) == tokens.split()
+    assert list(tokenize(text)) == tokens.split()
 
 
 @pytest.mark.parametrize("written", ["readFile", "read_file", "read-file", "ReadFile", "READ_FILE"])
 def test_an_identifier_is_the_same_however_it_is_written(written: str) -> None:
-    assert tokens_of(written) == ("read", "file", "readfil")
+    assert tokenize(written) == ("read", "file", "readfil")
 
 
 def test_stop_words_of_a_query_are_cut_unless_nothing_is_left() -> None:
-    assert query_tokens("what is the speed of sound") == ["speed", "sound"]
-    assert query_tokens("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
+    assert tokenize_query("what is the speed of sound") == ["speed", "sound"]
+    assert tokenize_query("to be or not to be") == ["to", "be", "or", "not", "to", "be"]
 
 
 def test_repeats_in_a_query_stay() -> None:
-    assert query_tokens("flow, flowing flows") == ["flow", "flow", "flow"]
+    assert tokenize_query("flow, flowing flows") == ["flow", "flow", "flow"]
 
 
 def test_of_very_many_different_tokens_the_first_count_and_their_repeats_stay() -> None:
     words = [f"w{number}" for number in range(MAX_QUERY_TERMS + 50)]
-    assert query_tokens(" ".join([*words, "w0"])) == [*words[:MAX_QUERY_TERMS], "w0"]
+    assert tokenize_query(" ".join([*words, "w0"])) == [*words[:MAX_QUERY_TERMS], "w0"]
 
 
 @given(st.text())
 def test_tokens_of_any_text_can_be_stored_and_looked_up(text: str) -> None:
-    for token in tokens_of(text):
+    for token in tokenize(text):
         assert 0 < len(token) <= MAX_TOKEN_CHARS
         assert not any(char.isspace() or char in '"\0' for char in token)

@@ -11,7 +11,7 @@ import click
 from holdfast.cli.client import call_tool
 from holdfast.cli.output import json_option, json_text, paragraphs
 from holdfast.errors import InvalidQuery
-from holdfast.search.model import nothing_found
+from holdfast.search.model import no_matches_text
 from holdfast.text.names import shown
 
 _EXAMPLES = """\b
@@ -196,7 +196,7 @@ def search(asked: Asked, query: str, project: str, prefix: str, limit: int) -> N
         asked.say(f"{where} [{hit['file_seek_start_bytes']}, {hit['file_seek_end_bytes']})")
         asked.say(f"{paragraphs(hit['chunk_content']).rstrip()}\n")
     if not found["chunks"]:
-        asked.say(nothing_found(prefix))
+        asked.say(no_matches_text(prefix))
         sys.exit(NOT_THERE_STATUS)
 
 

@@ -125,6 +125,8 @@ def _describe(index: dict[str, Any]) -> list[str]:
     lines = [f"{name:<10}{_lag(index['lag'][name])}" for name in ("words", "meaning")]
     model, speed = index["embedder"]["model"], index["embedder"]["per_second"]
     lines.append(f"model     {model or 'none: words alone'}{f', {speed:.1f} texts a second' if speed else ''}")
+    if "search" in index:
+        lines.append(_describe_searches(index["search"]))
     lines += [
         f"jobs      {row['jobs']} {row['status']} for {row['stage']}, the oldest for {_age(row['oldest_at'])}"
         for row in index["backlog"]
@@ -141,6 +143,13 @@ def _describe(index: dict[str, Any]) -> list[str]:
             "          A job in waiting_credential goes on with the next call of its tenant, which brings the key."
         )
     return lines
+
+
+def _describe_searches(counts: dict[str, int]) -> str:
+    """Return how many searches the server answered, and what failed in some of them."""
+    parts = {"words": "words_failed", "meaning": "meaning_failed", "the reranker": "reranker_failed"}
+    failures = [f"{counts[name]} without {part}" for part, name in parts.items() if counts[name]]
+    return f"searches  {counts['searches']}{', ' if failures else ''}{', '.join(failures)}"
 
 
 def _lag(lag: dict[str, Any]) -> str:

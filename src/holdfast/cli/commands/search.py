@@ -12,7 +12,7 @@ from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.running import start_server
 from holdfast.cli.output import json_option, json_text
 from holdfast.cli.startup import open_state_folder
-from holdfast.search.tokens import query_tokens, tokens_of
+from holdfast.search.tokens import tokenize, tokenize_query
 from holdfast.text.names import shown
 from holdfast.text.visible import visible
 
@@ -69,7 +69,7 @@ def _search(session: Session, folder: str, query: str, limit: int, *, wait: bool
 
 
 def _print_result(result: dict[str, Any], query: str, *, full: bool) -> None:
-    query_words = frozenset(query_tokens(query))
+    query_words = frozenset(tokenize_query(query))
     for hit in result["hits"]:
         lines = [line.removesuffix("\r") for line in str(hit["text"]).rstrip().split("\n")]
         first = 0 if full else best_line(lines, query_words)
@@ -86,7 +86,7 @@ def _print_result(result: dict[str, Any], query: str, *, full: bool) -> None:
 
 def best_line(lines: list[str], query_words: frozenset[str]) -> int:
     """Return where the few lines begin that hold most words of the query; the first when none does."""
-    counts = [len(query_words.intersection(tokens_of(line))) for line in lines]
+    counts = [len(query_words.intersection(tokenize(line))) for line in lines]
     last = max(0, len(lines) - _MAX_LINES)
     return max(range(last + 1), key=lambda at: (sum(counts[at : at + _MAX_LINES]), -at))
 
@@ -96,6 +96,6 @@ def highlight(line: str, query_words: frozenset[str]) -> str:
 
     def style(match: re.Match[str]) -> str:
         word = match[0]
-        return word if query_words.isdisjoint(tokens_of(word)) else click.style(word, fg="yellow", bold=True)
+        return word if query_words.isdisjoint(tokenize(word)) else click.style(word, fg="yellow", bold=True)
 
     return _WORD.sub(style, visible(line))

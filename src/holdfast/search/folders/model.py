@@ -17,7 +17,7 @@ WHOLE = 100
 _LAST = "\U0010ffff"
 
 
-class Kind(StrEnum):
+class ContentKind(StrEnum):
     """How a file's text is come by, or why nothing is kept of it: it has none, or something was in the way."""
 
     TEXT = "text"
@@ -32,31 +32,31 @@ class Kind(StrEnum):
     @property
     def is_extracted(self) -> bool:
         """Return whether a confined child takes the text out."""
-        return self in (Kind.DOCUMENT, Kind.PAGE)
+        return self in (ContentKind.DOCUMENT, ContentKind.PAGE)
 
     @property
     def is_passing(self) -> bool:
         """Return whether a server that starts anew should try the file again."""
-        return self in (Kind.NO_ROOM, Kind.UNREAD, Kind.UNOPENED, Kind.TOO_LARGE)
+        return self in (ContentKind.NO_ROOM, ContentKind.UNREAD, ContentKind.UNOPENED, ContentKind.TOO_LARGE)
 
 
-class Known(NamedTuple):
+class FileRecord(NamedTuple):
     """A file as the index holds it: what its status was, and a hash of its text, or of its bytes when extracted.
 
     An empty look means that it must be read again at the next scan, because it was written a moment before.
     """
 
     look: str
-    kind: Kind
+    kind: ContentKind
     digest: str = ""
     size: int = 0
 
-    def holds_as(self, read: "Known") -> bool:
+    def holds_as(self, read: "FileRecord") -> bool:
         """Return whether a file that was read again gives the text that is known."""
         return (self.kind, self.digest) == (read.kind, read.digest)
 
 
-class Progress(NamedTuple):
+class IndexProgress(NamedTuple):
     """How many files a scanned root has, how many of them are read, and how many have all their vectors.
 
     `unread` are those that count as read although their readers failed; `unruled` are the directories whose ignore rules
@@ -110,7 +110,7 @@ class Progress(NamedTuple):
         return WHOLE * done // self.total if self.total else WHOLE
 
 
-class LeftOut(NamedTuple):
+class UnsearchedCounts(NamedTuple):
     """How many are there and not searched, although no rule leaves them out."""
 
     files: int = 0

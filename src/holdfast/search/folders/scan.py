@@ -12,7 +12,7 @@ WHOLE = "."
 
 
 @dataclass(slots=True)
-class Scan:
+class RootScan:
     """Files by path beneath the root, with their look; the directories that were looked into; whether that is all.
 
     `unruled` are directories with too many ignore rules to follow: nothing in them is to be shown. `closed` are those
@@ -26,12 +26,12 @@ class Scan:
     is_cut: bool = False
 
 
-def scan(jail: Jail, call: Call, max_files: int) -> Scan:
+def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
     """Return what the one root of a jail holds: no hidden files, none that are ignored, none behind links.
 
     A file whose name is no Unicode text, or that a caller could not name, is passed over. Raises Cancelled.
     """
-    found = Scan()
+    found = RootScan()
     with open_start(jail, WHOLE, ignore=True) as start:
         walk = Walk(jail, call, start, ignore=True)
         found.directories.append(start.path)
@@ -58,7 +58,7 @@ def scan(jail: Jail, call: Call, max_files: int) -> Scan:
     return found
 
 
-def _pass_over(walk: Walk, found: Scan, path: str, last: Kind) -> None:
+def _pass_over(walk: Walk, found: RootScan, path: str, last: Kind) -> None:
     if path not in found.unruled[-1:]:
         found.unruled.append(path)
     if last is Kind.DIRECTORY:

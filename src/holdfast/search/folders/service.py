@@ -9,16 +9,16 @@ from holdfast.call import Call
 from holdfast.errors import NotDirectory, SearchBackendError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
-from holdfast.search.folders.lanes import FolderLanes
-from holdfast.search.folders.lookup import FolderLookup, Place
+from holdfast.search.folders.index_workers import FolderIndexWorkers
+from holdfast.search.folders.indexed_root import IndexedRoot, IndexingContext
 from holdfast.search.folders.model import PROJECT, FolderAnswer, only, within
-from holdfast.search.folders.root import FolderRoot, Workshop
-from holdfast.search.folders.truth import Checked, Truth
-from holdfast.search.folders.unread import UnreadFiles
+from holdfast.search.folders.multi_root_lookup import MultiRootLookup, RootScope
+from holdfast.search.folders.scan_unread_files import UnreadFileScanner
+from holdfast.search.folders.verify_passages import PassageVerifier, VerifiedHits
 from holdfast.search.model import Scope, SearchLimits
 from holdfast.search.ports import IndexFault
-from holdfast.search.retrieve import Query, Retriever, retrieve
-from holdfast.search.service import checked_query, hit_limit
+from holdfast.search.retrieve import Retriever, SearchQuery
+from holdfast.search.service import hit_limit, validate_query
 
 _SETTLE_SECONDS = 3.0
 _REREAD_SECONDS = 2.0
@@ -32,9 +32,9 @@ _log = logging.getLogger(__name__)
 class FolderSearch:
     """Finds passages in the caller's own roots; nothing is scanned or watched before the first search."""
 
-    def __init__(self, workshop: Workshop, limits: SearchLimits) -> None:
+    def __init__(self, workshop: IndexingContext, limits: SearchLimits) -> None:
         self._workshop, self._limits = workshop, limits
-        self._lanes = FolderLanes(workshop)
+        self._lanes = FolderIndexWorkers(workshop)
 
     def search(self, folders: Folders, call: Call, query: str, path: str = "", limit: int = 0) -> FolderAnswer:
         """Return passages that answer a query, best first, as their files hold them now.
@@ -42,11 +42,12 @@ class FolderSearch:
         `path` narrows it to a directory or a file. InvalidQuery for a query that is blank or too long, what the jail
         raises for a path, SearchBackendError when no index can answer.
         """
-        text, most = checked_query(query), hit_limit(limit, self._limits)
+        validate_query(query)
+        most = hit_limit(limit, self._limits)
         places = self._looked_at(folders.jail, call, path)
-        checked = Checked([], {})
+        checked = VerifiedHits([], {})
         for attempt in range(_ATTEMPTS):
-            checked = self._found(folders.jail, call, places, text, most)
+            checked = self._found(folders.jail, call, places, query, most)
             if not checked.changed or attempt == _ATTEMPTS - 1:
                 break
             self._reread(checked, call)
@@ -69,7 +70,7 @@ class FolderSearch:
         self._lanes.close()
         self._workshop.index.close()
 
-    def _looked_at(self, jail: Jail, call: Call, path: str) -> list[Place]:
+    def _looked_at(self, jail: Jail, call: Call, path: str) -> list[RootScope]:
         """Return the places that a path means, after a look at what changed in them, or as much as time allowed."""
         if path:
             root, parts = jail.locate(path)
@@ -82,23 +83,23 @@ class FolderSearch:
         until = time.monotonic() + _SETTLE_SECONDS
         for found, number, _ in asked:
             found.state.wait(number, until, partial(_tell, call, found))
-        return [Place(found, span) for found, _, span in asked]
+        return [RootScope(found, span) for found, _, span in asked]
 
-    def _found(self, jail: Jail, call: Call, places: list[Place], text: str, most: int) -> Checked:
-        truth = Truth(jail, self._workshop.index, places, self._workshop.limits)
-        unread = UnreadFiles(jail, places, text, self._workshop.limits, call.check)
-        lookup = FolderLookup(self._workshop.index, places, unread)
+    def _found(self, jail: Jail, call: Call, places: list[RootScope], text: str, most: int) -> VerifiedHits:
+        truth = PassageVerifier(jail, self._workshop.index, places, self._workshop.limits)
+        unread = UnreadFileScanner(jail, places, text, self._workshop.limits, call.check)
+        lookup = MultiRootLookup(self._workshop.index, places, unread)
         embedder = self._workshop.embedder if all(place.root.state.is_meant() for place in places) else None
         overlap = overlap_of(place.root.path for place in places)
-        query = Query("", Scope(PROJECT, within("")), text, most * _SPARE * overlap, None, call.check)
+        query = SearchQuery("", Scope(PROJECT, within("")), text, most * _SPARE * overlap, None, call.check)
         try:
-            found = retrieve(Retriever(lookup, self._limits.widened(overlap), embedder), query)
+            found = Retriever(lookup, self._limits.with_more_candidates(overlap), embedder).retrieve(query)
             return truth.check([hit for _, hit in found], most)
         except IndexFault as fault:
             _log.warning("search in folders: %s", fault)
             raise SearchBackendError("the index of these folders cannot answer now; try again") from None
 
-    def _reread(self, checked: Checked, call: Call) -> None:
+    def _reread(self, checked: VerifiedHits, call: Call) -> None:
         """Let the files that changed be read again, and wait for that a moment."""
         until = time.monotonic() + _REREAD_SECONDS
         for root, paths in checked.changed.items():
@@ -108,7 +109,7 @@ class FolderSearch:
             root.state.wait_for(paths, until, call.check)
 
 
-def _tell(call: Call, root: FolderRoot) -> None:
+def _tell(call: Call, root: IndexedRoot) -> None:
     """Say how far a root is, for as long as the call may go on."""
     call.check()
     far = root.state.progress()

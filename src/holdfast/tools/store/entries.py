@@ -7,7 +7,7 @@ from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.clock import format_utc
-from holdfast.search.model import ALL_PROJECTS, nothing_found
+from holdfast.search.model import ALL_PROJECTS, no_matches_text
 from holdfast.store.content import ENCODING
 from holdfast.store.model import DirectoryEntry, PathType
 from holdfast.tools.answer import Answer
@@ -133,7 +133,7 @@ def file_search(app: App, call: Call, args: SearchOf) -> Answer:
         )
         for hit in hits
     ]
-    texts = map(_hit_text, chunks) if chunks else [nothing_found(args.path_prefix)]
+    texts = map(_hit_text, chunks) if chunks else [no_matches_text(args.path_prefix)]
     return Answer.of(*texts, data=SearchAnswer(chunks=chunks))
 
 

@@ -14,13 +14,13 @@ from holdfast.search.model import (
     Candidate,
     ChunkText,
     Content,
-    Found,
+    IndexedChunk,
     IndexedFile,
-    KnownChunk,
     Passage,
     PendingFile,
     Scope,
     Vector,
+    WordMatches,
 )
 
 _REPLACED = "\ufffd"
@@ -39,14 +39,14 @@ class PostgresIndex:
         self._everyone = open_pool(url, "holdfast_worker", 1)
         self._graphs = Graphs(url, graph_from)
 
-    def load_all(self, tenant: str, places: Sequence[tuple[str, str]]) -> list[Content | None]:
+    def load_files(self, tenant: str, places: Sequence[tuple[str, str]]) -> list[Content | None]:
         """Return live files, in one round trip."""
         with self._reading(tenant) as connection:
             asked = [run(connection, "load_file", _place(tenant, project, path)) for project, path in places]
             rows = [cursor.fetchone() for cursor in asked]
         return [Content(row["version"], row["content"]) if row else None for row in rows]
 
-    def lacking(self, tenant: str, places: Sequence[tuple[str, str]], model: str) -> list[bool]:
+    def lack_vectors(self, tenant: str, places: Sequence[tuple[str, str]], model: str) -> list[bool]:
         """Return for each file whether a chunk of it has no vector of a model, in one round trip."""
         with self._reading(tenant) as connection:
             asked = [
@@ -55,10 +55,10 @@ class PostgresIndex:
             ]
             return [cursor.fetchone() is not None for cursor in asked]
 
-    def known(self, tenant: str, project: str, path: str) -> list[KnownChunk]:
+    def indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
         """Return the chunks that the index holds of a path."""
         rows = self._rows(tenant, "known_chunks", _place(tenant, project, path))
-        return [KnownChunk(*row.values()) for row in rows]
+        return [IndexedChunk(*row.values()) for row in rows]
 
     def put_words(self, tenant: str, files: Sequence[IndexedFile], tokenizer: str, at: datetime) -> list[bool]:
         """Make the index hold these files, and pack loose chunks into a block when there are many."""
@@ -68,7 +68,7 @@ class PostgresIndex:
         self._pack(tenant)
         return done
 
-    def unembedded(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a path that have no vector of a model."""
         rows = self._rows(tenant, "unembedded", {**_place(tenant, project, path), "model": model})
         return [ChunkText(*row.values()) for row in rows]
@@ -88,67 +88,67 @@ class PostgresIndex:
                 {"apikey_hash": tenant, "model": model, "vectors": listed(made), "at": at},
             )
 
-    def words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
+    def find_by_words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> WordMatches:
         """Return the best chunks by BM25."""
         from holdfast.adapters.postgres.search.words import matching
 
         with self._reading(tenant) as connection:
             return matching(connection, tenant, scope, terms, limit)
 
-    def nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+    def find_nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the chunks nearest to a vector."""
         with self._reading(tenant) as connection:
             return self._graphs.nearest(connection, tenant, scope, model, vector, limit)
 
-    def pending(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
+    def load_pending_files(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
         """Return live files whose words are not in the index."""
         asked = {**within(tenant, scope), "limit": limit, "max_bytes": max_bytes}
         with self._reading(tenant) as connection:
             connection.execute(WITHOUT_BITMAPS)
             return [PendingFile(*row.values()) for row in run(connection, "pending_files", asked)]
 
-    def passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+    def load_passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         """Return those of the chunks that are still what their live file holds."""
         asked = {**within(tenant, scope), "ids": listed(chunk_ids)}
         with self._reading(tenant) as connection:
             found = [Passage(*row.values()) for row in run(connection, "live_chunks", asked)]
             return [_whole(connection, tenant, passage) for passage in found]
 
-    def versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def live_versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the versions of live files by project and path."""
         rows = self._rows(tenant, "live_versions", {"apikey_hash": tenant, "places": listed(places)})
         return {(row["project"], row["path"]): row["version"] for row in rows}
 
-    def touch(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
+    def mark_served(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
         """Remember when chunks were last served; in one order, so that two searches never wait for each other in turn."""
         with self._writing(tenant) as connection:
             run(connection, "touch_chunks", {"apikey_hash": tenant, "ids": listed(sorted(chunk_ids)), "at": at})
 
-    def stale(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
+    def files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
         """Return indexed live files that have a chunk without a vector of a model."""
         rows = self._rows(tenant, "stale_files", {"apikey_hash": tenant, "model": model, "limit": limit})
         return [(row["project"], row["file_path"]) for row in rows]
 
-    def models(self, tenant: str) -> list[str]:
+    def list_models(self, tenant: str) -> list[str]:
         """Return the models that a tenant has vectors of; each is sought after the one before it."""
         found = [""]
         while rows := self._rows(tenant, "next_model", {"apikey_hash": tenant, "after_model": found[-1]}):
             found.append(rows[0]["model"])
         return found[1:]
 
-    def drop_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
+    def delete_outdated_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
         """Remove some vectors of an outdated model."""
         asked = {"apikey_hash": tenant, "outdated": outdated, "model": model, "before": before, "limit": limit}
         with self._writing(tenant) as connection:
             cursor = run(connection, "drop_vectors", asked)
         return cursor.rowcount
 
-    def tenants(self) -> list[str]:
+    def list_tenants(self) -> list[str]:
         """Return every tenant that has chunks."""
         with told(), self._everyone.connection() as connection:
             return [row["apikey_hash"].rstrip() for row in run(connection, "chunk_tenants", {})]
 
-    def tidy(self) -> int:
+    def run_maintenance(self) -> int:
         """Build the graph that a model with many vectors needs; takes minutes, and nobody waits for it."""
         with told():
             return self._graphs.build()

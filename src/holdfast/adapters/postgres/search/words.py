@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from holdfast.adapters.postgres.search.rows import listed, run, within
 from holdfast.adapters.postgres.store.rows import Connection
-from holdfast.search.bm25 import K1, B, average_length, score, weights
-from holdfast.search.model import Candidate, Found, Scope, Statistics
+from holdfast.search.bm25 import K1, B, average_length, score, term_weights
+from holdfast.search.model import Candidate, Scope, Statistics, WordMatches
 
 _MATCHES_EACH = 2
 _WIDER = 8
@@ -26,7 +26,7 @@ class _Slots(NamedTuple):
     scores: NDArray[np.float32]
 
 
-def matching(connection: Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
+def matching(connection: Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> WordMatches:
     """Return the best chunks of live files, and the statistics that scored them."""
     asked = {"apikey_hash": tenant, "terms": listed(sorted(set(terms)))}
     blocks, postings, loose = (
@@ -38,13 +38,13 @@ def matching(connection: Connection, tenant: str, scope: Scope, terms: Sequence[
         ]
     )
     statistics = _statistics(blocks, postings, loose)
-    weight, average = weights(terms, statistics), average_length(statistics)
+    weight, average = term_weights(terms, statistics), average_length(statistics)
     among = _few_in_scope(connection, tenant, scope) if postings else None
     packed = _scored(blocks, postings, scope, weight, average, among)
     found = _live(connection, tenant, scope, packed, limit)
     found += _loose(connection, tenant, scope, loose, weight, average)
     found.sort(key=lambda candidate: (-candidate.score, candidate.chunk_id))
-    return Found(found[:limit], statistics)
+    return WordMatches(found[:limit], statistics)
 
 
 def _statistics(blocks: Rows, postings: Rows, loose: Rows) -> Statistics:

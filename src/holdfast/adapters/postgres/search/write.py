@@ -8,8 +8,8 @@ from typing import Any
 from holdfast.adapters.postgres.search.blocks import hold
 from holdfast.adapters.postgres.search.rows import listed, run
 from holdfast.adapters.postgres.store.rows import Connection
-from holdfast.search.chunk import plan
-from holdfast.search.model import Chunk, IndexedFile, KnownChunk
+from holdfast.search.chunk import diff_chunks
+from holdfast.search.model import Chunk, IndexedChunk, IndexedFile
 
 Stamp = Mapping[str, Any]
 
@@ -25,14 +25,14 @@ def write(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
     held = run(connection, "known_chunks", _place(file, stamp))
     if taken.fetchone() is None or _is_overtaken(file, live.fetchone()):
         return False
-    known = [KnownChunk(*row.values()) for row in held.fetchall()]
-    needed = plan(known, file.chunks or ())
+    known = [IndexedChunk(*row.values()) for row in held.fetchall()]
+    needed = diff_chunks(known, file.chunks or ())
     _move(connection, file, stamp, known, needed.kept)
     ids = _add(connection, file, stamp, needed.added)
     if ids:
         run(connection, "copy_vectors", {**_place(file, stamp), "ids": listed(ids), "at": stamp["at"]})
-    if needed.gone:
-        asked = {**_place(file, stamp), "ids": listed(needed.gone)}
+    if needed.removed_ids:
+        asked = {**_place(file, stamp), "ids": listed(needed.removed_ids)}
         hold(connection, stamp["apikey_hash"])
         run(connection, "bury_slots", asked)
         run(connection, "delete_chunks", asked)
@@ -50,10 +50,10 @@ def _move(
     connection: Connection,
     file: IndexedFile,
     stamp: Stamp,
-    known: Sequence[KnownChunk],
+    known: Sequence[IndexedChunk],
     kept: Sequence[tuple[int, int, Chunk]],
 ) -> None:
-    before = {old.id: (old.place, old.start) for old in known}
+    before = {old.id: (old.position, old.start) for old in known}
     moved = [
         {"id": number, "place": place, "low": chunk.start, "high": chunk.end}
         for number, place, chunk in kept

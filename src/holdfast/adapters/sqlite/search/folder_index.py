@@ -17,7 +17,7 @@ from holdfast.adapters.sqlite.search.write import write
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import format_utc
-from holdfast.search.folders.model import PROJECT, Kind, Known
+from holdfast.search.folders.model import PROJECT, ContentKind, FileRecord
 from holdfast.search.model import (
     Candidate,
     Chunk,
@@ -45,13 +45,15 @@ class SqliteFolderIndex:
         self._locks: defaultdict[str, threading.RLock] = defaultdict(threading.RLock)
         self._lock = threading.Lock()
 
-    def files(self, root: str) -> dict[str, Known]:
+    def load_records(self, root: str) -> dict[str, FileRecord]:
         """Return every file that the index holds."""
         with self._using(root), self._files.snapshot(root) as connection:
             rows = self._run(connection, "seen_files", root).fetchall()
-        return {row["path"]: Known(row["look"], Kind(row["kind"]), row["digest"], row["size"]) for row in rows}
+        return {
+            row["path"]: FileRecord(row["look"], ContentKind(row["kind"]), row["digest"], row["size"]) for row in rows
+        }
 
-    def put(self, root: str, path: str, known: Known, chunks: Sequence[Chunk], at: datetime) -> None:
+    def put_file(self, root: str, path: str, known: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
         """Make the index hold a file as it was read."""
         with self._using(root):
             with self._writing(root) as connection:
@@ -59,7 +61,7 @@ class SqliteFolderIndex:
                 (version,) = self._run(connection, "see_file", root, path=path, **seen).fetchone()
             self._index.put_words(root, [IndexedFile(PROJECT, path, version, chunks)], TOKENIZER, at)
 
-    def drop(self, root: str, paths: Sequence[str], at: datetime) -> None:
+    def remove_files(self, root: str, paths: Sequence[str], at: datetime) -> None:
         """Forget files, all in one transaction."""
         stamp = {"apikey_hash": root, "tokenizer": TOKENIZER, "at": format_utc(at)}
         with self._using(root), self._writing(root) as connection:
@@ -68,55 +70,55 @@ class SqliteFolderIndex:
                 if row is not None:
                     write(connection, IndexedFile(PROJECT, path, row["version"], None), stamp)
 
-    def statistics(self, root: str, terms: Sequence[str]) -> Statistics:
+    def load_statistics(self, root: str, terms: Sequence[str]) -> Statistics:
         """Return what the index holds in all, and of these terms."""
         with self._using(root), self._files.snapshot(root) as connection:
             return statistics_of(connection, root, terms)
 
-    def words(
+    def find_by_words(
         self, root: str, scope: Scope, terms: Sequence[str], limit: int, statistics: Statistics
     ) -> list[Candidate]:
         """Return the best chunks by BM25."""
         with self._using(root), self._files.snapshot(root) as connection:
             return matching(connection, root, scope, terms, limit, statistics)
 
-    def nearest(self, root: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+    def find_nearest(self, root: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the chunks nearest to a vector."""
         with self._using(root):
-            return self._index.nearest(root, scope, model, vector, limit)
+            return self._index.find_nearest(root, scope, model, vector, limit)
 
-    def passages(self, root: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+    def load_passages(self, root: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         """Return those of the chunks that the index still holds."""
         with self._using(root):
-            return self._index.passages(root, scope, chunk_ids)
+            return self._index.load_passages(root, scope, chunk_ids)
 
-    def owing(self, root: str, model: str) -> list[str]:
+    def files_without_vectors(self, root: str, model: str) -> list[str]:
         """Return the files that have a chunk without a vector of a model."""
         with self._using(root):
-            return [path for _, path in self._index.stale(root, model, -1)]
+            return [path for _, path in self._index.files_without_vectors(root, model, -1)]
 
-    def unembedded(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a file that have no vector of a model."""
         with self._using(tenant):
-            return self._index.unembedded(tenant, project, path, model)
+            return self._index.chunks_without_vectors(tenant, project, path, model)
 
     def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
         """Keep vectors whose chunk is still there."""
         with self._using(tenant):
             self._index.put_vectors(tenant, model, vectors, at)
 
-    def lines_before(self, root: str, path: str, start: int) -> int:
+    def count_lines_before(self, root: str, path: str, start: int) -> int:
         """Return how many lines end before a chunk that begins at that byte."""
         with self._using(root), self._files.snapshot(root) as connection:
             (lines,) = self._run(connection, "lines_before", root, path=path, start=start).fetchone()
             return int(lines)
 
-    def use(self, root: str) -> None:
+    def mark_used(self, root: str) -> None:
         """Remember that a root is used now, by the time of its file."""
         with suppress(FileNotFoundError):
             os.utime(self._path(file_name(root)))
 
-    def purge(self, days: float) -> int:
+    def remove_unused(self, days: float) -> int:
         """Remove the indexes of roots that were not used for so many days."""
         oldest = time.time() - days * _DAY_SECONDS
         removed = 0

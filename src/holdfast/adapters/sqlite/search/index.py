@@ -17,13 +17,13 @@ from holdfast.search.model import (
     Candidate,
     ChunkText,
     Content,
-    Found,
+    IndexedChunk,
     IndexedFile,
-    KnownChunk,
     Passage,
     PendingFile,
     Scope,
     Vector,
+    WordMatches,
 )
 
 if TYPE_CHECKING:
@@ -38,22 +38,22 @@ class SqliteIndex:
     def __init__(self, files: TenantFiles) -> None:
         self._files = files
 
-    def load_all(self, tenant: str, places: Sequence[tuple[str, str]]) -> list[Content | None]:
+    def load_files(self, tenant: str, places: Sequence[tuple[str, str]]) -> list[Content | None]:
         """Return live files, all of one moment."""
         with told(), self._files.snapshot(tenant) as connection:
             rows = [run(connection, "load_file", _place(tenant, *place)).fetchone() for place in places]
         return [Content(*row) if row else None for row in rows]
 
-    def lacking(self, tenant: str, places: Sequence[tuple[str, str]], model: str) -> list[bool]:
+    def lack_vectors(self, tenant: str, places: Sequence[tuple[str, str]], model: str) -> list[bool]:
         """Return for each file whether a chunk of it has no vector of a model."""
         with told(), self._files.snapshot(tenant) as connection:
             asked = ({**_place(tenant, *place), "model": model} for place in places)
             return [run(connection, "unembedded", one).fetchone() is not None for one in asked]
 
-    def known(self, tenant: str, project: str, path: str) -> list[KnownChunk]:
+    def indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
         """Return the chunks that the index holds of a path."""
         with told(), self._files.snapshot(tenant) as connection:
-            return [KnownChunk(*row) for row in run(connection, "known_chunks", _place(tenant, project, path))]
+            return [IndexedChunk(*row) for row in run(connection, "known_chunks", _place(tenant, project, path))]
 
     def put_words(self, tenant: str, files: Sequence[IndexedFile], tokenizer: str, at: datetime) -> list[bool]:
         """Make the index hold these files; a very long one comes in parts, and counts when the last is in."""
@@ -65,7 +65,7 @@ class SqliteIndex:
             with self._writing(tenant) as connection:
                 return [write(connection, file, stamp) for file in files]
 
-    def unembedded(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a path that have no vector of a model."""
         asked = {**_place(tenant, project, path), "model": model}
         with told(), self._files.snapshot(tenant) as connection:
@@ -84,48 +84,48 @@ class SqliteIndex:
             for row in rows:
                 run(connection, "insert_vector", {**shared, **row})
 
-    def words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> Found:
+    def find_by_words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> WordMatches:
         """Return the best chunks by BM25."""
         with told(), self._files.snapshot(tenant) as connection:
             statistics = statistics_of(connection, tenant, terms)
-            return Found(matching(connection, tenant, scope, terms, limit, statistics), statistics)
+            return WordMatches(matching(connection, tenant, scope, terms, limit, statistics), statistics)
 
-    def nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+    def find_nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the chunks nearest to a vector."""
         with told(), self._files.snapshot(tenant) as connection:
             return self._matrices.nearest(connection, tenant, scope, model, vector, limit)
 
-    def pending(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
+    def load_pending_files(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
         """Return live files whose words are not in the index."""
         asked = {**within(tenant, scope), "limit": limit, "max_bytes": max_bytes}
         with told(), self._files.snapshot(tenant) as connection:
             return [PendingFile(*row) for row in run(connection, "pending_files", asked)]
 
-    def passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+    def load_passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         """Return those of the chunks that are still what their live file holds."""
         asked = {**within(tenant, scope), "ids": listed(chunk_ids)}
         with told(), self._files.snapshot(tenant) as connection:
             return [Passage(*row) for row in run(connection, "live_chunks", asked)]
 
-    def versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def live_versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the versions of live files by project and path."""
         asked = {"apikey_hash": tenant, "places": listed(places)}
         with told(), self._files.snapshot(tenant) as connection:
             return {(row[0], row[1]): row[2] for row in run(connection, "live_versions", asked)}
 
-    def touch(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
+    def mark_served(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
         """Remember when chunks were last served."""
         asked = {"apikey_hash": tenant, "ids": listed(chunk_ids), "at": format_utc(at)}
         with told(), self._writing(tenant) as connection:
             run(connection, "touch_chunks", asked)
 
-    def stale(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
+    def files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
         """Return indexed live files that have a chunk without a vector of a model."""
         asked = {"apikey_hash": tenant, "model": model, "limit": limit}
         with told(), self._files.snapshot(tenant) as connection:
             return [(row[0], row[1]) for row in run(connection, "stale_files", asked)]
 
-    def models(self, tenant: str) -> list[str]:
+    def list_models(self, tenant: str) -> list[str]:
         """Return the models that a tenant has vectors of; each is sought after the one before it."""
         found = [""]
         with told(), self._files.snapshot(tenant) as connection:
@@ -133,13 +133,13 @@ class SqliteIndex:
                 found.append(row[0])
         return found[1:]
 
-    def drop_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
+    def delete_outdated_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
         """Remove some vectors of an outdated model."""
         asked = {"apikey_hash": tenant, "outdated": outdated, "model": model, "limit": limit}
         with told(), self._writing(tenant) as connection:
             return run(connection, "drop_vectors", {**asked, "before": format_utc(before)}).rowcount
 
-    def tenants(self) -> list[str]:
+    def list_tenants(self) -> list[str]:
         """Return every tenant that has chunks."""
         found: list[str] = []
         with told():
@@ -148,7 +148,7 @@ class SqliteIndex:
                     found += [row[0] for row in run(connection, "chunk_tenants", {})]
         return sorted(found)
 
-    def tidy(self) -> int:
+    def run_maintenance(self) -> int:
         """Do nothing: FTS5 merges as it is written to."""
         return 0
 

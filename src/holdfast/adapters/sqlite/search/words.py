@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from holdfast.adapters.sqlite.search.rows import listed, run, scope_word, within
-from holdfast.search.bm25 import average_length, score, weights
+from holdfast.search.bm25 import average_length, score, term_weights
 from holdfast.search.model import Candidate, Scope, Statistics
 
 POSTINGS_LOOKED_UP = 60_000
@@ -32,7 +32,7 @@ def matching(
     used = looked_up(terms, statistics)
     if not used:
         return []
-    weight, average = weights(terms, statistics), average_length(statistics)
+    weight, average = term_weights(terms, statistics), average_length(statistics)
     scored = [
         Candidate(match.chunk_id, score(_counts(match, weight), match.token_count, weight, average))
         for match in _matches(connection, tenant, scope, used, limit)
@@ -43,11 +43,11 @@ def matching(
 
 def looked_up(terms: Sequence[str], statistics: Statistics) -> list[str]:
     """Return the terms to look up, rarest first: all, or as many as the bound allows and one at least."""
-    held = sorted({term for term in terms if statistics.holding.get(term)}, key=lambda term: statistics.holding[term])
+    frequencies = statistics.document_frequencies
     total = 0
     used: list[str] = []
-    for term in held:
-        total += statistics.holding[term]
+    for term in sorted({term for term in terms if frequencies.get(term)}, key=lambda term: frequencies[term]):
+        total += frequencies[term]
         if used and total > POSTINGS_LOOKED_UP:
             break
         used.append(term)

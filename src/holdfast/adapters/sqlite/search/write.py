@@ -4,8 +4,8 @@ import sqlite3
 from collections.abc import Mapping, Sequence
 
 from holdfast.adapters.sqlite.search.rows import listed, run, scope_words
-from holdfast.search.chunk import plan
-from holdfast.search.model import Chunk, IndexedFile, KnownChunk
+from holdfast.search.chunk import diff_chunks
+from holdfast.search.model import Chunk, IndexedChunk, IndexedFile
 
 CHUNKS_AT_ONCE = 256
 """More new chunks than these go in by transactions of their own, so that the store's writers do not wait for long."""
@@ -20,7 +20,7 @@ def fill(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> boo
     """
     if len(file.chunks or ()) <= CHUNKS_AT_ONCE or _is_overtaken(connection, file, stamp):
         return False
-    added = plan(_known(connection, file, stamp), file.chunks or ()).added
+    added = diff_chunks(_known(connection, file, stamp), file.chunks or ()).added
     if len(added) <= CHUNKS_AT_ONCE:
         return False
     _add(connection, file, stamp, added[:CHUNKS_AT_ONCE])
@@ -35,10 +35,10 @@ def write(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bo
     if taken.fetchone() is None:
         return False
     known = _known(connection, file, stamp)
-    needed = plan(known, file.chunks or ())
+    needed = diff_chunks(known, file.chunks or ())
     _add(connection, file, stamp, needed.added)
     _move(connection, file, stamp, known, needed.kept)
-    _remove(connection, file, stamp, needed.gone)
+    _remove(connection, file, stamp, needed.removed_ids)
     if file.chunks is None:
         run(connection, "drop_state", _place(file, stamp))
     return True
@@ -51,8 +51,8 @@ def _is_overtaken(connection: sqlite3.Connection, file: IndexedFile, stamp: Stam
     return row is None or row["version"] != file.version
 
 
-def _known(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> list[KnownChunk]:
-    return [KnownChunk(*row) for row in run(connection, "known_chunks", _place(file, stamp))]
+def _known(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> list[IndexedChunk]:
+    return [IndexedChunk(*row) for row in run(connection, "known_chunks", _place(file, stamp))]
 
 
 def _add(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp, added: Sequence[tuple[int, Chunk]]) -> None:
@@ -77,10 +77,10 @@ def _move(
     connection: sqlite3.Connection,
     file: IndexedFile,
     stamp: Stamp,
-    known: Sequence[KnownChunk],
+    known: Sequence[IndexedChunk],
     kept: Sequence[tuple[int, int, Chunk]],
 ) -> None:
-    before = {old.id: (old.place, old.start) for old in known}
+    before = {old.id: (old.position, old.start) for old in known}
     for number, place, chunk in kept:
         if before[number] != (place, chunk.start):
             row = {"id": number, "place": place, "start": chunk.start, "end": chunk.end, "at": stamp["at"]}

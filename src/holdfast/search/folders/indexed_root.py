@@ -17,12 +17,12 @@ from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError, PermissionDenied
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import Identity, Root, close_roots
-from holdfast.search.folders.model import PROJECT, FolderLimits, Kind, Known, key_of
+from holdfast.search.folders.file_text import FileReading, read_document, read_quickly
+from holdfast.search.folders.index_state import RootIndexState
+from holdfast.search.folders.model import PROJECT, ContentKind, FileRecord, FolderLimits, key_of
 from holdfast.search.folders.ports import FolderIndex, Watch, Watcher
-from holdfast.search.folders.scan import scan
-from holdfast.search.folders.state import FolderState
-from holdfast.search.folders.text import Reading, read_document, read_quickly
-from holdfast.search.index import embed_file, with_words
+from holdfast.search.folders.scan import scan_root
+from holdfast.search.index import chunks_with_tokens, embed_file
 from holdfast.search.ports import Embedder, EmbedFault, IndexDamaged
 from holdfast.search.tokens import TOKENIZER
 
@@ -35,7 +35,7 @@ _REST = 10
 
 
 @dataclass(frozen=True)
-class Workshop:
+class IndexingContext:
     """What all roots are worked on with; without an embedder there are words alone."""
 
     index: FolderIndex
@@ -44,13 +44,15 @@ class Workshop:
     embedder: Embedder | None
 
 
-class FolderRoot:
+class IndexedRoot:
     """Has a descriptor of its own, which goes with it; `stirred` is called when something in the root changed."""
 
-    def __init__(self, root: Root, hidden: Iterable[Identity], workshop: Workshop, stirred: Callable[[], None]) -> None:
+    def __init__(
+        self, root: Root, hidden: Iterable[Identity], workshop: IndexingContext, stirred: Callable[[], None]
+    ) -> None:
         own = replace(root, fd=os.dup(root.fd))
         self.path, self.key, self.identity = root.path, key_of(TOKENIZER, root.path), root.identity
-        self.state = FolderState()
+        self.state = RootIndexState()
         self._jail = Jail([own], hidden)
         weakref.finalize(self._jail, close_roots, [own])
         self._index, self._limits, self._watcher = workshop.index, workshop.limits, workshop.watcher
@@ -129,8 +131,10 @@ class FolderRoot:
 
     def _load(self) -> None:
         if not self.state.is_loaded:
-            files = self._index.files(self.key)
-            self.state.load(files, self._index.owing(self.key, self._embedder.model) if self._embedder else ())
+            files = self._index.load_records(self.key)
+            self.state.load(
+                files, self._index.files_without_vectors(self.key, self._embedder.model) if self._embedder else ()
+            )
 
     def _is_due(self) -> bool:
         is_rested = time.monotonic() - self._scanned_at > self._scan_seconds * _REST
@@ -146,7 +150,7 @@ class FolderRoot:
     def _scan(self, call: Call) -> None:
         began = time.monotonic()
         self._is_stirred = False
-        found = scan(self._jail, call, self._limits.max_files)
+        found = scan_root(self._jail, call, self._limits.max_files)
         self._drop(self.state.seen(found.looks, is_cut=found.is_cut, unruled=found.unruled, closed=found.closed))
         self._watch_over(found.directories)
         self._scanned_at = time.monotonic()
@@ -183,20 +187,20 @@ class FolderRoot:
             self._drop([path])
             return
         known = self.state.known(path)
-        is_known = known is not None and known.kind is Kind.UNOPENED
-        self._put(path, Reading(Known("", Kind.UNOPENED), None if is_known else b""))
+        is_known = known is not None and known.kind is ContentKind.UNOPENED
+        self._put(path, FileReading(FileRecord("", ContentKind.UNOPENED), None if is_known else b""))
 
-    def _put(self, path: str, reading: Reading) -> None:
+    def _put(self, path: str, reading: FileReading) -> None:
         known, data = reading
         if data is None:
             self.state.remember(path, known, owes_meaning=False)
             return
         if not self.state.has_room(path, len(data), self._limits.max_bytes):
-            known, data = Known(known.look, Kind.NO_ROOM), b""
-        self._index.put(self.key, path, known, with_words(data), utc_clock())
+            known, data = FileRecord(known.look, ContentKind.NO_ROOM), b""
+        self._index.put_file(self.key, path, known, chunks_with_tokens(data), utc_clock())
         self.state.remember(path, known, owes_meaning=self._embedder is not None and bool(data))
 
     def _drop(self, paths: list[str]) -> None:
         if paths:
-            self._index.drop(self.key, paths, utc_clock())
+            self._index.remove_files(self.key, paths, utc_clock())
             self.state.forget(paths)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
-from holdfast.search.folders.model import Kind, Known, LeftOut, Progress
+from holdfast.search.folders.model import ContentKind, FileRecord, IndexProgress, UnsearchedCounts
 from holdfast.store.paths import Span
 
 _LOOK_SECONDS = 0.05
@@ -15,7 +15,7 @@ _PAUSES = (10.0, 120.0, 1800.0)
 """Seconds before each further try at a file whose reader failed; then it waits for a change, or for a restart."""
 
 
-class FolderState:
+class RootIndexState:
     """Safe to share between threads. Texts are read by one lane; documents and meaning are the slow lane's."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class FolderState:
     def start_over(self) -> None:
         """Know nothing; all is to be read."""
         with self._changed:
-            self._known: dict[str, Known] = {}
+            self._known: dict[str, FileRecord] = {}
             self._texts: dict[str, None] = {}
             self._documents: dict[str, None] = {}
             self._owing: dict[str, None] = {}
@@ -38,7 +38,7 @@ class FolderState:
             self._closed: tuple[str, ...] = ()
             self.is_loaded = self.is_scanned = self.is_cut = False
 
-    def load(self, files: Mapping[str, Known], owing: Iterable[str]) -> None:
+    def load(self, files: Mapping[str, FileRecord], owing: Iterable[str]) -> None:
         """Take over what an index holds; what had something in its way is tried again."""
         with self._changed:
             self._known = {path: known for path, known in files.items() if not known.kind.is_passing}
@@ -126,7 +126,7 @@ class FolderState:
         with self._changed:
             self._owing.pop(path, None)
 
-    def remember(self, path: str, known: Known, *, owes_meaning: bool) -> None:
+    def remember(self, path: str, known: FileRecord, *, owes_meaning: bool) -> None:
         """Take notice of what the index holds of a file, and whether vectors are to be made."""
         with self._changed:
             before = self._known.get(path)
@@ -147,11 +147,11 @@ class FolderState:
                 self._tried.pop(path, None)
                 self._settle(path)
 
-    def known(self, path: str) -> Known | None:
+    def known(self, path: str) -> FileRecord | None:
         """Return what the index holds of a file."""
         return self._known.get(path)
 
-    def all_known(self) -> dict[str, Known]:
+    def all_known(self) -> dict[str, FileRecord]:
         """Return what the index holds, as of now."""
         with self._changed:
             return dict(self._known)
@@ -174,24 +174,26 @@ class FolderState:
             paths = chain(has_text, self._texts, self._documents)
             return not self.is_scanned or any(span.low <= path < span.high for path in paths)
 
-    def left_out(self, span: Span) -> LeftOut:
+    def left_out(self, span: Span) -> UnsearchedCounts:
         """Return what is in a span and not searched."""
         with self._changed:
             known = [known for path, known in self._known.items() if span.low <= path < span.high]
             closed = sum(span.low <= f"{path}/" < span.high for path in self._closed)
         kinds = Counter(one.kind for one in known)
-        textless = sum(one.kind is Kind.DOCUMENT and not one.size for one in known)
-        return LeftOut(kinds[Kind.UNOPENED], closed, kinds[Kind.TOO_LARGE], textless)
+        textless = sum(one.kind is ContentKind.DOCUMENT and not one.size for one in known)
+        return UnsearchedCounts(kinds[ContentKind.UNOPENED], closed, kinds[ContentKind.TOO_LARGE], textless)
 
-    def progress(self) -> Progress:
+    def progress(self) -> IndexProgress:
         """Return how far the index is."""
         with self._changed:
             waiting = self._texts.keys() | self._documents.keys()
             total = len(self._known.keys() | waiting)
-            is_cut = self.is_cut or any(known.kind is Kind.NO_ROOM for known in self._known.values())
+            is_cut = self.is_cut or any(known.kind is ContentKind.NO_ROOM for known in self._known.values())
             embedded = total - len(self._owing.keys() | waiting)
             unread = len(self._tried.keys() - waiting)
-            progress = Progress(self.is_scanned, total, total - len(waiting), embedded, is_cut, unread, self._unruled)
+            progress = IndexProgress(
+                self.is_scanned, total, total - len(waiting), embedded, is_cut, unread, self._unruled
+            )
             self._is_meant = self._is_meant or progress.meaning >= _MOST_PERCENT
             return progress
 
@@ -207,9 +209,9 @@ class FolderState:
         tries, next_at = self._tried.get(path, (0, 0.0))
         return 0 < tries <= len(_PAUSES) and time.monotonic() >= next_at
 
-    def _count_tries(self, path: str, known: Known, *, is_same: bool) -> None:
+    def _count_tries(self, path: str, known: FileRecord, *, is_same: bool) -> None:
         before = self._tried.pop(path, (0, 0.0))[0]
-        if known.kind is Kind.UNREAD:
+        if known.kind is ContentKind.UNREAD:
             tries = before + 1 if is_same else 1
             pause = _PAUSES[min(tries, len(_PAUSES)) - 1]
             self._tried[path] = tries, time.monotonic() + pause

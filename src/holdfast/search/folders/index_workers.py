@@ -17,7 +17,7 @@ from holdfast.call import Call
 from holdfast.errors import Cancelled
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import Root
-from holdfast.search.folders.root import FolderRoot, Workshop
+from holdfast.search.folders.indexed_root import IndexedRoot, IndexingContext
 
 KEPT_ROOTS = 32
 IDLE_SECONDS = 3600.0
@@ -31,31 +31,31 @@ _KINDNESS = 10
 _log = logging.getLogger(__name__)
 
 
-class FolderLanes:
+class FolderIndexWorkers:
     """Opens roots and works on them until closed."""
 
-    def __init__(self, workshop: Workshop) -> None:
+    def __init__(self, workshop: IndexingContext) -> None:
         self._workshop = workshop
         self._call = Call(Caller(LOCAL_USER), _NO_LIMIT_SECONDS)
-        self._roots: OrderedDict[str, FolderRoot] = OrderedDict()
+        self._roots: OrderedDict[str, IndexedRoot] = OrderedDict()
         self._threads: list[threading.Thread] = []
         self._bell = threading.Condition()
         self._end = threading.Event()
         self._purged_at: float | None = None
 
-    def ask(self, jail: Jail, root: Root) -> tuple[FolderRoot, int]:
+    def ask(self, jail: Jail, root: Root) -> tuple[IndexedRoot, int]:
         """Ask for a look at a root of a caller; returns the number to wait with. The lanes begin with the first."""
         with self._bell:
             before = found = self._roots.get(root.path)
             if found is None or found.identity != root.identity:
-                found = self._roots[root.path] = FolderRoot(root, jail.hidden, self._workshop, self.ring)
+                found = self._roots[root.path] = IndexedRoot(root, jail.hidden, self._workshop, self.ring)
             self._roots.move_to_end(root.path)
             asked = found.state.ask()
             self._start()
             self._bell.notify_all()
         if before is not None and before is not found:
             before.close()
-        self._workshop.index.use(found.key)
+        self._workshop.index.mark_used(found.key)
         return found, asked
 
     def ring(self) -> None:
@@ -90,26 +90,26 @@ class FolderLanes:
         for thread in self._threads:
             thread.start()
 
-    def _listed(self) -> list[FolderRoot]:
+    def _listed(self) -> list[IndexedRoot]:
         with self._bell:
             return list(reversed(self._roots.values()))
 
     def _reading_lane(self) -> None:
-        self._repeat(FolderRoot.has_reading, self._read)
+        self._repeat(IndexedRoot.has_reading, self._read)
 
     def _slow_lane(self) -> None:
         _step_back()
-        self._repeat(FolderRoot.has_slow_work, self._work)
+        self._repeat(IndexedRoot.has_slow_work, self._work)
 
-    def _read(self, root: FolderRoot) -> None:
+    def _read(self, root: IndexedRoot) -> None:
         root.look(self._call, _SLICE_SECONDS)
         self.ring()
 
-    def _work(self, root: FolderRoot) -> None:
+    def _work(self, root: IndexedRoot) -> None:
         if not root.extract_one(self._call):
             root.embed_one(self._call)
 
-    def _repeat(self, has_work: Callable[[FolderRoot], bool], work: Callable[[FolderRoot], None]) -> None:
+    def _repeat(self, has_work: Callable[[IndexedRoot], bool], work: Callable[[IndexedRoot], None]) -> None:
         while not self._end.is_set():
             busy = [root for root in self._listed() if has_work(root)]
             for root in busy:
@@ -119,7 +119,7 @@ class FolderLanes:
                 with self._bell:
                     self._bell.wait(_LOOK_SECONDS)
 
-    def _guarded(self, root: FolderRoot, work: Callable[[FolderRoot], None]) -> None:
+    def _guarded(self, root: IndexedRoot, work: Callable[[IndexedRoot], None]) -> None:
         """Do it; a fault is logged by its kind, and the lane goes on after a pause."""
         try:
             work(root)
@@ -142,7 +142,7 @@ class FolderLanes:
             root.close()
         if self._purged_at is None or now - self._purged_at > _PURGE_SECONDS:
             self._purged_at = now
-            self._workshop.index.purge(self._workshop.limits.keep_days)
+            self._workshop.index.remove_unused(self._workshop.limits.keep_days)
 
 
 def _step_back() -> None:

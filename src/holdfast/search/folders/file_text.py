@@ -11,7 +11,7 @@ from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail, OpenFile
 from holdfast.folders.children.extract import extract
 from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
-from holdfast.search.folders.model import FolderLimits, Kind, Known
+from holdfast.search.folders.model import ContentKind, FileRecord, FolderLimits
 from holdfast.text.decode import SAMPLE_BYTES, decode, sniff
 from holdfast.text.media_types import document_format, is_web_page
 
@@ -22,40 +22,40 @@ _READ_BYTES = 1 << 20
 _PAGE_SECONDS = 20.0
 
 
-class Reading(NamedTuple):
+class FileReading(NamedTuple):
     """A file as it was read: what the index keeps of it, and its text in UTF-8; None when that is what it has."""
 
-    known: Known
+    known: FileRecord
     data: bytes | None = b""
 
 
-class Now(NamedTuple):
+class CurrentContent(NamedTuple):
     """A file at this moment: the hash of its text, and the text; or of its bytes, when its text must be extracted."""
 
     digest: str
     text: bytes | None = None
 
 
-GONE = Now("gone")
+GONE = CurrentContent("gone")
 
 
-def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: Known | None = None) -> Reading:
+def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: FileRecord | None = None) -> FileReading:
     """Read a text; a file that a child must extract comes back without its text. Raises what the jail raises."""
     with jail.open_file(path) as file:
         look = _look(file)
         first = read_fully(file.fd, 0, min(file.status.st_size, SAMPLE_BYTES))
         if _kind(first, path).is_extracted:
-            return Reading(Known(look, _kind(first, path)))
+            return FileReading(FileRecord(look, _kind(first, path)))
         if file.status.st_size > limits.max_file_bytes and sniff(first, complete=False) is not None:
-            return Reading(Known(look, Kind.TOO_LARGE))
+            return FileReading(FileRecord(look, ContentKind.TOO_LARGE))
         data = _text(file, limits)
     if data is None:
-        return Reading(Known(look, Kind.NONE))
-    read = Known(look, Kind.TEXT, _hashed(data).hexdigest(), len(data))
-    return Reading(read, None if known is not None and known.holds_as(read) else data)
+        return FileReading(FileRecord(look, ContentKind.NONE))
+    read = FileRecord(look, ContentKind.TEXT, _hashed(data).hexdigest(), len(data))
+    return FileReading(read, None if known is not None and known.holds_as(read) else data)
 
 
-def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known: Known | None) -> Reading:
+def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known: FileRecord | None) -> FileReading:
     """Take the text out of a document, unless its bytes are those that are known. Raises what the jail does; Cancelled.
 
     One that is broken has no text; one whose reader failed, whatever the reason, comes back unread. What is a text by
@@ -65,26 +65,26 @@ def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, known
         look = _look(file)
         kind = _kind(read_fully(file.fd, 0, SAMPLE_BYTES), path)
         if not kind.is_extracted:
-            return Reading(Known("", Kind.NONE))
+            return FileReading(FileRecord("", ContentKind.NONE))
         if file.status.st_size > limits.max_document_bytes:
-            return Reading(Known(look, Kind.TOO_LARGE))
+            return FileReading(FileRecord(look, ContentKind.TOO_LARGE))
         digest = _digest(file)
-        if known is not None and known.holds_as(Known(look, kind, digest)):
-            return Reading(known._replace(look=look), None)
+        if known is not None and known.holds_as(FileRecord(look, kind, digest)):
+            return FileReading(known._replace(look=look), None)
         text = _extracted(call, file, kind, limits)
         if text is None:
-            return Reading(Known(FileVersion.from_stat(file.status).index_text, Kind.UNREAD))
+            return FileReading(FileRecord(FileVersion.from_stat(file.status).index_text, ContentKind.UNREAD))
     data = text[: limits.max_file_bytes].decode(errors="ignore").encode()
-    return Reading(Known(look, kind, digest, len(data)), data)
+    return FileReading(FileRecord(look, kind, digest, len(data)), data)
 
 
-def read_now(jail: Jail, path: str, limits: FolderLimits, *, is_extracted: bool) -> Now:
+def read_now(jail: Jail, path: str, limits: FolderLimits, *, is_extracted: bool) -> CurrentContent:
     """Return what a file holds at this moment. Raises what the jail raises."""
     with jail.open_file(path) as file:
         if is_extracted:
-            return Now(_digest(file))
+            return CurrentContent(_digest(file))
         text = _text(file, limits)
-    return GONE if text is None else Now(_hashed(text).hexdigest(), text)
+    return GONE if text is None else CurrentContent(_hashed(text).hexdigest(), text)
 
 
 def _digest(file: OpenFile) -> str:
@@ -105,12 +105,12 @@ def _look(file: OpenFile) -> str:
     return "" if is_young else FileVersion.from_stat(file.status).index_text
 
 
-def _kind(first: bytes, path: str) -> Kind:
+def _kind(first: bytes, path: str) -> ContentKind:
     if document_format(first, path) is not None:
-        return Kind.DOCUMENT
+        return ContentKind.DOCUMENT
     if is_web_page(first, path):
-        return Kind.PAGE
-    return Kind.TEXT
+        return ContentKind.PAGE
+    return ContentKind.TEXT
 
 
 def _text(file: OpenFile, limits: FolderLimits) -> bytes | None:
@@ -123,9 +123,9 @@ def _text(file: OpenFile, limits: FolderLimits) -> bytes | None:
     return data if encoding.is_plain_utf8 else decode(data, encoding, errors="replace").encode()
 
 
-def _extracted(call: Call, file: OpenFile, kind: Kind, limits: FolderLimits) -> bytes | None:
+def _extracted(call: Call, file: OpenFile, kind: ContentKind, limits: FolderLimits) -> bytes | None:
     """Return a document's text, nothing for one that is broken; None when its reader failed."""
-    if kind is Kind.PAGE:
+    if kind is ContentKind.PAGE:
         (taken,) = take_texts(call, [Wanted(file.fd, "HTML")], Bounds(limits.max_file_bytes, _PAGE_SECONDS))
         return None if taken.is_passing else taken.text.encode()
     try:

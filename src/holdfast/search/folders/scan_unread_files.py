@@ -6,11 +6,11 @@ from itertools import takewhile
 
 from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
-from holdfast.search.folders.lookup import UNREAD, Place
+from holdfast.search.folders.file_text import read_quickly
 from holdfast.search.folders.model import FolderLimits
-from holdfast.search.folders.text import read_quickly
+from holdfast.search.folders.multi_root_lookup import UNREAD, RootScope
 from holdfast.search.model import PendingFile
-from holdfast.search.tokens import plain, query_tokens, unquoted
+from holdfast.search.tokens import plain, tokenize_query, unquoted
 
 _SECONDS = 2.0
 _SHORT_CHARS = 2
@@ -19,16 +19,16 @@ _OVERLAP_CHARS = 256
 """A word is shorter, so the one that a part begins or ends in is whole in its neighbour."""
 
 
-class UnreadFiles:
+class UnreadFileScanner:
     """The unread files of some places that hold a word of the query; they are looked through once."""
 
     def __init__(
-        self, jail: Jail, places: Sequence[Place], query: str, limits: FolderLimits, check: Callable[[], None]
+        self, jail: Jail, places: Sequence[RootScope], query: str, limits: FolderLimits, check: Callable[[], None]
     ) -> None:
         self._jail, self._places, self._limits, self._check = jail, places, limits, check
         self._found: list[PendingFile] | None = None
         self._until = 0.0
-        self._needles = [_needle(token) for token in set(query_tokens(query))]
+        self._needles = [_needle(token) for token in set(tokenize_query(query))]
 
     def __call__(self, limit: int, max_bytes: int) -> list[PendingFile]:
         """Return those files, so many and so many bytes of them at most."""

@@ -4,10 +4,10 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import NamedTuple, TypeVar
 
+from holdfast.search.folders.indexed_root import IndexedRoot
 from holdfast.search.folders.model import PROJECT
 from holdfast.search.folders.ports import FolderIndex
-from holdfast.search.folders.root import FolderRoot
-from holdfast.search.model import Candidate, Found, Passage, PendingFile, Scope, Statistics, Vector
+from holdfast.search.model import Candidate, Passage, PendingFile, Scope, Statistics, Vector, WordMatches
 from holdfast.search.ports import IndexDamaged
 from holdfast.store.paths import Span
 
@@ -20,10 +20,10 @@ Unread = Callable[[int, int], list[PendingFile]]
 """Returns files that wait to be read, so many and so many bytes of them at most."""
 
 
-class Place(NamedTuple):
+class RootScope(NamedTuple):
     """A root, and which of its paths are meant."""
 
-    root: FolderRoot
+    root: IndexedRoot
     span: Span
 
     @property
@@ -32,32 +32,33 @@ class Place(NamedTuple):
         return Scope(PROJECT, self.span)
 
 
-class FolderLookup:
+class MultiRootLookup:
     """Implements `holdfast.search.ports.Lookup` for some places; a hit's project is the path of its root.
 
     A chunk's number here is its own times the number of roots, plus the position of its root.
     """
 
-    def __init__(self, index: FolderIndex, places: Sequence[Place], unread: Unread) -> None:
+    def __init__(self, index: FolderIndex, places: Sequence[RootScope], unread: Unread) -> None:
         self._index, self._places, self._unread = index, places, unread
 
-    def words(self, _tenant: str, _scope: Scope, terms: Sequence[str], limit: int) -> Found:
+    def find_by_words(self, _tenant: str, _scope: Scope, terms: Sequence[str], limit: int) -> WordMatches:
         """Return the best chunks of all roots, by the statistics of all."""
-        known = [self._ask(place, lambda key, _: self._index.statistics(key, terms)) for place in self._places]
-        statistics = pooled(known)
-        return Found(
-            self._best(limit, lambda key, scope: self._index.words(key, scope, terms, limit, statistics)), statistics
+        known = [self._ask(place, lambda key, _: self._index.load_statistics(key, terms)) for place in self._places]
+        statistics = combine_statistics(known)
+        return WordMatches(
+            self._best(limit, lambda key, scope: self._index.find_by_words(key, scope, terms, limit, statistics)),
+            statistics,
         )
 
-    def nearest(self, _tenant: str, _scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
+    def find_nearest(self, _tenant: str, _scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the nearest chunks of all roots."""
-        return self._best(limit, lambda key, scope: self._index.nearest(key, scope, model, vector, limit))
+        return self._best(limit, lambda key, scope: self._index.find_nearest(key, scope, model, vector, limit))
 
-    def pending(self, _tenant: str, _scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
+    def load_pending_files(self, _tenant: str, _scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
         """Return files that wait to be read."""
         return self._unread(limit, max_bytes)
 
-    def passages(self, _tenant: str, _scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
+    def load_passages(self, _tenant: str, _scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         """Return those of the chunks that are still in the index."""
         count = len(self._places)
         return [
@@ -66,11 +67,11 @@ class FolderLookup:
             for passage in self._passages(place, [one // count for one in chunk_ids if one % count == position])
         ]
 
-    def versions(self, _tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def live_versions(self, _tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the version that unread files have; every passage is compared with its file later."""
         return dict.fromkeys(places, UNREAD)
 
-    def stale(self, _tenant: str, _model: str, _limit: int) -> list[tuple[str, str]]:
+    def files_without_vectors(self, _tenant: str, _model: str, _limit: int) -> list[tuple[str, str]]:
         """Return nothing: one model serves local folders."""
         return []
 
@@ -83,10 +84,10 @@ class FolderLookup:
         ]
         return sorted(found, key=lambda one: (-one.score, one.chunk_id))[:limit]
 
-    def _passages(self, place: Place, chunk_ids: Sequence[int]) -> list[Passage]:
-        return self._ask(place, lambda key, scope: self._index.passages(key, scope, chunk_ids))
+    def _passages(self, place: RootScope, chunk_ids: Sequence[int]) -> list[Passage]:
+        return self._ask(place, lambda key, scope: self._index.load_passages(key, scope, chunk_ids))
 
-    def _ask(self, place: Place, ask: Callable[[str, Scope], Answer]) -> Answer:
+    def _ask(self, place: RootScope, ask: Callable[[str, Scope], Answer]) -> Answer:
         """Ask one root's index; one that is damaged is begun again, and holds nothing yet."""
         try:
             return ask(place.root.key, place.scope)
@@ -95,9 +96,9 @@ class FolderLookup:
             return ask(place.root.key, place.scope)
 
 
-def pooled(parts: Sequence[Statistics]) -> Statistics:
+def combine_statistics(parts: Sequence[Statistics]) -> Statistics:
     """Return what several indexes hold together."""
-    holding: Counter[str] = Counter()
+    frequencies: Counter[str] = Counter()
     for one in parts:
-        holding.update(one.holding)
-    return Statistics(sum(one.chunks for one in parts), sum(one.tokens for one in parts), holding)
+        frequencies.update(one.document_frequencies)
+    return Statistics(sum(one.chunk_count for one in parts), sum(one.token_count for one in parts), frequencies)
