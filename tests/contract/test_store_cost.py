@@ -48,7 +48,7 @@ def steps_of(folder: Path, files: int, ask: Callable[[Store, AuthContext], objec
     database, me = SqliteStore(str(folder)), new_caller()
     store = Store(database, StoreLimits())
     store.write(me, "p", "/other", "x")
-    with database.files.writing(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
+    with database.files.write_transaction(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
         connection.execute(PLANT_SQLITE, [files, me.apikey_hash])
         connection.execute(KEEP_SQLITE, [format_utc(datetime.now(UTC))])
     count = 0

@@ -290,13 +290,13 @@ def test_on_sqlite_a_quiet_file_is_not_opened_again_and_a_commit_of_another_proc
     time.sleep(0.05)
     assert queue.claim(10, LEASE_MS, now()) == []
     borrowed: list[str] = []
-    real = ours.files.borrowed
+    real = ours.files.borrow
 
     def watched(name: str) -> tuple[str, sqlite3.Connection]:
         borrowed.append(name)
         return real(name)
 
-    ours.files.borrowed = watched  # type: ignore[method-assign]
+    ours.files.borrow = watched  # type: ignore[method-assign]
     assert queue.claim(10, LEASE_MS, now()) == []
     assert borrowed == []
     other.write(me, "p", "/b", "x")

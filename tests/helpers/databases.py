@@ -85,7 +85,7 @@ def sqlite_backend(folder: Path) -> Iterator[Backend]:
     database = SqliteStore(str(folder))
 
     def look(auth: AuthContext, query: str) -> list[dict[str, Any]]:
-        with database.files.writing(file_name(auth.apikey_hash), time.monotonic() + 10) as connection:
+        with database.files.write_transaction(file_name(auth.apikey_hash), time.monotonic() + 10) as connection:
             return [dict(row) for row in connection.execute(query)]
 
     def queue() -> SqliteQueue:

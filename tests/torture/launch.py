@@ -15,7 +15,7 @@ OPENED = "torture: a store file was opened with "
 
 def say_how_files_are_opened() -> None:
     """Report the two pragmas that durability rests on, once for each connection."""
-    real = TenantFiles._opened
+    real = TenantFiles._connect
 
     def opened(self: TenantFiles, name: str) -> sqlite3.Connection:
         connection = real(self, name)
@@ -25,7 +25,7 @@ def say_how_files_are_opened() -> None:
             print(f"{OPENED}journal_mode={journal} synchronous={synchronous}", file=sys.stderr, flush=True)
         return connection
 
-    TenantFiles._opened = opened  # type: ignore[method-assign]
+    TenantFiles._connect = opened  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

@@ -19,8 +19,7 @@ import psycopg
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.postgres.store import rows as postgres_rows
 from holdfast.adapters.postgres.store import store as postgres
-from holdfast.adapters.postgres.store.mutation import PostgresMutation
-from holdfast.adapters.postgres.store.reading import PostgresReading
+from holdfast.adapters.postgres.store.store import PostgresMutation, PostgresSnapshot
 from holdfast.adapters.sqlite.store import rows as sqlite_rows
 from holdfast.adapters.sqlite.store import store as sqlite
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
@@ -87,7 +86,7 @@ def _read_before_lock() -> None:
 
     @wraps(real_write)
     def locked(self: PostgresMutation, name: str, stamp: Stamp, **parameters: Any) -> None:
-        if not self._is_written:
+        if not self.is_written:
             key = real_key(self._scope["apikey_hash"], self._scope["project"])
             self._connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": key})
         real_write(self, name, stamp, **parameters)
@@ -194,17 +193,17 @@ def _append_unlocked() -> None:
 
 def _stale_reads() -> None:
     """What was read is given out again for a moment, outside any transaction."""
-    real = PostgresReading.window
+    real = PostgresSnapshot.window
     kept: dict[tuple[Any, ...], tuple[float, Any]] = {}
 
-    def window(self: PostgresReading, *asked: Any) -> Any:
+    def window(self: PostgresSnapshot, *asked: Any) -> Any:
         at, found = kept.get((self._tenant, *asked), (0.0, None))
         if time.monotonic() - at > 0.1:
             at, found = time.monotonic(), real(self, *asked)
             kept[self._tenant, *asked] = at, found
         return found
 
-    _put(PostgresReading, "window", window)
+    _put(PostgresSnapshot, "window", window)
 
 
 def _forgotten_keys() -> None:
@@ -227,23 +226,23 @@ def _sqlite_no_lock() -> None:
 
 
 def _sqlite_no_sync() -> None:
-    real = TenantFiles._opened
+    real = TenantFiles._connect
 
     def opened(self: TenantFiles, name: str) -> Any:
         connection = real(self, name)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    _put(TenantFiles, "_opened", opened)
+    _put(TenantFiles, "_connect", opened)
 
 
 def _sqlite_steps_apart() -> None:
     """Each statement of a mutation is a transaction of its own."""
 
     def commit(self: sqlite.SqliteStore, tenant: str, _project: str, change: Any, deadline: float) -> None:
-        for step in change.steps:
-            with self.files.writing(file_name(tenant), deadline) as connection:
-                sqlite_rows.run(connection, step.name, step.parameters)
+        for statement in change.statements:
+            with self.files.write_transaction(file_name(tenant), deadline) as connection:
+                sqlite_rows.run(connection, statement.name, statement.parameters)
 
     _put(sqlite.SqliteStore, "_commit", commit)
 

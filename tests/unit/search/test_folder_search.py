@@ -267,7 +267,7 @@ def test_an_index_damaged_while_in_use_is_made_again(tmp_path: Path, root: Path)
             with file.open("r+b") as opened:
                 opened.write(b"\xff" * file.stat().st_size)
         searcher.index._files.close()
-        searcher.index._files._kept_open = 8
+        searcher.index._files._max_idle = 8
         searcher.settle(root)
         assert len(searcher.names("harbour", root)) == 5
 

@@ -5,10 +5,10 @@ from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from holdfast.adapters.postgres.search.rows import act_for, listed, run, told, within
+from holdfast.adapters.postgres.search.rows import listed, run, told, within
 from holdfast.adapters.postgres.search.vectors import EXACT_AT_MOST, Graphs, written
 from holdfast.adapters.postgres.search.write import write
-from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.postgres.store.rows import Connection, set_tenant
 from holdfast.adapters.postgres.store.store import open_pool
 from holdfast.search.model import (
     Candidate,
@@ -178,13 +178,13 @@ class PostgresIndex:
     def _reading(self, tenant: str) -> Iterator[Connection]:
         """Give one moment of a tenant's rows."""
         with told(), self._readers.connection() as connection, connection.pipeline():
-            act_for(connection, tenant)
+            set_tenant(connection, tenant)
             yield connection
 
     @contextmanager
     def _writing(self, tenant: str) -> Iterator[Connection]:
         with told(), self._pool.connection() as connection, connection.pipeline(), connection.transaction():
-            act_for(connection, tenant)
+            set_tenant(connection, tenant)
             yield connection
 
 

@@ -31,11 +31,6 @@ def told() -> Iterator[None]:
         raise IndexFault(f"the database could not be searched or indexed ({type(error).__name__})") from None
 
 
-def act_for(connection: Connection, tenant: str) -> None:
-    """Set the tenant until the transaction ends."""
-    connection.execute("SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": tenant})
-
-
 def within(tenant: str, scope: Scope) -> dict[str, Any]:
     """Return the parameters of a scope."""
     return {"apikey_hash": tenant, "project": scope.project, "low": scope.span.low, "high": scope.span.high}

@@ -1,8 +1,8 @@
-"""The word that jobs are waiting, from whoever commits them to every worker, by NOTIFY and LISTEN.
+"""Tells every worker of new jobs, by NOTIFY and LISTEN.
 
 A NOTIFY inside a mutation would hold a lock of the whole server until its commit is on disk, so that no two mutations
-could commit together. It follows the commit instead, from a thread of its own, once for all commits of a moment; a
-worker that misses it looks by itself a little later.
+could commit together. It follows the commit instead, from a thread of its own, once for all commits of a few
+milliseconds; a worker that misses it polls a little later.
 """
 
 import logging
@@ -15,25 +15,25 @@ import psycopg
 _log = logging.getLogger(__name__)
 
 CHANNEL = "holdfast_jobs"
-_GATHER_SECONDS = 0.01
-_LOOK_SECONDS = 0.5
-_AGAIN_SECONDS = 2.0
+_DEBOUNCE_SECONDS = 0.01
+_LISTEN_SECONDS = 0.5
+_RECONNECT_SECONDS = 2.0
 _CONNECT_SECONDS = 5
 
 
 class Notifier:
-    """Tells all workers, soon, that there are jobs. The thread and its connection begin with the first ring."""
+    """Sends NOTIFY after commits. Its thread and connection start with the first one."""
 
     def __init__(self, url: str) -> None:
         self._url = url
-        self._rung = threading.Event()
+        self._pending = threading.Event()
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._thread: threading.Thread | None = None
 
-    def ring(self) -> None:
-        """Say that jobs were committed; never waits."""
-        self._rung.set()
+    def notify(self) -> None:
+        """Tell the workers, soon, that jobs were committed; never blocks."""
+        self._pending.set()
         with self._lock:
             if self._thread is None and not self._stop.is_set():
                 self._thread = threading.Thread(target=self._run, name="holdfast-notify", daemon=True)
@@ -42,25 +42,25 @@ class Notifier:
     def close(self) -> None:
         """End the thread."""
         self._stop.set()
-        self._rung.set()
+        self._pending.set()
         if self._thread is not None:
             self._thread.join(_CONNECT_SECONDS)
 
     def _run(self) -> None:
         while not self._stop.is_set():
-            with suppress(psycopg.Error), _connected(self._url) as connection:
+            with suppress(psycopg.Error), _connect(self._url) as connection:
                 while not self._stop.is_set():
-                    self._rung.wait()
-                    self._rung.clear()
+                    self._pending.wait()
+                    self._pending.clear()
                     connection.execute(f"NOTIFY {CHANNEL}")
-                    self._stop.wait(_GATHER_SECONDS)
-            self._stop.wait(_AGAIN_SECONDS)
+                    self._stop.wait(_DEBOUNCE_SECONDS)
+            self._stop.wait(_RECONNECT_SECONDS)
 
 
-def listen(url: str, ring: Callable[[], None]) -> Callable[[], None]:
-    """Call `ring` at every NOTIFY of any process, from a thread of its own; returns what ends that."""
+def listen(url: str, callback: Callable[[], None]) -> Callable[[], None]:
+    """Call back at every NOTIFY of any process, from a thread of its own; returns a function that ends it."""
     stop = threading.Event()
-    thread = threading.Thread(target=_listening, args=(url, ring, stop), name="holdfast-listen", daemon=True)
+    thread = threading.Thread(target=_listen_until, args=(url, callback, stop), name="holdfast-listen", daemon=True)
     thread.start()
 
     def end() -> None:
@@ -70,23 +70,23 @@ def listen(url: str, ring: Callable[[], None]) -> Callable[[], None]:
     return end
 
 
-def _listening(url: str, ring: Callable[[], None], stop: threading.Event) -> None:
-    is_silent = False
+def _listen_until(url: str, callback: Callable[[], None], stop: threading.Event) -> None:
+    is_failing = False
     while not stop.is_set():
         try:
-            with _connected(url) as connection:
+            with _connect(url) as connection:
                 connection.execute(f"LISTEN {CHANNEL}")
-                is_silent = False
-                ring()
+                is_failing = False
+                callback()
                 while not stop.is_set():
-                    for _ in connection.notifies(timeout=_LOOK_SECONDS, stop_after=1):
-                        ring()
+                    for _ in connection.notifies(timeout=_LISTEN_SECONDS, stop_after=1):
+                        callback()
         except psycopg.Error as error:
-            if not is_silent:
-                _log.warning("workers hear nothing of new jobs (%s) and look for them instead", type(error).__name__)
-            is_silent = True
-            stop.wait(_AGAIN_SECONDS)
+            if not is_failing:
+                _log.warning("workers cannot listen for new jobs (%s) and poll for them instead", type(error).__name__)
+            is_failing = True
+            stop.wait(_RECONNECT_SECONDS)
 
 
-def _connected(url: str) -> "psycopg.Connection[tuple[object, ...]]":
+def _connect(url: str) -> "psycopg.Connection[tuple[object, ...]]":
     return psycopg.connect(url, autocommit=True, connect_timeout=_CONNECT_SECONDS, application_name="holdfast")

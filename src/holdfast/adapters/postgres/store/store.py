@@ -1,34 +1,36 @@
-"""The store on PostgreSQL: an advisory lock per project, every round trip as full as it can be."""
+"""The store on PostgreSQL: an advisory lock per project, statements pipelined into few round trips."""
 
 import hashlib
+import json
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Literal
+from typing import Any, Literal
 
 import psycopg
 from psycopg.rows import dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from holdfast.adapters.locks import ThreadLocks
-from holdfast.adapters.postgres.store.mutation import PostgresMutation
 from holdfast.adapters.postgres.store.notify import Notifier
-from holdfast.adapters.postgres.store.reading import PostgresReading
-from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.postgres.store.rows import Connection, run, set_tenant
+from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot
 from holdfast.errors import ResourceBusy
+from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
+from holdfast.store.paths import Span
 
 Pool = ConnectionPool[Connection]
 Role = Literal["holdfast_app", "holdfast_worker"]
 Isolation = Literal["read committed", "repeatable read"]
 
 _CONNECT_SECONDS = 10.0
-_LOST_TO_ANOTHER = (
+_TRANSIENT_CONFLICTS = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.DeadlockDetected,
     psycopg.errors.SerializationFailure,
 )
-"""Another transaction was first."""
+"""Another transaction was first; a retry can succeed."""
 
 
 def open_pool(
@@ -42,16 +44,16 @@ def open_pool(
 ) -> Pool:
     """Return a pool whose connections act as a role that owns no table.
 
-    With steady plans a statement is planned once for each connection and always seeks in an index, which is right for
-    statements that touch few rows whatever their values are: planning takes as long as a look at a file. In index order
-    rows are never sorted where an index has them in order, which is right for the first rows of very many: statistics
-    are old when a project has just grown, and told that there is little to sort.
+    With `steady_plans` a statement is planned once for each connection and always seeks in an index, which is right for
+    statements that touch few rows whatever their values are: planning takes as long as reading a file. With
+    `in_index_order` rows are never sorted where an index has them in order, which is right for the first rows of very
+    many: right after a project grows, stale statistics make the planner choose a sort.
     """
     return ConnectionPool(
         url,
         connection_class=Connection,
         kwargs={"autocommit": True, "row_factory": dict_row, "application_name": "holdfast"},
-        configure=partial(_prepare, role, isolation, steady_plans, in_index_order),
+        configure=partial(_configure, role, isolation, steady_plans, in_index_order),
         min_size=0,
         max_size=size,
         timeout=_CONNECT_SECONDS,
@@ -60,7 +62,7 @@ def open_pool(
     )
 
 
-def _prepare(
+def _configure(
     role: Role, isolation: Isolation, steady_plans: bool, in_index_order: bool, connection: Connection
 ) -> None:
     connection.execute(
@@ -83,8 +85,8 @@ def _prepare(
 class PostgresStore:
     """Every tenant's files in one database.
 
-    Readers have connections of their own, and threads that wait for one project hold no connection but one, so that
-    nobody waits for a connection because of a project that is not theirs.
+    Readers have a pool of their own, and of the threads that wait for one project only one holds a connection, so that
+    no caller waits for a connection because of another project.
     """
 
     def __init__(self, url: str, pool_size: int = 16) -> None:
@@ -96,15 +98,15 @@ class PostgresStore:
         self._notifier = Notifier(url)
 
     @contextmanager
-    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator[PostgresMutation]:
+    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator["PostgresMutation"]:
         """Hold a project's lock and change it; ResourceBusy when the lock is not free in time.
 
         The lock is taken before anything is read: each statement sees what was committed before the lock was granted.
         """
         deadline = time.monotonic() + lock_timeout_ms / 1000
-        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, answering(project):
+        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, busy_on_conflict(project):
             if not is_held:
-                raise _busy(project)
+                raise _project_busy(project)
             with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
                 wait_ms = max(1, int((deadline - time.monotonic()) * 1000))
                 connection.execute(
@@ -113,26 +115,101 @@ class PostgresStore:
                     {"wait": f"{wait_ms:d}ms", "tenant": tenant},
                 )
                 connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, project)})
-                change = PostgresMutation(connection, {"apikey_hash": tenant, "project": project})
-                yield change
-            if change._is_written:
-                self._notifier.ring()
+                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project})
+                yield mutation
+            if mutation.is_written:
+                self._notifier.notify()
 
     @contextmanager
-    def snapshot(self, tenant: str) -> Iterator[PostgresReading]:
-        """Look at one moment of a tenant's store.
+    def snapshot(self, tenant: str) -> Iterator["PostgresSnapshot"]:
+        """Read one consistent state of a tenant's files.
 
-        What a pipeline sends before it is synchronised is one transaction, here repeatable and read-only.
+        What a pipeline sends before it is synchronised is one transaction, here repeatable read and read-only.
         """
-        with answering("*"), self._readers.connection() as connection, connection.pipeline():
-            connection.execute("SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": tenant})
-            yield PostgresReading(connection, tenant)
+        with busy_on_conflict("*"), self._readers.connection() as connection, connection.pipeline():
+            set_tenant(connection, tenant)
+            yield PostgresSnapshot(connection, tenant)
 
     def close(self) -> None:
         """Close every connection."""
         self._notifier.close()
         self._pool.close()
         self._readers.close()
+
+
+class PostgresMutation(StatementMutation):
+    """Statements within the transaction that holds the project's lock, in pipeline mode."""
+
+    def __init__(self, connection: Connection, scope: dict[str, str]) -> None:
+        self._connection = connection
+        self._scope = scope
+        self.is_written = False
+        self._state_cursor = run(connection, "project_state", scope)
+        self._state: ProjectState | None = None
+
+    @property
+    def state(self) -> ProjectState:
+        """The project's counters when the lock was taken."""
+        if self._state is None:
+            row = self._state_cursor.fetchone()
+            self._state = ProjectState(**row) if row else ProjectState()
+        return self._state
+
+    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+        """Return what is at a path, below it, and above it: three statements, one round trip."""
+        scope = self._scope | {"path": path, "with_content": with_content, "low": below.low, "high": below.high}
+        file_cursor = run(self._connection, "find_file", scope)
+        above_cursor = run(self._connection, "files_among", self._scope | {"paths": json.dumps(list(above))})
+        below_cursor = run(self._connection, "any_file_in", scope)
+        file, file_above, any_below = file_cursor.fetchone(), above_cursor.fetchone(), below_cursor.fetchone()
+        return PathLookup(
+            StoredFile(**file) if file else None,
+            bool(any_below and any_below["found"]),
+            file_above["path"] if file_above else None,
+        )
+
+    def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        if self.is_written:
+            raise RuntimeError("a mutation reads before it writes")
+        return run(self._connection, name, self._scope | parameters).fetchall()
+
+    def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
+        self.is_written = True
+        run(self._connection, name, {**self._scope, "at": stamp.at, "version": stamp.version, **parameters})
+
+
+class PostgresSnapshot(StatementSnapshot):
+    """Reads within one read-only transaction."""
+
+    def __init__(self, connection: Connection, tenant: str) -> None:
+        self._connection = connection
+        self._tenant = tenant
+
+    def stat(self, project: str, path: str, below: Span) -> Stat:
+        """Return what is at a path."""
+        rows = self._rows("stat_path", project=project, path=path, low=below.low, high=below.high)
+        return Stat(**{**rows[0], "type": PathType(rows[0]["type"])}) if rows else Stat()
+
+    def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+        """Return bytes of a file, or what else is at the path."""
+        rows = self._rows(
+            "read_window", project=project, path=path, low=below.low, high=below.high, start=start, count=count
+        )
+        if not rows:
+            return Stat()
+        if rows[0]["type"] == PathType.DIRECTORY:
+            return Stat(PathType.DIRECTORY)
+        return Window(rows[0]["size"], start, rows[0]["data"] or b"")
+
+    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+        """Return the first file of each group that shares its first components."""
+        rows = self._rows(
+            "list_heads", project=project, low=span.low, high=span.high, components=components, limit=limit
+        )
+        return [FileSummary(**row) for row in rows]
+
+    def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        return run(self._connection, name, {"apikey_hash": self._tenant, **parameters}).fetchall()
 
 
 def lock_key(tenant: str, project: str) -> int:
@@ -142,16 +219,16 @@ def lock_key(tenant: str, project: str) -> int:
 
 
 @contextmanager
-def answering(project: str) -> Iterator[None]:
-    """Turn the faults that a retry can cure into ResourceBusy; the driver's text may hold values and is dropped."""
+def busy_on_conflict(project: str) -> Iterator[None]:
+    """Turn the errors that a retry can cure into ResourceBusy; the driver's text may hold values and is dropped."""
     try:
         yield
-    except _LOST_TO_ANOTHER:
-        raise _busy(project) from None
+    except _TRANSIENT_CONFLICTS:
+        raise _project_busy(project) from None
     except psycopg.errors.NotNullViolation as error:
         if not _is_version_conflict(error):
             raise
-        raise _busy(project) from None
+        raise _project_busy(project) from None
     except PoolTimeout:
         raise ResourceBusy("no database connection was free in time, or the database is down; try again") from None
     except psycopg.OperationalError as error:
@@ -169,5 +246,5 @@ def _is_version_conflict(error: psycopg.errors.NotNullViolation) -> bool:
     return (error.diag.table_name or "").startswith("mcp_projects") and error.diag.column_name == "version"
 
 
-def _busy(project: str) -> ResourceBusy:
+def _project_busy(project: str) -> ResourceBusy:
     return ResourceBusy(f"another change of project {project} is under way; try again")

@@ -155,7 +155,7 @@ class SqliteFolderIndex:
     @contextmanager
     def _writing(self, root: str) -> Iterator[sqlite3.Connection]:
         deadline = time.monotonic() + _WAIT_SECONDS
-        with self._files.writing(file_name(root), deadline, durable=False) as connection:
+        with self._files.write_transaction(file_name(root), deadline, durable=False) as connection:
             yield connection
 
     def _locked(self, name: str) -> threading.RLock:

@@ -169,7 +169,7 @@ class SqliteIndex:
             return fill(connection, file, stamp)
 
     def _writing(self, tenant: str) -> AbstractContextManager[sqlite3.Connection]:
-        return self._files.writing(file_name(tenant), time.monotonic() + _WAIT_SECONDS, durable=False)
+        return self._files.write_transaction(file_name(tenant), time.monotonic() + _WAIT_SECONDS, durable=False)
 
 
 def _place(tenant: str, project: str, path: str) -> dict[str, str]:

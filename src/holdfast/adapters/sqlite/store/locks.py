@@ -1,7 +1,7 @@
 """The lock of one project of one tenant, across threads and processes, with a bounded wait.
 
-SQLite has one writer per file; holding its write lock while a mutation thinks would stop the tenant's other projects.
-So a mutation waits here, and the write transaction is as short as its statements.
+SQLite has one writer per file; holding its write lock during a whole mutation would stop the tenant's other projects.
+So a mutation holds this lock instead, and its write transaction is as short as its statements.
 """
 
 import fcntl
@@ -14,12 +14,12 @@ from contextlib import contextmanager
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.errors import ResourceBusy
 
-_LOOK_FIRST_SECONDS = 0.0005
-_LOOK_LAST_SECONDS = 0.02
+_MIN_POLL_SECONDS = 0.0005
+_MAX_POLL_SECONDS = 0.02
 
 
 class ProjectLocks:
-    """Threads wait for each other without polling; another process is looked for every few milliseconds.
+    """Threads wait for each other without polling; the lock of another process is polled every few milliseconds.
 
     A lock file is held by `flock`, which ends with the process that held it.
     """
@@ -35,31 +35,31 @@ class ProjectLocks:
         name = hashlib.sha256(f"{tenant}\0{project}".encode()).hexdigest()
         with self._threads.hold(name, deadline) as is_held:
             if not is_held:
-                raise busy(project)
-            with self._across_processes(name, project, deadline):
+                raise project_busy(project)
+            with self._hold_across_processes(name, project, deadline):
                 yield
 
     @contextmanager
-    def _across_processes(self, name: str, project: str, deadline: float) -> Iterator[None]:
+    def _hold_across_processes(self, name: str, project: str, deadline: float) -> Iterator[None]:
         fd = os.open(os.path.join(self._folder, name), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
-            pause = _LOOK_FIRST_SECONDS
-            while not _locked(fd):
+            pause = _MIN_POLL_SECONDS
+            while not _try_lock(fd):
                 if time.monotonic() + pause > deadline:
-                    raise busy(project)
+                    raise project_busy(project)
                 time.sleep(pause)
-                pause = min(pause * 2, _LOOK_LAST_SECONDS)
+                pause = min(pause * 2, _MAX_POLL_SECONDS)
             yield
         finally:
             os.close(fd)
 
 
-def busy(project: str) -> ResourceBusy:
-    """Return the error for a project that others are changing."""
+def project_busy(project: str) -> ResourceBusy:
+    """Return the error for a project whose lock is not free in time."""
     return ResourceBusy(f"another change of project {project} is under way; try again")
 
 
-def _locked(fd: int) -> bool:
+def _try_lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:

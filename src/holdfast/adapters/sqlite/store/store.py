@@ -3,14 +3,18 @@
 import os
 import sqlite3
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any, Self
 
-from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store.locks import ProjectLocks, busy
-from holdfast.adapters.sqlite.store.mutation import SqliteMutation
-from holdfast.adapters.sqlite.store.reading import SqliteReading
-from holdfast.adapters.sqlite.store.rows import run
+from holdfast.adapters.sqlite.store.files import FileSnapshot, TenantFiles, file_name
+from holdfast.adapters.sqlite.store.locks import ProjectLocks, project_busy
+from holdfast.adapters.sqlite.store.rows import fetch_rows, parse_time, run, stored_values
+from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot
+from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
+from holdfast.store.paths import Span
 
 
 class SqliteStore:
@@ -21,32 +25,122 @@ class SqliteStore:
         self._locks = ProjectLocks(os.path.join(folder, "locks"))
 
     @contextmanager
-    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator[SqliteMutation]:
+    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator["SqliteMutation"]:
         """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
         deadline = time.monotonic() + lock_timeout_ms / 1000
         with self._locks.hold(tenant, project, deadline):
             with self.files.snapshot(tenant) as connection:
-                change = SqliteMutation(connection, tenant, project)
-                yield change
-            if change.steps:
-                self._commit(tenant, project, change, time.monotonic() + lock_timeout_ms / 1000)
-                self.files.changed()
+                mutation = SqliteMutation(connection, tenant, project)
+                yield mutation
+            if mutation.statements:
+                self._commit(tenant, project, mutation, time.monotonic() + lock_timeout_ms / 1000)
+                self.files.notify_change()
 
-    def snapshot(self, tenant: str) -> SqliteReading:
-        """Look at one moment of a tenant's store."""
-        return SqliteReading(self.files.snapshot(tenant), tenant)
+    def snapshot(self, tenant: str) -> "SqliteSnapshot":
+        """Read one consistent state of a tenant's files."""
+        return SqliteSnapshot(self.files.snapshot(tenant), tenant)
 
     def close(self) -> None:
         """Close every connection."""
         self.files.close()
 
-    def _commit(self, tenant: str, project: str, change: SqliteMutation, deadline: float) -> None:
+    def _commit(self, tenant: str, project: str, mutation: "SqliteMutation", deadline: float) -> None:
         try:
-            with self.files.writing(file_name(tenant), deadline) as connection:
-                for step in change.steps:
-                    run(connection, step.name, step.parameters)
+            with self.files.write_transaction(file_name(tenant), deadline) as connection:
+                for statement in mutation.statements:
+                    run(connection, statement.name, statement.parameters)
         except sqlite3.IntegrityError as error:
             # How `save_project` refuses a version that is not the next one.
             if str(error) == "NOT NULL constraint failed: mcp_projects.version":
-                raise busy(project) from None
+                raise project_busy(project) from None
             raise
+
+
+@dataclass(frozen=True, slots=True)
+class PendingStatement:
+    """A statement to run when the mutation ends."""
+
+    name: str
+    parameters: dict[str, Any]
+
+
+class SqliteMutation(StatementMutation):
+    """Reads at once and collects what it writes in `statements`, for one short transaction when the block ends."""
+
+    def __init__(self, connection: sqlite3.Connection, tenant: str, project: str) -> None:
+        self._connection = connection
+        self._scope = {"apikey_hash": tenant, "project": project}
+        self.statements: list[PendingStatement] = []
+        states = self._rows("project_state")
+        self._state = ProjectState(**states[0]) if states else ProjectState()
+
+    @property
+    def state(self) -> ProjectState:
+        """The project's counters when the lock was taken."""
+        return self._state
+
+    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+        """Return what is at a path, below it, and above it."""
+        files = self._rows("find_file", path=path, with_content=with_content)
+        files_above = self.files_among(above) if above else []
+        is_directory = not files and bool(self._rows("any_file_in", low=below.low, high=below.high)[0]["found"])
+        return PathLookup(
+            StoredFile(**files[0]) if files else None, is_directory, files_above[0] if files_above else None
+        )
+
+    def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        if self.statements:
+            raise RuntimeError("a mutation reads before it writes")
+        return fetch_rows(self._connection, name, {**self._scope, **stored_values(parameters)})
+
+    def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
+        stamped = stored_values({"at": stamp.at, "version": stamp.version})
+        self.statements.append(PendingStatement(name, {**self._scope, **stamped, **parameters}))
+
+
+class SqliteSnapshot(StatementSnapshot):
+    """Reads within one transaction of one connection, which it holds for as long as it is entered.
+
+    The verbs that agents call most take their rows as tuples, without the detour through dictionaries.
+    """
+
+    __slots__ = ("_connection", "_snapshot", "_tenant")
+
+    def __init__(self, snapshot: FileSnapshot, tenant: str) -> None:
+        self._snapshot = snapshot
+        self._tenant = tenant
+
+    def __enter__(self) -> Self:
+        self._connection = self._snapshot.__enter__()
+        return self
+
+    def __exit__(self, *_fault: object) -> None:
+        self._snapshot.__exit__()
+
+    def stat(self, project: str, path: str, below: Span) -> Stat:
+        """Return what is at a path."""
+        scope = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
+        row = run(self._connection, "stat_path", scope).fetchone()
+        if row is None:
+            return Stat()
+        path_type, size, created_at, updated_at = row
+        return Stat(PathType(path_type), size, parse_time(created_at), parse_time(updated_at))
+
+    def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+        """Return bytes of a file, or what else is at the path."""
+        scope = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
+        row = run(self._connection, "read_window", {**scope, "start": start, "count": count}).fetchone()
+        if row is None:
+            return Stat()
+        path_type, size, data = row
+        return Window(size, start, data or b"") if path_type == PathType.FILE else Stat(PathType(path_type))
+
+    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+        """Return the first file of each group that shares its first components."""
+        scope = {"apikey_hash": self._tenant, "project": project, "low": span.low, "high": span.high}
+        rows = run(self._connection, "list_heads", {**scope, "components": components, "limit": limit})
+        parse = datetime.fromisoformat
+        return [FileSummary(path, size, parse(created), parse(updated)) for path, size, created, updated in rows]
+
+    def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        return fetch_rows(self._connection, name, {"apikey_hash": self._tenant, **stored_values(parameters)})

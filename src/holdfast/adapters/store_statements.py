@@ -1,4 +1,4 @@
-"""What a mutation of the store asks and writes, in the words of the named statements that both databases have."""
+"""What reads and changes the store's files by the named statements that both databases have."""
 
 import json
 from abc import ABC, abstractmethod
@@ -6,15 +6,56 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from holdfast.store.model import AppliedRequest, FileSummary, IndexJob, ProjectState, Stamp, StoredFile
+from holdfast.store.model import (
+    AppliedRequest,
+    FileSummary,
+    IndexJob,
+    ProjectState,
+    ProjectSummary,
+    Stamp,
+    StoredFile,
+    Version,
+)
 from holdfast.store.paths import Move, Span
 
 
+class StatementSnapshot(ABC):
+    """Implements what is the same on both databases of `holdfast.store.ports.StoreSnapshot`."""
+
+    __slots__ = ()
+
+    def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
+        """Return those of the paths that have live files beneath them."""
+        return [row["path"] for row in self._rows("directories_among", project=project, paths=json.dumps(list(paths)))]
+
+    def knows(self, project: str, path: str) -> bool:
+        """Return whether a path is a live file or one that was deleted and not yet purged."""
+        return bool(self._rows("known_path", project=project, path=path)[0]["found"])
+
+    def history(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
+        """Return the versions of a path replaced since then, newest first."""
+        rows = self._rows("list_versions", project=project, path=path, since=since, limit=limit)
+        return [Version(**row) for row in rows]
+
+    def version_content(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
+        """Return the bytes of a version, None when they are not kept."""
+        rows = self._rows("version_content", project=project, path=path, version=version, since=since)
+        return rows[0]["content"] if rows else None
+
+    def projects(self) -> list[ProjectSummary]:
+        """Return the tenant's projects that hold a live file."""
+        return [ProjectSummary(**row) for row in self._rows("list_projects")]
+
+    @abstractmethod
+    def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
+        """Return the rows of a statement for the snapshot's tenant."""
+
+
 class StatementMutation(ABC):
-    """Implements `holdfast.store.ports.Mutation` but for how a database is asked and when it is written to."""
+    """Implements what is the same on both databases of `holdfast.store.ports.Mutation`."""
 
     def find_applied(self, key: str) -> AppliedRequest | None:
-        """Return what a mutation with that idempotency key did before."""
+        """Return the request that was applied under an idempotency key."""
         rows = self._rows("find_applied", key=key)
         return AppliedRequest(**rows[0]) if rows else None
 
@@ -31,7 +72,7 @@ class StatementMutation(ABC):
         return [row["path"] for row in self._rows("directories_among", paths=json.dumps(list(paths)))]
 
     def version_content(self, path: str, version: int, since: datetime) -> bytes | None:
-        """Return bytes that a path had, None when they are not kept."""
+        """Return the bytes of a version, None when they are not kept."""
         rows = self._rows("version_content", path=path, version=version, since=since)
         return rows[0]["content"] if rows else None
 
@@ -60,20 +101,20 @@ class StatementMutation(ABC):
         self._write("move_files", stamp, moves=json.dumps([[move.source, move.target] for move in moves]))
 
     def enqueue(self, jobs: Sequence[IndexJob], stamp: Stamp) -> None:
-        """Add index jobs, in the order of their paths, as whoever changes several jobs at once: nobody waits in turn."""
+        """Add index jobs in the order of their paths; workers lock jobs in the same order, so there is no deadlock."""
         in_order = sorted([job.path, job.operation] for job in jobs)
         self._write("enqueue_jobs", stamp, jobs=json.dumps(in_order))
 
     def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None) -> None:
-        """Write the project's counters, and what was answered when the caller may ask again."""
+        """Write the project's counters, and the answer of a request with an idempotency key."""
         self._write("save_project", stamp, file_count=state.file_count, total_bytes=state.total_bytes)
         if applied is not None:
             self._write("remember_applied", stamp, key=applied.key, digest=applied.digest, answer=applied.answer)
 
     @abstractmethod
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
-        """Return what a statement finds; RuntimeError once something was written."""
+        """Return the rows of a statement; RuntimeError once something was written."""
 
     @abstractmethod
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
-        """Run a statement by the end of the block."""
+        """Run a statement, at the latest when the mutation ends."""
