@@ -26,7 +26,7 @@ from benchmarks.measure.table import Row, Sample, markdown, timed_row
 from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.folders.access.jail import Jail
@@ -83,9 +83,9 @@ class Run:
         for number in range(rounds):
             top = self.root / f"ours{number}"
             moves = self._messy(top)
-            wishes = [Wish(str(top / source), str(top / target)) for source, target in moves]
+            requests = [MoveRequest(str(top / source), str(top / target)) for source, target in moves]
             plan_id = token_hex(16)
-            timed("plan", partial(changes.plans.create, plan_id=plan_id), folders, _call(), str(top), wishes)
+            timed("plan", partial(changes.plans.create, plan_id=plan_id), folders, _call(), str(top), requests)
             timed("ours", changes.plans.execute, folders, _call(), plan_id)
             _check(top, moves, is_back=False)
             timed("undo", changes.undo, folders, _call(), plan_id)

@@ -237,8 +237,8 @@ def test_status_and_time_are_true_at_every_moment(world: World) -> None:
     with pytest.raises(Cancelled):
         world.execute(plan, call)
     look()
-    assert told[0] == ("CREATED", None)
-    assert set(told[1:]) == {("RUNNING", None)}
+    assert told[:2] == [("CREATED", None), ("APPROVED", None)]
+    assert set(told[2:]) == {("RUNNING", None)}
     done = world.execute(plan)
     assert done.status == "EXECUTED"
     assert done.executed_at is not None

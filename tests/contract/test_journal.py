@@ -9,7 +9,18 @@ from pathlib import Path
 import pytest
 
 from holdfast.adapters.sqlite.state.journal import open_journal
-from holdfast.changes.model import Image, Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
+from holdfast.changes.model import (
+    ChangeKind,
+    Image,
+    Item,
+    ItemOutcome,
+    ItemStatus,
+    NodeType,
+    Op,
+    Outcome,
+    Plan,
+    PlanStatus,
+)
 from holdfast.changes.ports import Journal
 from holdfast.errors import Conflict
 
@@ -38,7 +49,7 @@ def plan(
     item = Item(
         Op.REPLACE, path, before_hash=OLD, after_hash=NEW, size_bytes=3, mode=0o644, uid=1, gid=2, mtime_ns=2**62
     )
-    return Plan(id_, Kind.EDIT, root, (item,), AT, other_root=other, temp_name=".t", undoes=undoes)
+    return Plan(id_, ChangeKind.EDIT, root, (item,), AT, other_root=other, temp_name=".t", undoes=undoes)
 
 
 def image(hash_: str = OLD, size: int = 3) -> Image:
@@ -78,8 +89,8 @@ def test_an_outcome_ends_a_plan_with_its_items(journal: Journal) -> None:
 
 
 def test_single_items_may_end_otherwise(journal: Journal) -> None:
-    items = tuple(Item(Op.MKDIR, f"/r/{name}", node=Node.DIRECTORY) for name in "abc")
-    journal.begin(Plan("p", Kind.MKDIR, "/r", items, AT), [])
+    items = tuple(Item(Op.MKDIR, f"/r/{name}", node=NodeType.DIRECTORY) for name in "abc")
+    journal.begin(Plan("p", ChangeKind.MKDIR, "/r", items, AT), [])
     skipped: dict[int, tuple[ItemStatus, str | None]] = {1: (ItemStatus.SKIPPED, "was there")}
     journal.finish("p", Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=skipped), LATER)
     found = journal.find("p")
@@ -196,7 +207,7 @@ def moving(id_: str, *, root: str = "/r", other: str | None = None, undoes: str 
         )
         for n in range(3)
     )
-    kind = Kind.UNDO if undoes else Kind.ORGANISE
+    kind = ChangeKind.UNDO if undoes else ChangeKind.ORGANISE
     status = PlanStatus.RUNNING if undoes else PlanStatus.CREATED
     return Plan(id_, kind, root, items, AT, other, undoes=undoes, status=status, stepwise=True, folder=root)
 
@@ -232,7 +243,7 @@ def test_a_plan_that_is_carried_out_later_is_the_newest_change(journal: Journal)
     journal.finish("edit", Outcome.done(), LATER)
     journal.plans.approve("p", "h", "me", LATER)
     journal.plans.start("p")
-    journal.plans.advance("p", [Step(n, ItemStatus.DONE) for n in range(3)], [], LATER)
+    journal.plans.advance("p", [ItemOutcome(n, ItemStatus.DONE) for n in range(3)], [], LATER)
     assert [change.id for change in journal.changes(["/r"], 10, None)] == ["p", "edit"]
     assert journal.latest_on("/r/d/1", 1) == "p"
 
@@ -250,12 +261,14 @@ def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal:
     journal.plans.approve("p", "h", "me", AT)
     journal.plans.start("p")
     journal.plans.advance("p", [], [moving("p").items[2], moving("p").items[0]], AT)
-    journal.plans.advance("p", [Step(2, ItemStatus.DONE), Step(0, ItemStatus.DONE)], [moving("p").items[1]], AT)
+    journal.plans.advance(
+        "p", [ItemOutcome(2, ItemStatus.DONE), ItemOutcome(0, ItemStatus.DONE)], [moving("p").items[1]], AT
+    )
     found = journal.find("p")
     assert found is not None
     assert [item.status for item in found.items] == [ItemStatus.DONE, ItemStatus.PENDING, ItemStatus.DONE]
     with pytest.raises(Conflict):
-        journal.plans.advance("p", [Step(0, ItemStatus.SKIPPED), Step(1, ItemStatus.SKIPPED)], [], AT)
+        journal.plans.advance("p", [ItemOutcome(0, ItemStatus.SKIPPED), ItemOutcome(1, ItemStatus.SKIPPED)], [], AT)
     assert journal.find("p") == found
 
 
@@ -265,7 +278,11 @@ def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(jo
     journal.plans.start("p")
     intents = [item._replace(temp_name=".t", aside=f"/q/{item.position}") for item in moving("p").items]
     journal.plans.advance("p", [], intents, AT)
-    steps = [Step(0, ItemStatus.DONE, identity="9:9"), Step(1, ItemStatus.ERROR, "no"), Step(2, ItemStatus.SKIPPED)]
+    steps = [
+        ItemOutcome(0, ItemStatus.DONE, identity="9:9"),
+        ItemOutcome(1, ItemStatus.ERROR, "no"),
+        ItemOutcome(2, ItemStatus.SKIPPED),
+    ]
     journal.plans.advance("p", steps, [], AT)
     assert journal.plans.expired_asides(AT) == []
     (aside,) = journal.plans.expired_asides(LATER)

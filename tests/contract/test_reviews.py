@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
 from holdfast.adapters.sqlite.state.reviews import reviews_beside
-from holdfast.changes.model import Item, Kind, Op, Outcome, Plan, PlanStatus
+from holdfast.changes.model import ChangeKind, Item, Op, Outcome, Plan, PlanStatus
 from holdfast.errors import Conflict
 from holdfast.review.model import Action, Review
 from holdfast.review.ports import ReviewBook
@@ -41,7 +41,7 @@ def added(book: ReviewBook, one: Review) -> Review:
 
 def plan_of(one: Review) -> Plan:
     item = Item(Op.REPLACE, one.path, before_hash="b", after_hash="a")
-    return Plan(one.id, Kind.REVIEW, one.root, (item,), one.created_at, temp_name=".t", seq=one.seq)
+    return Plan(one.id, ChangeKind.REVIEW, one.root, (item,), one.created_at, temp_name=".t", seq=one.seq)
 
 
 def approved(book: ReviewBook, one: Review) -> Review:
@@ -109,14 +109,14 @@ def test_an_approved_review_is_begun_once_and_is_then_the_newest_change(
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
     one = approved(book, one)
-    journal.begin(Plan("e" * 32, Kind.MKDIR, "/r", (Item(Op.MKDIR, "/r/x"),), AT), [])
+    journal.begin(Plan("e" * 32, ChangeKind.MKDIR, "/r", (Item(Op.MKDIR, "/r/x"),), AT), [])
     assert [plan.id for plan in journal.unfinished()] == ["e" * 32]
     journal.resume(plan_of(one), [])
     assert [plan.id for plan in journal.unfinished()] == ["e" * 32, one.id]
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
     journal.finish(one.id, Outcome.done(), LATER)
-    assert [(change.id, change.kind) for change in journal.changes(["/r"], 10, None)] == [(one.id, Kind.REVIEW)]
+    assert [(change.id, change.kind) for change in journal.changes(["/r"], 10, None)] == [(one.id, ChangeKind.REVIEW)]
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
 

@@ -23,8 +23,8 @@ from typing import Any
 
 from holdfast.adapters.sqlite.state.database import Database
 from holdfast.changes.service import Changes
-from holdfast.changes.single import draft
-from holdfast.changes.upkeep import Upkeep
+from holdfast.changes.single import new_content
+from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.errors import HoldfastError
 from tests.torture import changes_mutants
 from tests.torture.changes_judge import Moment, Run, ids, judge, outcome_of, snapshot, statuses
@@ -138,9 +138,9 @@ def _in_one_thread() -> None:
                 done.set_exception(error)
             return done
 
-    draft.closer.close = os.close  # type: ignore[method-assign]
-    vars(draft)["_pool"] = Inline()
-    Upkeep.nudge = _nothing  # type: ignore[method-assign, assignment]
+    new_content.closer.close = os.close  # type: ignore[method-assign]
+    vars(new_content)["_pool"] = Inline()
+    JournalUpkeep.nudge = _nothing  # type: ignore[method-assign, assignment]
 
 
 def _nothing(_owner: object) -> None:

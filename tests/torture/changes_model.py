@@ -23,10 +23,10 @@ from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.changes.disk import files
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.changes.service import Changes
-from holdfast.changes.single import draft
-from holdfast.changes.upkeep import Upkeep
+from holdfast.changes.single import new_content
+from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.errors import HoldfastError
 from holdfast.folders.access import descriptors as descriptors_module
@@ -117,9 +117,9 @@ class Replaced:
         self._put(syscalls, "_renameat2", disks.renameat2)
         self._put(jail_module, "has_openat2", lambda: False)
         self._put(files, "_lease", lambda _fd: True)
-        self._put(draft, "_pool", Inline())
-        self._put(draft.closer, "close", disks.close)
-        self._put(Upkeep, "nudge", lambda _self: None)
+        self._put(new_content, "_pool", Inline())
+        self._put(new_content.closer, "close", disks.close)
+        self._put(JournalUpkeep, "nudge", lambda _self: None)
 
     def _put(self, owner: Any, name: str, value: Any) -> None:
         self._kept.append((owner, name, getattr(owner, name)))
@@ -224,8 +224,8 @@ class CrashMachine(RuleBasedStateMachine):
         after = before
         for source, target in moves.items():
             after = _moved(after, source[1:], target[1:])
-        wishes = [Wish(source, target) for source, target in moves.items()]
-        plan = plans.create(folders, self.world.call(), "/one", wishes)
+        requests = [MoveRequest(source, target) for source, target in moves.items()]
+        plan = plans.create(folders, self.world.call(), "/one", requests)
         plans.approve(folders, plan.id, plans.hash_of(plan), "model")
         self.disks.acts_until_cut = cut
         try:

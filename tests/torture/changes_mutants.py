@@ -11,15 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.adapters.sqlite.state.database import Database
-from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanBook
+from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.changes.disk import files, tree
-from holdfast.changes.disk.cross_device import Crossing, entry_bytes
+from holdfast.changes.disk.cross_device import CrossDeviceMove, entry_bytes
 from holdfast.changes.disk.files import hash_bytes
-from holdfast.changes.model import Image, Item, ItemStatus, Op, Outcome, Plan, Step
+from holdfast.changes.model import Image, Item, ItemOutcome, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.recover import Recovery
-from holdfast.changes.single import commit
-from holdfast.changes.single.commit import Base, Commits, Committed
-from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.changes.single import content
+from holdfast.changes.single.content import Base, ContentChanges, ContentResult
+from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.folders.access.jail import Place
 
 KILL, POWER = "kill", "power"
@@ -60,13 +60,13 @@ def _no_directory_sync() -> None:
 
 def _gone_before_it_is_published() -> None:
     """The source goes as soon as the copy is made, before the copy has its name."""
-    real = Crossing._copy
+    real = CrossDeviceMove._copy
 
-    def copy(self: Crossing, stock: Any, call: Any) -> None:
+    def copy(self: CrossDeviceMove, stock: Any, call: Any) -> None:
         real(self, stock, call)
         os.unlink(self.source.name, dir_fd=self.source.parent_fd)
 
-    _put(Crossing, "_copy", copy)
+    _put(CrossDeviceMove, "_copy", copy)
 
 
 def _published_over_what_is_there() -> None:
@@ -94,16 +94,22 @@ def _outcome_first() -> None:
 
 def _outcome_first_of_a_plan() -> None:
     """The items of a batch are DONE before they are moved."""
-    real = SqlitePlanBook.advance
+    real = SqlitePlanJournal.advance
     early: set[tuple[str, int]] = set()
 
-    def advance(self: SqlitePlanBook, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> Any:
+    def advance(
+        self: SqlitePlanJournal, plan_id: str, steps: Sequence[ItemOutcome], intents: Sequence[Item], at: str
+    ) -> Any:
         status = real(self, plan_id, [step for step in steps if (plan_id, step.position) not in early], intents, at)
         moves = [item.position for item in intents if item.op is Op.MOVE]
         early.update((plan_id, position) for position in moves)
-        return real(self, plan_id, [Step(position, ItemStatus.DONE) for position in moves], [], at) if moves else status
+        return (
+            real(self, plan_id, [ItemOutcome(position, ItemStatus.DONE) for position in moves], [], at)
+            if moves
+            else status
+        )
 
-    _put(SqlitePlanBook, "advance", advance)
+    _put(SqlitePlanJournal, "advance", advance)
 
 
 def _intent_last() -> None:
@@ -135,21 +141,21 @@ def _intent_not_durable() -> None:
 
 
 def _copy_not_compared() -> None:
-    def copy(self: Crossing, stock: Any, call: Any) -> None:
-        tree.build(self.target.parent_fd, self.temp, stock, lambda item: entry_bytes(self.source, item), call)
+    def copy(self: CrossDeviceMove, stock: Any, call: Any) -> None:
+        tree.build_tree(self.target.parent_fd, self.temp, stock, lambda item: entry_bytes(self.source, item), call)
 
-    _put(Crossing, "_copy", copy)
+    _put(CrossDeviceMove, "_copy", copy)
 
 
 def _no_image() -> None:
-    _put(Commits, "_image_of", lambda _self, _base, _path: [])
+    _put(ContentChanges, "_image_of", lambda _self, _base, _path: [])
 
 
 def _in_place() -> None:
     """A file is opened, emptied and written, as an editor does."""
 
-    def put(self: Commits, place: Place, base: Base | None, data: bytes, intent: Intent) -> Committed:
-        plan = new_plan(intent, place.root.path, [commit._item(place, base, hash_bytes(data))], None)
+    def put(self: ContentChanges, place: Place, base: Base | None, data: bytes, intent: ChangeRequest) -> ContentResult:
+        plan = new_plan(intent, place.root.path, [content._item(place, base, hash_bytes(data))], None)
 
         def work() -> Outcome:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -161,16 +167,16 @@ def _in_place() -> None:
 
         kept = [] if base is None else self._image_of(base, place.path)
         self._recorder.carry_out(plan, kept, work, lambda unfinished: self.settle(unfinished, place))
-        return Committed(plan.id, hash_bytes(data))
+        return ContentResult(plan.id, hash_bytes(data))
 
-    _put(Commits, "put", put)
+    _put(ContentChanges, "put", put)
 
 
 def _helper_left() -> None:
-    def set_aside(_self: Commits, _place: Place, _temp: str, _helper: str, _item: Item) -> Item | None:
+    def set_aside(_self: ContentChanges, _place: Place, _temp: str, _helper: str, _item: Item) -> Item | None:
         return None
 
-    _put(Commits, "_set_aside", set_aside)
+    _put(ContentChanges, "_set_aside", set_aside)
 
 
 def _settled_blindly() -> None:

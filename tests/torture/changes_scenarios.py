@@ -12,8 +12,8 @@ from typing import Any
 from holdfast.changes.disk import files, tree
 from holdfast.changes.model import ItemStatus, Plan, PlanStatus
 from holdfast.changes.plans import layout
-from holdfast.changes.plans.resolve_moves import Wish
-from holdfast.changes.single import commit
+from holdfast.changes.plans.resolve_moves import MoveRequest
+from holdfast.changes.single import content
 from holdfast.errors import Conflict
 from tests.helpers.trees import Tree, plant
 from tests.unit.changes.world import World
@@ -136,7 +136,7 @@ def _move_into_a_race(*, across: bool) -> Step:
 def _write_into_a_race(stage: Stage) -> str:
     """An editor saves by rename between our read and our swap."""
     with _at_the_last_moment(
-        commit, "rename_exchange", lambda: _rename_once(stage.one / "theirs.txt", stage.one / "a.txt")
+        content, "rename_exchange", lambda: _rename_once(stage.one / "theirs.txt", stage.one / "a.txt")
     ):
         return stage.world.write("a.txt", "written by us\n")
 
@@ -170,10 +170,11 @@ def _planned(*moves: tuple[str, str], unit: str | None = None) -> Step:
 
     def step(stage: Stage) -> None:
         world, plans = stage.world, stage.world.changes.plans
-        wishes = [
-            Wish(str(stage.one / source), target.replace("TWO", str(stage.two)), unit=unit) for source, target in moves
+        requests = [
+            MoveRequest(str(stage.one / source), target.replace("TWO", str(stage.two)), unit=unit)
+            for source, target in moves
         ]
-        plan = plans.create(world.folders, world.call(), str(stage.one), wishes)
+        plan = plans.create(world.folders, world.call(), str(stage.one), requests)
         plans.approve(world.folders, plan.id, plans.hash_of(plan), "torture")
 
     return step

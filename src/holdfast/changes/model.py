@@ -8,7 +8,7 @@ from typing import NamedTuple
 from holdfast.errors import HoldfastError
 
 
-class Kind(StrEnum):
+class ChangeKind(StrEnum):
     """What a caller asked for."""
 
     WRITE = "write"
@@ -60,7 +60,7 @@ class Op(StrEnum):
     KEPT = "kept"
 
 
-class Node(StrEnum):
+class NodeType(StrEnum):
     """What an entry is."""
 
     FILE = "file"
@@ -89,7 +89,7 @@ class Item(NamedTuple):
     op: Op
     src_path: str
     dest_path: str | None = None
-    node: Node = Node.FILE
+    node: NodeType = NodeType.FILE
     before_hash: str | None = None
     after_hash: str | None = None
     size_bytes: int = 0
@@ -123,7 +123,7 @@ class Plan:
     """
 
     id: str
-    kind: Kind
+    kind: ChangeKind
     root_dir: str
     items: tuple[Item, ...]
     created_at: str
@@ -173,7 +173,7 @@ class Change:
 
     seq: int
     id: str
-    kind: Kind
+    kind: ChangeKind
     status: PlanStatus
     path: str
     dest_path: str | None
@@ -192,7 +192,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanLine:
+class PlanSummary:
     """One line of the list of plans: what it is for, and how many of its moves have which status."""
 
     seq: int
@@ -206,7 +206,7 @@ class PlanLine:
 
 
 @dataclass(frozen=True, slots=True)
-class Aside:
+class QuarantinedFile:
     """The source of a move to another device, kept where it cannot be seen; `roots` are those of its plan."""
 
     plan_id: str
@@ -215,7 +215,7 @@ class Aside:
     roots: tuple[str, ...]
 
 
-class Step(NamedTuple):
+class ItemOutcome(NamedTuple):
     """How one item of a stepwise plan ended, and which file stands at its destination where that is another one."""
 
     position: int
@@ -225,7 +225,7 @@ class Step(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Undone:
+class UndoResult:
     """What came of taking a plan back: which change did so, None where all of it had been taken back before.
 
     Of a stepwise plan, `back` is how many moves returned and `stayed` are those that did not, from where they are now,
@@ -243,7 +243,7 @@ def is_beneath(path: str, roots: Sequence[str]) -> bool:
     return any(path == root or path.startswith(root.rstrip("/") + "/") for root in roots)
 
 
-def reverse(items: Sequence[Item]) -> tuple[Item, ...]:
+def reverse_items(items: Sequence[Item]) -> tuple[Item, ...]:
     """Return the items that take these back, in the order to carry them out.
 
     A tree keeps its order, top first: whoever carries it out knows which end to start from.

@@ -23,10 +23,10 @@ def free_name(name: str, taken: set[str]) -> str:
 
 
 def _numbered(name: str, number: int) -> str:
-    return marked(name, str(number))
+    return add_label(name, str(number))
 
 
-def marked(name: str, word: str) -> str:
+def add_label(name: str, word: str) -> str:
     """Return a name with a word in brackets before its suffix, cut where it would be too long."""
     stem, suffix = _split(name)
     mark = f" ({word})"

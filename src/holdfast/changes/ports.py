@@ -3,10 +3,20 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.changes.model import Aside, Change, Image, Item, Outcome, Plan, PlanLine, PlanStatus, Step
+from holdfast.changes.model import (
+    Change,
+    Image,
+    Item,
+    ItemOutcome,
+    Outcome,
+    Plan,
+    PlanStatus,
+    PlanSummary,
+    QuarantinedFile,
+)
 
 
-class PlanBook(Protocol):
+class PlanJournal(Protocol):
     """The plans that are carried out in batches. What a plan's status does not allow is a Conflict and changes nothing."""
 
     def create(self, plan: Plan) -> None:
@@ -27,7 +37,7 @@ class PlanBook(Protocol):
         One that is RUNNING already was interrupted and goes on.
         """
 
-    def advance(self, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> PlanStatus:
+    def advance(self, plan_id: str, steps: Sequence[ItemOutcome], intents: Sequence[Item], at: str) -> PlanStatus:
         """Make outcomes and the next intents durable, as one; returns the plan's status, which follows its items.
 
         What an undo's items took back becomes UNDONE in the same act, and what that had taken back DONE again.
@@ -39,13 +49,13 @@ class PlanBook(Protocol):
     def interrupted(self) -> list[Plan]:
         """Return undos without an outcome and plans with intents that have none, oldest first."""
 
-    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanLine]:
+    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanSummary]:
         """Return plans whose roots all lie beneath the given ones, newest first."""
 
-    def expired_asides(self, kept_since: str) -> list[Aside]:
+    def expired_asides(self, kept_since: str) -> list[QuarantinedFile]:
         """Return what was set aside by plans that ended before that time."""
 
-    def forget_asides(self, asides: Sequence[Aside]) -> None:
+    def forget_asides(self, asides: Sequence[QuarantinedFile]) -> None:
         """Record that they are gone."""
 
 
@@ -53,7 +63,7 @@ class Journal(Protocol):
     """The record of every change on this machine. Safe to use from any thread."""
 
     @property
-    def plans(self) -> PlanBook:
+    def plans(self) -> PlanJournal:
         """Return the plans that are carried out in batches."""
 
     def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:

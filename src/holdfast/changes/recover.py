@@ -3,11 +3,11 @@
 import logging
 from contextlib import ExitStack
 
-from holdfast.changes.disk.quarantine import jail_of
+from holdfast.changes.disk.quarantine import open_jail
 from holdfast.changes.model import Op, Outcome, Plan
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.ports import Journal
-from holdfast.changes.single.commit import Commits
+from holdfast.changes.single.content import ContentChanges
 from holdfast.changes.single.directories import Directories
 from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import Recorder
@@ -23,7 +23,7 @@ class Recovery:
 
     def __init__(
         self,
-        commits: Commits,
+        commits: ContentChanges,
         removals: Removals,
         moves: Moves,
         directories: Directories,
@@ -51,13 +51,13 @@ class Recovery:
         return settled + sum(self._settle_steps(plan) for plan in journal.plans.interrupted())
 
     def _settle(self, plan: Plan) -> Outcome:
-        with jail_of(_roots(plan), self._state_dir) as jail:
+        with open_jail(_roots(plan), self._state_dir) as jail:
             return self._settle_in(jail, plan)
 
     def _settle_steps(self, plan: Plan) -> bool:
         """Settle the last batch of a plan; what it did not come to waits for the next execution."""
         try:
-            with jail_of(_roots(plan), self._state_dir) as jail:
+            with open_jail(_roots(plan), self._state_dir) as jail:
                 self._executor.settle(jail, plan)
         except (OSError, HoldfastError) as error:
             _log.warning("plan %s could not be settled: %s", plan.id, type(error).__name__)

@@ -7,23 +7,23 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
-from holdfast.changes.disk.files import look, refusal
+from holdfast.changes.disk.files import error_from_os, stat_entry
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.locks import Locks
-from holdfast.changes.disk.places import held_place, is_still, is_tree, open_place
+from holdfast.changes.disk.places import is_directory, is_same_place, lock_place, open_place
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.model import Change, Kind, Op, Plan, PlanStatus, Undone, is_beneath
+from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, UndoResult, is_beneath
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
 from holdfast.changes.recover import Recovery
-from holdfast.changes.single.commit import SMALL_BYTES, Base, Commits, Committed, read_base
+from holdfast.changes.single.content import SMALL_BYTES, Base, ContentChanges, ContentResult, read_base
 from holdfast.changes.single.directories import Directories
 from holdfast.changes.single.move import Moves
-from holdfast.changes.single.record import Intent, Recorder
+from holdfast.changes.single.record import ChangeRequest, Recorder
 from holdfast.changes.single.remove import Removals
 from holdfast.changes.single.undo import Undo
-from holdfast.changes.upkeep import Upkeep
+from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import (
     AlreadyExists,
@@ -44,7 +44,7 @@ HASH_PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class WriteResult:
     """What a change of content left. `change_id` is None for a dry run."""
 
     path: str
@@ -56,7 +56,7 @@ class Written:
 
 
 @dataclass(frozen=True, slots=True)
-class Drafted:
+class EditPreview:
     """What edits would make of a file: where it is, its bytes (None when it is missing), and those it would get."""
 
     path: str
@@ -78,10 +78,10 @@ class Changes:
         self._journal = journal
         self._images = Images(journal, state_dir, settings)
         self._quarantine = Quarantine(state_dir)
-        self._upkeep = Upkeep(journal, self._images, self._quarantine, settings)
+        self._upkeep = JournalUpkeep(journal, self._images, self._quarantine, settings)
         self._recorder = Recorder(journal, self._images, self._upkeep.nudge)
         self._locks = Locks()
-        self._commits = Commits(journal, self._images, self._recorder)
+        self._commits = ContentChanges(journal, self._images, self._recorder)
         self._removals = Removals(self._images, self._recorder)
         self._moves = Moves(self._recorder, self._quarantine)
         self._directories = Directories(self._recorder)
@@ -103,14 +103,16 @@ class Changes:
         self._upkeep.close()
         self._journal.close()
 
-    def write(self, folders: Folders, call: Call, path: str, content: str) -> Written:
+    def write(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
         """Create a file or replace its whole content."""
         data = _utf8(content)
         with _told(path), self._held(folders.jail, call, path) as place:
-            if look(place.parent_fd, place.name) is None:
-                return _written(place, self._commits.put(place, None, data, Intent(Kind.WRITE)), created=True)
+            if stat_entry(place.parent_fd, place.name) is None:
+                return _written(
+                    place, self._commits.put(place, None, data, ChangeRequest(ChangeKind.WRITE)), created=True
+                )
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.admit) as base:
-                done = self._commits.put(place, base, data, Intent(Kind.WRITE))
+                done = self._commits.put(place, base, data, ChangeRequest(ChangeKind.WRITE))
                 return _written(place, done, created=False)
 
     def edit(
@@ -122,14 +124,14 @@ class Changes:
         *,
         expected_hash: str | None = None,
         dry_run: bool = False,
-        kind: Kind = Kind.EDIT,
-    ) -> Written:
+        kind: ChangeKind = ChangeKind.EDIT,
+    ) -> WriteResult:
         """Apply edits to one file, all or none; EditRejected says why they do not fit.
 
         Conflict when `expected_hash` is given and the file is another one.
         """
         with _told(path), self._held(folders.jail, call, path) as place:
-            if look(place.parent_fd, place.name) is None:
+            if stat_entry(place.parent_fd, place.name) is None:
                 _check_hash(None, expected_hash, place.path)
                 edited = edit_bytes(None, edits, _limits(folders), call.check)
                 return self._commit_edit(place, None, edited, dry_run, kind)
@@ -138,26 +140,26 @@ class Changes:
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
                 return self._commit_edit(place, base, edited, dry_run, kind)
 
-    def draft(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> Drafted:
+    def draft(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
         """Return what edits would make of a file, refused as `edit` refuses them; nothing is written."""
         with _told(path), self._held(folders.jail, call, path) as place:
-            if look(place.parent_fd, place.name) is None:
+            if stat_entry(place.parent_fd, place.name) is None:
                 edited = edit_bytes(None, edits, _limits(folders), call.check)
-                return Drafted(place.path, place.root.path, None, edited.data)
+                return EditPreview(place.path, place.root.path, None, edited.data)
             with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
-                return Drafted(place.path, place.root.path, base.data, edited.data)
+                return EditPreview(place.path, place.root.path, base.data, edited.data)
 
-    def put_approved(
+    def apply_approved(
         self, folders: Folders, call: Call, plan: Plan, path: str, content: Callable[[bytes | None], bytes]
-    ) -> Written:
+    ) -> WriteResult:
         """Carry out a proposal of one file that was approved; it becomes the newest change, under its own id.
 
         `content` is given what the file holds, None when it is missing, and returns what it shall hold, or raises.
         """
-        intent = Intent(plan.kind, proposed=plan)
-        with _told(path), held_place(folders.jail, self._locks, call, path, follow=False) as place:
-            status = look(place.parent_fd, place.name)
+        intent = ChangeRequest(plan.kind, proposed=plan)
+        with _told(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
+            status = stat_entry(place.parent_fd, place.name)
             if status is None:
                 return _written(place, self._commits.put(place, None, content(None), intent), created=True)
             if not stat.S_ISREG(status.st_mode):
@@ -165,21 +167,21 @@ class Changes:
             with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
                 return _written(place, self._commits.put(place, base, content(base.data), intent), created=False)
 
-    def append(self, folders: Folders, call: Call, path: str, content: str) -> Written:
+    def append(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
         """Add text at the end of a file, in its encoding and with its line ends; a missing file is created."""
         if not content:
             raise EditRejected("validation_error", "There is nothing to append.", "Give the text to add.")
         try:
-            return self.edit(folders, call, path, [Edit(APPEND, content)], kind=Kind.APPEND)
+            return self.edit(folders, call, path, [Edit(APPEND, content)], kind=ChangeKind.APPEND)
         except EditRejected as error:
             if error.details["error_type"] != "file_not_found":
                 raise
-        return self.edit(folders, call, path, [Edit("", content)], kind=Kind.APPEND)
+        return self.edit(folders, call, path, [Edit("", content)], kind=ChangeKind.APPEND)
 
     def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
         """Make a directory and those above it; returns the change (None when it was there) and the real path."""
         with _told(path), self._locks.hold_all(call):
-            return self._directories.make(folders.jail, path, Intent(Kind.MKDIR))
+            return self._directories.make(folders.jail, path, ChangeRequest(ChangeKind.MKDIR))
 
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
         """Move or rename; AlreadyExists when the destination is there. Returns the id of the change."""
@@ -191,25 +193,27 @@ class Changes:
                 open_place(jail, destination, follow=False) as new,
                 self._held_for(call, source, old, new),
             ):
-                if is_still(jail, source, old, follow=False) and is_still(jail, destination, new, follow=False):
-                    return self._moves.move(jail, old, new, call, Intent(Kind.MOVE))
+                if is_same_place(jail, source, old, follow=False) and is_same_place(
+                    jail, destination, new, follow=False
+                ):
+                    return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE))
 
     def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
         """Take a file, a link or a directory away, every byte kept; returns the id of the change."""
         jail = folders.jail
         while True:
             with _told(path), jail.place(path, follow=False) as place, self._held_for(call, path, place):
-                if not is_still(jail, path, place, follow=False):
+                if not is_same_place(jail, path, place, follow=False):
                     continue
-                if is_tree(place.status) and not recursive:
+                if is_directory(place.status) and not recursive:
                     _check_empty(place)
-                return self._removals.remove(jail, place, call, Intent(Kind.DELETE))
+                return self._removals.remove(jail, place, call, ChangeRequest(ChangeKind.DELETE))
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a smaller `seq` than given."""
         return self._journal.changes(folders.jail.allowed, limit, before_seq)
 
-    def undo(self, folders: Folders, call: Call, change_id: str) -> Undone:
+    def undo(self, folders: Folders, call: Call, change_id: str) -> UndoResult:
         """Take a change back; one that was taken back before is answered so.
 
         A change that failed and had saved another program's bytes brings those out, beside the file.
@@ -226,19 +230,21 @@ class Changes:
         kept = [item for item in plan.items if item.op is Op.KEPT]
         if plan.status is PlanStatus.FAILED and kept:
             with _told(kept[0].src_path):
-                return Undone(plan, self._undo.bring_out(folders.jail, kept[0], call))
+                return UndoResult(plan, self._undo.bring_out(folders.jail, kept[0], call))
         if plan.status is PlanStatus.UNDONE:
-            return Undone(plan, None)
+            return UndoResult(plan, None)
         if plan.status is not PlanStatus.EXECUTED:
             raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to take back.")
         with _told(plan.first.src_path):
-            return Undone(plan, self._undo.run(folders.jail, plan, call))
+            return UndoResult(plan, self._undo.run(folders.jail, plan, call))
 
-    def _commit_edit(self, place: Place, base: Base | None, edited: Edited, dry_run: bool, kind: Kind) -> Written:
+    def _commit_edit(
+        self, place: Place, base: Base | None, edited: Edited, dry_run: bool, kind: ChangeKind
+    ) -> WriteResult:
         if dry_run:
             shown = "" if base is None else base.hash
-            return Written(place.path, HASH_PREFIX + shown, None, base is None, edited.before, edited.after)
-        done = self._commits.put(place, base, edited.data, Intent(kind))
+            return WriteResult(place.path, HASH_PREFIX + shown, None, base is None, edited.before, edited.after)
+        done = self._commits.put(place, base, edited.data, ChangeRequest(kind))
         return _written(place, done, created=base is None, edited=edited)
 
     def _held_for(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
@@ -246,13 +252,13 @@ class Changes:
         call.check()
         if source.status is None:
             raise NotFound(f"No such file or directory: {path}")
-        if is_tree(source.status):
+        if is_directory(source.status):
             return self._locks.hold_all(call)
         return self._locks.hold(call, [place.lock_key for place in (source, *others)])
 
     @contextmanager
     def _held(self, jail: Jail, call: Call, path: str) -> Iterator[Place]:
-        with held_place(jail, self._locks, call, path, follow=True) as place:
+        with lock_place(jail, self._locks, call, path, follow=True) as place:
             yield place
 
 
@@ -264,7 +270,7 @@ def _told(path: str) -> Iterator[None]:
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already.") from None
     except OSError as error:
-        told = refusal(error, path)
+        told = error_from_os(error, path)
         if told is None:
             raise
         raise told from None
@@ -281,9 +287,9 @@ def _limits(folders: Folders) -> Limits:
     return Limits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
 
 
-def _written(place: Place, done: Committed, *, created: bool, edited: Edited | None = None) -> Written:
+def _written(place: Place, done: ContentResult, *, created: bool, edited: Edited | None = None) -> WriteResult:
     before, after = ("", "") if edited is None else (edited.before, edited.after)
-    return Written(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
+    return WriteResult(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
 
 
 def _check_hash(present: str | None, expected: str | None, path: str) -> None:

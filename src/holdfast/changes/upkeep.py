@@ -13,7 +13,7 @@ _log = logging.getLogger(__name__)
 _EVERY_SECONDS = 1.0
 
 
-class Upkeep:
+class JournalUpkeep:
     """A thread that works after changes, at most once a second, and sleeps while nothing changes."""
 
     def __init__(self, journal: Journal, images: Images, quarantine: Quarantine, settings: JournalSettings) -> None:

@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.disk.files import refusal
-from holdfast.changes.model import Kind, Plan, PlanStatus, is_beneath
-from holdfast.changes.service import Changes, Written
+from holdfast.changes.disk.files import error_from_os
+from holdfast.changes.model import ChangeKind, Plan, PlanStatus, is_beneath
+from holdfast.changes.service import Changes, WriteResult
 from holdfast.clock import utc_in, utc_now
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import (
@@ -190,17 +190,17 @@ class Reviews:
         """Return a caller's open reviews, newest first."""
         return self._book.listed(folders.jail.allowed, limit, before_seq)
 
-    def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> tuple[Applied, Written]:
+    def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> tuple[Applied, WriteResult]:
         """Write an approved text; Conflict, and nothing written, when it is not approved or does not merge."""
         review = self.find(folders, session_path, path)
         if review.status in (PlanStatus.EXECUTED, PlanStatus.UNDONE):
             raise Conflict(f"This review was applied already, as change {review.id}.", change_id=review.id)
         if review.action is not Action.APPROVE:
             raise Conflict(f"This review is not approved: {review.action}. Nothing was written.")
-        plan = Plan(review.id, Kind.REVIEW, review.root, (), review.created_at, seq=review.seq)
+        plan = Plan(review.id, ChangeKind.REVIEW, review.root, (), review.created_at, seq=review.seq)
         applied = Applied(review)
         try:
-            written = self._changes.put_approved(folders, call, plan, review.path, content_of(applied))
+            written = self._changes.apply_approved(folders, call, plan, review.path, content_of(applied))
         except Conflict as error:
             words = {"user_action": Action.CONFLICT.value, "session_path": session_path}
             raise Conflict(error.message, **{**error.details, **words}) from None
@@ -341,7 +341,7 @@ def _told(path: str) -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        raise (refusal(error, path) or error) from None
+        raise (error_from_os(error, path) or error) from None
 
 
 def _names(folders: Folders, path: str, review: Review) -> bool:

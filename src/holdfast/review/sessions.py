@@ -9,7 +9,7 @@ import secrets
 import shutil
 from contextlib import suppress
 
-from holdfast.changes.disk.files import hash_bytes, is_being_written, read_all, write_new
+from holdfast.changes.disk.files import has_writer, hash_bytes, read_all, write_new
 from holdfast.folders.access.descriptors import READ_FILE
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.review.model import Review
@@ -123,7 +123,7 @@ def _content(path: str, max_bytes: int | None = None) -> bytes | None:
         folder = os.open(os.path.dirname(path), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             too_large = max_bytes is not None and os.fstat(fd).st_size > max_bytes
-            return None if too_large or is_being_written(fd, folder) else read_all(fd)
+            return None if too_large or has_writer(fd, folder) else read_all(fd)
         finally:
             os.close(folder)
     except OSError:

@@ -7,14 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanBook
+from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.changes.disk import files
 from tests.unit.changes.world import opened_world
 
 
 def arm(act: str, count: int, *, after: bool) -> None:
     """Replace one act, of the disk or of the journal, by one that ends the process at its so-and-so-manieth use."""
-    owner: Any = SqlitePlanBook if act == "advance" else files
+    owner: Any = SqlitePlanJournal if act == "advance" else files
     real: Callable[..., object] = getattr(owner, act)
     uses = iter(range(1, count + 1))
 

@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.changes.disk import files
-from holdfast.changes.model import Image, Item, Kind, Op, Plan
-from holdfast.changes.single import commit, draft
+from holdfast.changes.model import ChangeKind, Image, Item, Op, Plan
+from holdfast.changes.single import content, new_content
 from holdfast.errors import HoldfastError, NotFound, PayloadTooLarge, PermissionDenied, QuotaExceeded
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, opened_world
@@ -52,12 +52,12 @@ def test_a_full_disk_leaves_the_file_untouched_and_no_helper(small_disk: Path, t
 
 
 @pytest.mark.parametrize("number", [errno.EIO, errno.ENOSPC, errno.EACCES])
-@pytest.mark.parametrize("step", ["fill", "rename_exchange", "sync_directory"])
+@pytest.mark.parametrize("step", ["write_content", "rename_exchange", "sync_directory"])
 def test_any_error_of_the_system_leaves_one_whole_version_and_a_true_journal(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int, step: str
 ) -> None:
     world.write("a.txt", "old")
-    module = draft if step == "fill" else commit
+    module = new_content if step == "write_content" else content
     real = getattr(module, step)
     faults = iter([OSError(number, os.strerror(number))])
 
@@ -70,16 +70,16 @@ def test_any_error_of_the_system_leaves_one_whole_version_and_a_true_journal(
     monkeypatch.setattr(module, step, failing)
     with pytest.raises((HoldfastError, OSError)):
         world.write("a.txt", "new")
-    content = (world.root / "a.txt").read_text()
-    assert content == ("new" if step == "sync_directory" else "old")
-    assert world.listed()[0].status == ("EXECUTED" if content == "new" else "FAILED")
+    text = (world.root / "a.txt").read_text()
+    assert text == ("new" if step == "sync_directory" else "old")
+    assert world.listed()[0].status == ("EXECUTED" if text == "new" else "FAILED")
     assert world.leftovers() == []
 
 
 def test_a_file_system_without_unnamed_files_is_written_all_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(draft, "_UNNAMED", None)
+    monkeypatch.setattr(new_content, "_UNNAMED", None)
     world.write("a.txt", "one")
     change = world.write("a.txt", "two")
     assert harvest(world.root) == {"a.txt": b"two"}
@@ -88,7 +88,7 @@ def test_a_file_system_without_unnamed_files_is_written_all_the_same(
 
 
 def unfinished(world: World, item: Item, *, temp: str = ".holdfast-t.tmp", images: tuple[Image, ...] = ()) -> Plan:
-    plan = Plan("p" * 32, Kind.WRITE, str(world.root), (item,), "2026-01-01T00:00:00.000000Z", temp_name=temp)
+    plan = Plan("p" * 32, ChangeKind.WRITE, str(world.root), (item,), "2026-01-01T00:00:00.000000Z", temp_name=temp)
     world.changes._journal.begin(plan, images)
     return plan
 

@@ -4,8 +4,8 @@ import os
 
 import pytest
 
-from holdfast.changes.disk.links import Links, is_plain, leads
-from holdfast.changes.model import Item, ItemStatus, Node, Op
+from holdfast.changes.disk.links import Links, is_canonical_link, link_target
+from holdfast.changes.model import Item, ItemStatus, NodeType, Op
 from tests.helpers.trees import plant
 from tests.unit.changes.world import World
 
@@ -31,7 +31,7 @@ MOVES = {"/r/film": "/r/V/film", "/r/box": "/r/Boxes/box"}
 def test_a_link_is_rewritten_for_its_destination(path: str, text: str, dest: str, said: str) -> None:
     links = Links(MOVES)
     assert links.rewritten(path, text, dest) == said
-    assert leads(dest, said) == links.will_lead(path, text)
+    assert link_target(dest, said) == links.will_lead(path, text)
 
 
 @pytest.mark.parametrize(("path", "text", "dest", "said"), CASES)
@@ -48,11 +48,11 @@ def test_the_way_back_says_what_it_said(path: str, text: str, dest: str, said: s
     ],
 )
 def test_a_link_that_makes_a_detour_is_not_plain(text: str, plain: bool) -> None:
-    assert is_plain("/r/l", text) is plain
+    assert is_canonical_link("/r/l", text) is plain
 
 
 def test_what_an_undo_leaves_does_not_count_as_moved() -> None:
-    link = Item(Op.MOVE, "/r/V/l", "/r/l", node=Node.LINK, reverses=0)
+    link = Item(Op.MOVE, "/r/V/l", "/r/l", node=NodeType.LINK, reverses=0)
     left = Item(Op.MOVE, "/r/V/film", "/r/film", reverses=1, status=ItemStatus.SKIPPED)
     assert Links.of([link, left]).rewritten("/r/V/l", "film", "/r/l") == "V/film"
     assert Links.of([left]).moves == {}

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.changes.model import Op
-from holdfast.changes.single import commit, remove
+from holdfast.changes.single import content, remove
 from holdfast.errors import Conflict
 from holdfast.folders.access.syscalls import rename_exchange, rename_noreplace
 from tests.helpers.trees import harvest
@@ -83,7 +83,7 @@ def test_a_save_between_our_read_and_our_swap_is_put_back(
             save(path, text)
         swap(*places)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(commit, "rename_exchange", late)
+    monkeypatch.setattr(content, "rename_exchange", late)
     with pytest.raises(Conflict, match="Another program changed"):
         world.write("a.txt", "ours")
     assert harvest(world.root) == {"a.txt": b"theirs"}
@@ -103,7 +103,7 @@ def test_a_save_during_the_swap_back_is_put_back_too(world: World, monkeypatch: 
             save_by_rename(path, text)
         swap(*places)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(commit, "rename_exchange", late)
+    monkeypatch.setattr(content, "rename_exchange", late)
     with pytest.raises(Conflict):
         world.write("a.txt", "ours")
     assert harvest(world.root) == {"a.txt": b"third"}
@@ -131,7 +131,7 @@ def test_a_file_deleted_under_our_hands_stays_deleted(world: World, monkeypatch:
         path.unlink()
         swap(*places)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(commit, "rename_exchange", late)
+    monkeypatch.setattr(content, "rename_exchange", late)
     with pytest.raises(Conflict):
         world.write("a.txt", "ours")
     assert harvest(world.root) == {}
@@ -144,7 +144,7 @@ def test_a_file_system_that_cannot_swap_is_written_all_the_same(world: World, mo
     def refuse(*_: object) -> None:
         raise OSError(22, os.strerror(22))
 
-    monkeypatch.setattr(commit, "rename_exchange", refuse)
+    monkeypatch.setattr(content, "rename_exchange", refuse)
     change = world.write("a.txt", "ours")
     assert path.read_text() == "ours"
     world.undo(change)
@@ -162,7 +162,7 @@ def test_a_file_that_appears_while_one_is_created_wins(world: World, monkeypatch
         path.write_text("theirs")
         rename(*places)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(commit, "rename_noreplace", late)
+    monkeypatch.setattr(content, "rename_noreplace", late)
     with pytest.raises(Conflict):
         world.write("a.txt", "ours")
     assert harvest(world.root) == {"a.txt": b"theirs"}

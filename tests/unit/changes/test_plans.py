@@ -9,7 +9,7 @@ import pytest
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.model import ItemStatus, Op, Plan
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.errors import Cancelled, Conflict, HoldfastError, InvalidArgument, NotFound, PermissionDenied
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, moves, opened_world
@@ -311,6 +311,6 @@ def test_times_modes_and_attributes_go_along(world: World) -> None:
 
 def test_a_reason_and_a_confidence_are_kept_with_each_item(world: World) -> None:
     plant(world.root, {"a": "1"})
-    wish = Wish("a", "d/a", "it is an invoice", 0.75)
-    plan = world.changes.plans.create(world.folders, world.call(), ".", [wish])
+    request = MoveRequest("a", "d/a", "it is an invoice", 0.75)
+    plan = world.changes.plans.create(world.folders, world.call(), ".", [request])
     assert (plan.first.reasoning, plan.first.confidence) == ("it is an invoice", 0.75)

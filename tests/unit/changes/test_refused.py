@@ -134,13 +134,13 @@ def test_what_took_the_name_of_a_tree_on_its_way_out_is_not_replaced_and_the_tre
 ) -> None:
     plant(world.root, _TREE)
     stubborn("rmdir", "z")
-    real = tree.mend
+    real = tree.repair_tree
 
     def late(*arguments: object) -> None:
         (world.root / "d").write_text("somebody else's")
         real(*arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr("holdfast.changes.single.remove.mend", late)
+    monkeypatch.setattr("holdfast.changes.single.remove.repair_tree", late)
     with pytest.raises(Conflict, match="is kept as") as refused:
         world.delete("d", recursive=True)
     assert (world.root / "d").read_text() == "somebody else's"

@@ -12,7 +12,7 @@ import pytest
 from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
 from holdfast.adapters.sqlite.state.migrations import STEPS
 from holdfast.adapters.sqlite.steps import take_steps
-from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Outcome, Plan, PlanStatus, Step
+from holdfast.changes.model import ChangeKind, Item, ItemOutcome, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.plans.states import ITEM_NEXT, PLAN_NEXT, status_of
 from holdfast.errors import Conflict
 
@@ -39,7 +39,7 @@ def plan(id_: str, status: PlanStatus, *items: ItemStatus, undoes: str | None = 
         Item(Op.MOVE, f"/r/{n}", f"/r/d/{n}", status=item, position=n, reverses=n if undoes else None)
         for n, item in enumerate(items)
     )
-    kind = Kind.UNDO if undoes else Kind.ORGANISE
+    kind = ChangeKind.UNDO if undoes else ChangeKind.ORGANISE
     return Plan(id_, kind, "/r", made, AT, status=status, stepwise=True, folder="/r", undoes=undoes)
 
 
@@ -81,7 +81,10 @@ VERBS = {
     ),
     "intend": Verb(lambda j, id_: j.plans.advance(id_, [], moves(0), AT), {PlanStatus.RUNNING}, PlanStatus.RUNNING),
     "advance": Verb(
-        lambda j, id_: j.plans.advance(id_, [Step(0, DONE)], [], AT), {PlanStatus.RUNNING}, PlanStatus.EXECUTED, DONE
+        lambda j, id_: j.plans.advance(id_, [ItemOutcome(0, DONE)], [], AT),
+        {PlanStatus.RUNNING},
+        PlanStatus.EXECUTED,
+        DONE,
     ),
     "skip the rest": Verb(
         lambda j, id_: j.plans.skip_rest(id_, "why", AT), {PlanStatus.RUNNING}, PlanStatus.EXECUTED, SKIPPED
@@ -112,11 +115,11 @@ def test_every_verb_is_refused_from_every_status_but_its_own(
 def test_an_item_ends_only_where_it_waits(journal: SqliteJournal, present: ItemStatus, wanted: ItemStatus) -> None:
     journal.plans.create(plan("p", PlanStatus.RUNNING, present, PENDING))
     if present is PENDING and wanted in {DONE, SKIPPED, ERROR}:
-        journal.plans.advance("p", [Step(0, wanted)], [], AT)
+        journal.plans.advance("p", [ItemOutcome(0, wanted)], [], AT)
         assert state(journal) == (PlanStatus.RUNNING, [wanted, PENDING])
         return
     with pytest.raises(Conflict):
-        journal.plans.advance("p", [Step(0, wanted)], [], AT)
+        journal.plans.advance("p", [ItemOutcome(0, wanted)], [], AT)
     assert state(journal) == (PlanStatus.RUNNING, [present, PENDING])
 
 
@@ -147,7 +150,7 @@ def test_only_a_waiting_item_is_intended(journal: SqliteJournal, present: ItemSt
 def test_items_cannot_drag_a_plan_where_it_may_not_go(journal: SqliteJournal, status: PlanStatus) -> None:
     journal.plans.create(plan("p", status, PENDING))
     with pytest.raises(Conflict):
-        journal.plans.advance("p", [Step(0, DONE)], [], AT)
+        journal.plans.advance("p", [ItemOutcome(0, DONE)], [], AT)
     assert state(journal) == (status, [PENDING])
 
 
@@ -172,7 +175,7 @@ def test_the_items_say_what_a_plan_is(moves: list[ItemStatus], status: PlanStatu
 
 def test_a_plan_that_fails_is_started_again_with_only_the_failed_waiting(journal: SqliteJournal) -> None:
     journal.plans.create(plan("p", PlanStatus.RUNNING, PENDING, PENDING, PENDING))
-    steps = [Step(0, DONE), Step(1, SKIPPED, "no"), Step(2, ERROR, "why")]
+    steps = [ItemOutcome(0, DONE), ItemOutcome(1, SKIPPED, "no"), ItemOutcome(2, ERROR, "why")]
     assert journal.plans.advance("p", steps, [], AT) is PlanStatus.FAILED
     journal.plans.start("p")
     assert state(journal) == (PlanStatus.RUNNING, [DONE, SKIPPED, PENDING])
@@ -184,19 +187,19 @@ def test_a_plan_that_fails_is_started_again_with_only_the_failed_waiting(journal
 def test_outcomes_and_intents_are_one_act(journal: SqliteJournal) -> None:
     journal.plans.create(plan("p", PlanStatus.RUNNING, PENDING, DONE))
     with pytest.raises(Conflict):
-        journal.plans.advance("p", [Step(0, DONE)], [Item(Op.MOVE, "/r/1", position=1)], AT)
+        journal.plans.advance("p", [ItemOutcome(0, DONE)], [Item(Op.MOVE, "/r/1", position=1)], AT)
     assert state(journal) == (PlanStatus.RUNNING, [PENDING, DONE])
 
 
 def test_a_chain_of_partial_undos_keeps_every_item_true(journal: SqliteJournal) -> None:
     journal.plans.create(plan("p", PlanStatus.EXECUTED, DONE, DONE))
     journal.plans.create(plan("u", PlanStatus.RUNNING, PENDING, PENDING, undoes="p"))
-    journal.plans.advance("u", [Step(0, DONE)], [], AT)
+    journal.plans.advance("u", [ItemOutcome(0, DONE)], [], AT)
     assert state(journal) == (PlanStatus.EXECUTED, [UNDONE, DONE])
-    journal.plans.advance("u", [Step(1, DONE)], [], AT)
+    journal.plans.advance("u", [ItemOutcome(1, DONE)], [], AT)
     assert state(journal) == (PlanStatus.UNDONE, [UNDONE, UNDONE])
     journal.plans.create(plan("r", PlanStatus.RUNNING, PENDING, undoes="u"))
-    journal.plans.advance("r", [Step(0, DONE)], [], AT)
+    journal.plans.advance("r", [ItemOutcome(0, DONE)], [], AT)
     assert state(journal, "u") == (PlanStatus.EXECUTED, [UNDONE, DONE])
     assert state(journal) == (PlanStatus.EXECUTED, [DONE, UNDONE])
 
@@ -205,7 +208,7 @@ def test_only_plans_in_the_middle_of_a_batch_are_interrupted(journal: SqliteJour
     journal.plans.create(plan("waiting", PlanStatus.APPROVED, PENDING))
     journal.plans.create(plan("begun", PlanStatus.RUNNING, PENDING, PENDING))
     journal.plans.create(plan("undo", PlanStatus.RUNNING, PENDING, undoes="begun"))
-    journal.plans.advance("begun", [], [Item(Op.MOVE, "/r/0", position=0, node=Node.FILE)], AT)
+    journal.plans.advance("begun", [], [Item(Op.MOVE, "/r/0", position=0, node=NodeType.FILE)], AT)
     assert [found.id for found in journal.plans.interrupted()] == ["begun", "undo"]
     assert journal.unfinished() == []
 
@@ -224,10 +227,15 @@ def test_what_a_batch_did_not_do_stays_known_as_begun(journal: SqliteJournal) ->
     journal.plans.create(plan("p", PlanStatus.RUNNING, *[PENDING] * 6))
     journal.plans.advance("p", [], moves(0, 1, 2), AT)
     assert intended(journal) == [AT, AT, AT, None, None, None]
-    journal.plans.advance("p", [Step(0, DONE), Step(1, ERROR, "why")], moves(3, 4), LATER)
+    journal.plans.advance("p", [ItemOutcome(0, DONE), ItemOutcome(1, ERROR, "why")], moves(3, 4), LATER)
     assert intended(journal) == [None, AT, AT, LATER, LATER, None]
     assert [found.id for found in journal.plans.interrupted()] == ["p"]
-    journal.plans.advance("p", [Step(2, DONE), Step(3, DONE), Step(4, DONE), Step(5, SKIPPED, "gone")], [], LATER)
+    journal.plans.advance(
+        "p",
+        [ItemOutcome(2, DONE), ItemOutcome(3, DONE), ItemOutcome(4, DONE), ItemOutcome(5, SKIPPED, "gone")],
+        [],
+        LATER,
+    )
     journal.plans.start("p")
     assert state(journal)[1] == [DONE, PENDING, DONE, DONE, DONE, SKIPPED]
     assert intended(journal)[1] == AT
@@ -237,13 +245,13 @@ def test_what_a_batch_did_not_do_stays_known_as_begun(journal: SqliteJournal) ->
 def test_a_batch_that_was_done_whole_leaves_nothing_begun(journal: SqliteJournal) -> None:
     journal.plans.create(plan("p", PlanStatus.RUNNING, PENDING, PENDING, PENDING))
     journal.plans.advance("p", [], moves(0, 1), AT)
-    assert journal.plans.advance("p", [Step(0, DONE), Step(1, DONE)], [], AT) is PlanStatus.RUNNING
+    assert journal.plans.advance("p", [ItemOutcome(0, DONE), ItemOutcome(1, DONE)], [], AT) is PlanStatus.RUNNING
     assert journal.plans.interrupted() == []
     assert intended(journal) == [None, None, None]
 
 
-@pytest.mark.parametrize("steps", [[], [Step(0, DONE)], [Step(0, SKIPPED, "gone")]])
-def test_a_plan_that_was_begun_is_not_cancelled(journal: SqliteJournal, steps: list[Step]) -> None:
+@pytest.mark.parametrize("steps", [[], [ItemOutcome(0, DONE)], [ItemOutcome(0, SKIPPED, "gone")]])
+def test_a_plan_that_was_begun_is_not_cancelled(journal: SqliteJournal, steps: list[ItemOutcome]) -> None:
     journal.plans.create(plan("p", PlanStatus.RUNNING, PENDING, PENDING))
     journal.plans.advance("p", [], moves(0), AT)
     with pytest.raises(Conflict):
@@ -365,11 +373,11 @@ def test_every_transition_that_the_journal_makes_is_in_the_tables_and_every_one_
         for status, other in ((PlanStatus.EXECUTED, DONE), (PlanStatus.FAILED, ERROR)):
             journal.plans.create(plan(f"{status}", status, DONE, other))
             journal.plans.create(plan(f"undo {status}", PlanStatus.RUNNING, PENDING, PENDING, undoes=f"{status}"))
-            journal.plans.advance(f"undo {status}", [Step(0, DONE), Step(1, DONE)], [], AT)
+            journal.plans.advance(f"undo {status}", [ItemOutcome(0, DONE), ItemOutcome(1, DONE)], [], AT)
             journal.plans.create(plan(f"redo {status}", PlanStatus.RUNNING, PENDING, undoes=f"undo {status}"))
-            journal.plans.advance(f"redo {status}", [Step(0, DONE)], [], AT)
+            journal.plans.advance(f"redo {status}", [ItemOutcome(0, DONE)], [], AT)
         journal.plans.create(plan("stopped and undone", PlanStatus.RUNNING, UNDONE, PENDING))
-        journal.plans.advance("stopped and undone", [Step(1, SKIPPED)], [], AT)
+        journal.plans.advance("stopped and undone", [ItemOutcome(1, SKIPPED)], [], AT)
         made = set(recorder.execute("SELECT entity, present, wanted FROM transitions"))
     plans = {("plan", present.value, wanted.value) for present, nexts in PLAN_NEXT.items() for wanted in nexts}
     items = {("item", present.value, wanted.value) for present, nexts in ITEM_NEXT.items() for wanted in nexts}

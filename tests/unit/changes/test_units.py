@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.changes.disk import files
-from holdfast.changes.model import Item, ItemStatus, Node, Op, Plan
-from holdfast.changes.plans.layout import BATCH_ITEMS, batches
+from holdfast.changes.model import Item, ItemStatus, NodeType, Op, Plan
+from holdfast.changes.plans.layout import BATCH_ITEMS, split_batches
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, moves, opened_world
 
@@ -129,26 +129,26 @@ def test_a_saved_page_and_its_folder_go_together(world: World) -> None:
     assert moves(world.execute(plan)) == ["DONE", "DONE", "DONE"]
 
 
-def member(position: int, unit: str | None, node: Node = Node.FILE) -> Item:
+def member(position: int, unit: str | None, node: NodeType = NodeType.FILE) -> Item:
     return Item(Op.MOVE, f"/r/{position}", f"/r/d/{position}", node=node, position=position, unit=unit)
 
 
 def test_a_batch_never_ends_inside_a_unit() -> None:
     parts = [member(n, "u" if n >= BATCH_ITEMS - 2 else None) for n in range(3 * BATCH_ITEMS)]
-    first, *rest = batches(parts)
+    first, *rest = split_batches(parts)
     assert len(first) == len(parts)
     assert rest == []
 
 
 def test_a_unit_is_together_however_late_one_of_it_was_added() -> None:
     parts = [member(0, "u"), *(member(n, None) for n in range(1, 2 * BATCH_ITEMS)), member(2 * BATCH_ITEMS, "u")]
-    first = next(batches(parts))
+    first = next(split_batches(parts))
     assert [item.position for item in first[:3]] == [0, 2 * BATCH_ITEMS, 1]
 
 
 def test_a_unit_with_a_directory_has_a_batch_of_its_own() -> None:
-    parts = [member(0, None), member(1, "u"), member(2, "u", Node.DIRECTORY), member(3, None)]
-    assert [[item.position for item in batch] for batch in batches(parts)] == [[0], [1, 2], [3]]
+    parts = [member(0, None), member(1, "u"), member(2, "u", NodeType.DIRECTORY), member(3, None)]
+    assert [[item.position for item in batch] for batch in split_batches(parts)] == [[0], [1, 2], [3]]
 
 
 @pytest.mark.req("OR-40")

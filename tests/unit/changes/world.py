@@ -11,7 +11,7 @@ from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.model import Change, Op, Plan
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.folders.access.jail import QUARANTINE, Jail
@@ -58,8 +58,10 @@ class World:
 
     def plan(self, moves: Mapping[str, str], *, unit: Collection[str] = ()) -> Plan:
         """Make a plan of moves, names beneath the first root unless they are absolute; `unit` are those that belong together."""
-        wishes = [Wish(source, target, unit="unit" if source in unit else None) for source, target in moves.items()]
-        return self.changes.plans.create(self.folders, self.call(), ".", wishes)
+        requests = [
+            MoveRequest(source, target, unit="unit" if source in unit else None) for source, target in moves.items()
+        ]
+        return self.changes.plans.create(self.folders, self.call(), ".", requests)
 
     def approve(self, plan: Plan) -> Plan:
         return self.changes.plans.approve(self.folders, plan.id, self.changes.plans.hash_of(plan), "tester")

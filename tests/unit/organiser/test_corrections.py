@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.changes.model import Item, Op
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.errors import InvalidArgument
 from holdfast.folders.access.file_version import FileVersion, HashedVersion
 from holdfast.organiser.model import DestinationFolder, Notes, ScannedFile, UncertainFile
@@ -52,8 +52,10 @@ def move(position: int, name: str, folder: str) -> Item:
     return Item(Op.MOVE, f"/r/{name}", f"/r/{folder}/{name} (2)", position=position, composite_hash="h")
 
 
-def wish(name: str, folder: str, file_hash: str = "h") -> Wish:
-    return Wish(f"/r/{name}", f"/r/{folder}/{name}", "why", 0.9, HashedVersion(FileVersion(1, 1, 1, 1, 1), file_hash))
+def wish(name: str, folder: str, file_hash: str = "h") -> MoveRequest:
+    return MoveRequest(
+        f"/r/{name}", f"/r/{folder}/{name}", "why", 0.9, HashedVersion(FileVersion(1, 1, 1, 1, 1), file_hash)
+    )
 
 
 def test_only_what_differs_changes_in_a_plan() -> None:

@@ -5,7 +5,7 @@ import sys
 from pathlib import Path
 
 from holdfast.changes.model import Outcome
-from holdfast.changes.single.commit import _Swap
+from holdfast.changes.single.content import _Swap
 from tests.unit.review.desk import opened_desk
 
 _DEAD = 9

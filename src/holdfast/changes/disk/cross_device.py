@@ -11,18 +11,26 @@ from functools import partial
 
 from holdfast.call import Call, uncancellable_call
 from holdfast.changes.disk import files
-from holdfast.changes.disk.files import chunks, hash_bytes, look, opened
-from holdfast.changes.disk.links import Links, leads
+from holdfast.changes.disk.files import hash_bytes, open_file, read_chunks, stat_entry
+from holdfast.changes.disk.links import Links, link_target
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.disk.tree import Stocktaking, build, digest, entered, erase_ours, same_tree, take_stock
-from holdfast.changes.model import Abandoned, Item, Node
+from holdfast.changes.disk.tree import (
+    TreeReader,
+    build_tree,
+    erase_tree,
+    is_same_tree,
+    open_directory,
+    read_tree,
+    tree_digest,
+)
+from holdfast.changes.model import Abandoned, Item, NodeType
 from holdfast.errors import AlreadyExists, Conflict, HoldfastError
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
 
 
 @dataclass(frozen=True, slots=True)
-class Crossing:
+class CrossDeviceMove:
     """From one place to another; `temp` is the copy's name beside the target, `aside` the path its source gets.
 
     With `links` it is a link that moves: its copy says what leads where the source led, and they count as the same.
@@ -38,7 +46,7 @@ class Crossing:
 
     def stock(self, call: Call) -> list[Item]:
         """Return what stands at the source."""
-        return take_stock(self.source.parent_fd, self.source.name, self.source.path, self._how(self.source, call))
+        return read_tree(self.source.parent_fd, self.source.name, self.source.path, self._how(self.source, call))
 
     def run(self, stock: Sequence[Item], call: Call) -> str:
         """Carry it out for a source that was found as `stock`; returns the identity of what stands at the target.
@@ -51,19 +59,19 @@ class Crossing:
         try:
             files.publish(target.parent_fd, self.temp, target.parent_fd, target.name)
         except FileExistsError:
-            erase_ours(target.parent_fd, self.temp)
+            erase_tree(target.parent_fd, self.temp)
             raise Abandoned(AlreadyExists(f"{target.path} exists already; nothing was moved.")) from None
         try:
             files.sync_directory(target.parent_fd)
         except OSError:
-            self._withdraw(digest(stock))
+            self._withdraw(tree_digest(stock))
             raise
         with self._shelf() as shelf:
-            self._set_aside(shelf, digest(stock))
-            self._check_aside(shelf, digest(stock))
+            self._set_aside(shelf, tree_digest(stock))
+            self._check_aside(shelf, tree_digest(stock))
             files.sync_directory(shelf)
         files.sync_directory(source.parent_fd)
-        return _identity(look(target.parent_fd, target.name))
+        return _identity(stat_entry(target.parent_fd, target.name))
 
     def settle(self) -> str | None:
         """Finish or clear away what was interrupted; returns the identity at the target, None when nothing moved.
@@ -71,12 +79,12 @@ class Crossing:
         Nothing that exists only once is removed. Conflict when both ends hold something that has to be looked at.
         """
         source, target = self.source, self.target
-        if look(target.parent_fd, self.temp) is not None:
-            erase_ours(target.parent_fd, self.temp)
+        if stat_entry(target.parent_fd, self.temp) is not None:
+            erase_tree(target.parent_fd, self.temp)
             files.sync_directory(target.parent_fd)
-        at_source, at_target = look(source.parent_fd, source.name), look(target.parent_fd, target.name)
+        at_source, at_target = stat_entry(source.parent_fd, source.name), stat_entry(target.parent_fd, target.name)
         with self._shelf() as shelf:
-            if look(shelf, self._name) is not None:
+            if stat_entry(shelf, self._name) is not None:
                 return self._settle_aside(shelf, at_source, at_target)
             if at_source is None or at_target is None or not self._are_the_same(at_source, at_target):
                 return None
@@ -113,12 +121,12 @@ class Crossing:
     def _copy(self, stock: Sequence[Item], call: Call) -> None:
         """Build the copy, read it back, compare it, and see that the source is still the one that was read."""
         source, target = self.source, self.target
-        build(target.parent_fd, self.temp, stock, self._bytes_of, call)
-        copied = take_stock(target.parent_fd, self.temp, source.path, self._how(target, call))
-        now = look(source.parent_fd, source.name)
-        same_source = now is not None and (stock[0].node is not Node.FILE or now.st_mtime_ns == stock[0].mtime_ns)
-        if not same_source or not same_tree(copied, stock):
-            erase_ours(target.parent_fd, self.temp)
+        build_tree(target.parent_fd, self.temp, stock, self._bytes_of, call)
+        copied = read_tree(target.parent_fd, self.temp, source.path, self._how(target, call))
+        now = stat_entry(source.parent_fd, source.name)
+        same_source = now is not None and (stock[0].node is not NodeType.FILE or now.st_mtime_ns == stock[0].mtime_ns)
+        if not same_source or not is_same_tree(copied, stock):
+            erase_tree(target.parent_fd, self.temp)
             raise Abandoned(_changed(source.path))
 
     def _set_aside(self, shelf: int, published: str | None) -> None:
@@ -145,7 +153,7 @@ class Crossing:
         self._withdraw(published)
 
     def _digest_at_source(self) -> str:
-        return digest(self.stock(uncancellable_call()))
+        return tree_digest(self.stock(uncancellable_call()))
 
     def _withdraw(self, published: str) -> None:
         """Take our copy back out of the target, unless somebody has put something else there."""
@@ -156,7 +164,7 @@ class Crossing:
         except OSError:
             ours = False
         if ours:
-            erase_ours(target.parent_fd, self.temp)
+            erase_tree(target.parent_fd, self.temp)
         else:
             files.move_entry(target.parent_fd, self.temp, target.parent_fd, target.name)
 
@@ -164,14 +172,14 @@ class Crossing:
         """Return whether what is under a name, on its way from or to one of the two ends, is what is expected there."""
         how = self._how(end, uncancellable_call(), refuse_writers=True)
         try:
-            return digest(take_stock(dir_fd, name, end.path, how)) == expected
+            return tree_digest(read_tree(dir_fd, name, end.path, how)) == expected
         except HoldfastError:
             return False
 
     def _same_bytes(self, shelf: int) -> bool:
         source, target, call = self.source, self.target, uncancellable_call()
-        there = take_stock(target.parent_fd, target.name, target.path, self._how(target, call))
-        return same_tree(there, take_stock(shelf, self._name, source.path, self._how(source, call)))
+        there = read_tree(target.parent_fd, target.name, target.path, self._how(target, call))
+        return is_same_tree(there, read_tree(shelf, self._name, source.path, self._how(source, call)))
 
     def _are_the_same(self, at_source: os.stat_result, at_target: os.stat_result) -> bool:
         """Return whether the target is our copy of the source: the same bytes, with the time that only a copy has."""
@@ -181,19 +189,19 @@ class Crossing:
         hows = [self._how(end, uncancellable_call(), refuse_writers=True) for end in ends]
         try:
             one, other = (
-                take_stock(end.parent_fd, end.name, end.path, how) for end, how in zip(ends, hows, strict=True)
+                read_tree(end.parent_fd, end.name, end.path, how) for end, how in zip(ends, hows, strict=True)
             )
-            return same_tree(one, other)
+            return is_same_tree(one, other)
         except (HoldfastError, OSError):
             return False
 
-    def _how(self, end: Place, call: Call, *, refuse_writers: bool = False) -> Stocktaking:
+    def _how(self, end: Place, call: Call, *, refuse_writers: bool = False) -> TreeReader:
         """Return how to look at what belongs to one of the two ends, wherever it stands meanwhile."""
         of_link = hash_bytes if self.links is None else partial(self._hash_of_link, self.links, end)
-        return Stocktaking(call, self.jail.is_hidden, of_link=of_link, refuse_writers=refuse_writers)
+        return TreeReader(call, self.jail.is_hidden, of_link=of_link, refuse_writers=refuse_writers)
 
     def _hash_of_link(self, links: Links, end: Place, text: bytes) -> str:
-        read = links.will_lead if end is self.source else leads
+        read = links.will_lead if end is self.source else link_target
         return hash_bytes(os.fsencode(read(end.path, os.fsdecode(text))))
 
     def _bytes_of(self, item: Item) -> Iterator[bytes]:
@@ -212,11 +220,11 @@ def entry_bytes(top: Place, item: Item) -> Iterator[bytes]:
     with ExitStack() as stack:
         fd = top.parent_fd
         for name in names[:-1]:
-            fd = stack.enter_context(entered(fd, name))
-        if item.node is Node.LINK:
+            fd = stack.enter_context(open_directory(fd, name))
+        if item.node is NodeType.LINK:
             yield os.fsencode(os.readlink(names[-1], dir_fd=fd))
             return
-        yield from chunks(stack.enter_context(opened(fd, names[-1], item.src_path)))
+        yield from read_chunks(stack.enter_context(open_file(fd, names[-1], item.src_path)))
 
 
 def _identity(status: os.stat_result | None) -> str:

@@ -37,7 +37,7 @@ def temp_name() -> str:
 
 
 @contextmanager
-def opened(dir_fd: int, name: str, shown: str) -> Iterator[int]:
+def open_file(dir_fd: int, name: str, shown: str) -> Iterator[int]:
     """Open a regular file for reading; links are not followed and nothing else is waited for."""
     fd = open_regular(dir_fd, name, shown)
     try:
@@ -64,10 +64,10 @@ def read_all(fd: int) -> bytes:
     data = os.pread(fd, size + 1, 0)
     if len(data) == size:
         return data
-    return b"".join(chunks(fd))
+    return b"".join(read_chunks(fd))
 
 
-def chunks(fd: int) -> Iterator[bytes]:
+def read_chunks(fd: int) -> Iterator[bytes]:
     """Yield a file's bytes from the beginning."""
     at = 0
     while chunk := os.pread(fd, CHUNK_BYTES, at):
@@ -83,7 +83,7 @@ def hash_bytes(data: bytes) -> str:
 def hash_file(fd: int) -> str:
     """Return the SHA-256 of an open file's present bytes."""
     digest = hashlib.sha256()
-    for chunk in chunks(fd):
+    for chunk in read_chunks(fd):
         digest.update(chunk)
     return digest.hexdigest()
 
@@ -104,14 +104,16 @@ def write_new(
     """
     fd = os.open(name, _NEW, mode if like_fd is None else 0o600, dir_fd=dir_fd)
     try:
-        fill(fd, data, like_fd, dress)
+        write_content(fd, data, like_fd, dress)
         status = os.fstat(fd)
     finally:
         os.close(fd)
     return (status.st_dev, status.st_ino)
 
 
-def fill(fd: int, data: Iterable[bytes], like_fd: int | None, dress: Callable[[int], None] | None = None) -> None:
+def write_content(
+    fd: int, data: Iterable[bytes], like_fd: int | None, dress: Callable[[int], None] | None = None
+) -> None:
     """Write the whole content of a new file, dress it like another one where asked, and make it durable."""
     for piece in data:
         _write_piece(fd, piece)
@@ -152,7 +154,7 @@ def sync_file(fd: int) -> None:
     os.fsync(fd)
 
 
-def own_folder(state_dir: str, name: str) -> str:
+def make_state_folder(state_dir: str, name: str) -> str:
     """Return the path of a folder of ours in the state folder; it is there, and durably so."""
     path = os.path.join(state_dir, name)
     with suppress(FileExistsError):
@@ -183,7 +185,7 @@ def _sync_named(dir_fd: int) -> None:
         os.close(fd)
 
 
-def look(dir_fd: int, name: str) -> os.stat_result | None:
+def stat_entry(dir_fd: int, name: str) -> os.stat_result | None:
     """Return the status of an entry itself, None when nothing is there."""
     try:
         return os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
@@ -191,7 +193,7 @@ def look(dir_fd: int, name: str) -> os.stat_result | None:
         return None
 
 
-def is_being_written(fd: int, dir_fd: int) -> bool:
+def has_writer(fd: int, dir_fd: int) -> bool:
     """Return whether some program has the file open for writing, where the system can tell.
 
     A read lease is granted only when nobody has; it is given back at once. A program that opens the file in
@@ -220,20 +222,20 @@ def _grants_leases(dir_fd: int) -> bool:
         name = temp_name()
         write_new(dir_fd, name, (), mode=0o600)
         try:
-            with opened(dir_fd, name, name) as fd:
+            with open_file(dir_fd, name, name) as fd:
                 known = _leasing_devices[device] = _lease(fd)
         finally:
             os.unlink(name, dir_fd=dir_fd)
     return known
 
 
-def discard(dir_fd: int, name: str) -> None:
+def remove_if_present(dir_fd: int, name: str) -> None:
     """Remove a helper file of ours that may or may not be there."""
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=dir_fd)
 
 
-def refusal(error: OSError, path: str) -> HoldfastError | None:
+def error_from_os(error: OSError, path: str) -> HoldfastError | None:
     """Return what a caller is told about a system error, None when it is a fault of ours."""
     number = error.errno
     if number in (errno.ENOSPC, errno.EDQUOT):

@@ -4,8 +4,8 @@ import errno
 import os
 import stat
 
-from holdfast.changes.disk.files import hash_bytes, look
-from holdfast.changes.model import Item, Node, Op
+from holdfast.changes.disk.files import hash_bytes, stat_entry
+from holdfast.changes.model import Item, NodeType, Op
 from holdfast.errors import HoldfastError, NotFound, PermissionDenied
 from holdfast.folders.access.descriptors import READ_FILE, composite_hash
 from holdfast.folders.access.file_version import FileVersion, HashedVersion, identity_text
@@ -15,7 +15,7 @@ _SOMETHING_ELSE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 """What the system says where nothing, or something of another kind, stands."""
 
 
-def described(place: Place, seen: HashedVersion | None = None) -> Item:
+def describe_source(place: Place, seen: HashedVersion | None = None) -> Item:
     """Return what stands at a place as the source of a move; its destination is still to be said.
 
     A file that is as it was `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
@@ -25,16 +25,16 @@ def described(place: Place, seen: HashedVersion | None = None) -> Item:
 
 
 def _described(dir_fd: int, name: str, path: str, seen: HashedVersion | None = None) -> Item:
-    status = look(dir_fd, name)
+    status = stat_entry(dir_fd, name)
     if status is None:
         raise NotFound(f"No such file or directory: {path}")
     node = _node(status, path)
     composite = None
-    if node is Node.FILE and seen is not None and FileVersion.from_stat(status) == seen.version:
+    if node is NodeType.FILE and seen is not None and FileVersion.from_stat(status) == seen.version:
         composite = seen.composite_hash
-    elif node is Node.FILE:
+    elif node is NodeType.FILE:
         status, composite = _read(dir_fd, name, path)
-    elif node is Node.LINK:
+    elif node is NodeType.LINK:
         composite = hash_bytes(os.fsencode(os.readlink(name, dir_fd=dir_fd)))
     return Item(
         Op.MOVE,
@@ -59,7 +59,7 @@ def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
     OSError when the disk does not say what stands there.
     """
     try:
-        if item.node is Node.FILE:
+        if item.node is NodeType.FILE:
             status, composite = _read(dir_fd, name, item.src_path)
             return _is_same(item, status) and composite == item.composite_hash
         found = _described(dir_fd, name, item.src_path)
@@ -72,16 +72,16 @@ def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
     if found.node is not item.node or not is_same_entry(found.identity, item.identity):
         return False
     marks = (found.mtime_ns, found.composite_hash) == (item.mtime_ns, item.composite_hash)
-    return item.node is Node.DIRECTORY or marks
+    return item.node is NodeType.DIRECTORY or marks
 
 
 def was_moved_to(item: Item, place: Place) -> bool:
     """Return whether the item's own source, or our copy of it, stands at its destination as it was put there."""
-    status = look(place.parent_fd, place.name)
+    status = stat_entry(place.parent_fd, place.name)
     if status is None or not is_same_entry(identity_text(status), item.dest_identity or item.identity):
         return False
-    if item.node is not Node.FILE:
-        return item.node is Node.DIRECTORY or status.st_mtime_ns == item.mtime_ns
+    if item.node is not NodeType.FILE:
+        return item.node is NodeType.DIRECTORY or status.st_mtime_ns == item.mtime_ns
     return (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
 
 
@@ -103,13 +103,13 @@ def _is_same(item: Item, status: os.stat_result) -> bool:
     return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None or status.st_nlink > 1
 
 
-def _node(status: os.stat_result, path: str) -> Node:
+def _node(status: os.stat_result, path: str) -> NodeType:
     if stat.S_ISREG(status.st_mode):
-        return Node.FILE
+        return NodeType.FILE
     if stat.S_ISLNK(status.st_mode):
-        return Node.LINK
+        return NodeType.LINK
     if stat.S_ISDIR(status.st_mode):
-        return Node.DIRECTORY
+        return NodeType.DIRECTORY
     raise PermissionDenied(f"{path} is neither a file, a link nor a directory, so it is not moved.")
 
 

@@ -5,7 +5,7 @@ import secrets
 from collections.abc import Iterable, Iterator
 from hashlib import sha256
 
-from holdfast.changes.disk.files import CHUNK_BYTES, chunks, hash_bytes, own_folder, write_new
+from holdfast.changes.disk.files import CHUNK_BYTES, hash_bytes, make_state_folder, read_chunks, write_new
 from holdfast.changes.model import Image
 from holdfast.changes.ports import Journal
 from holdfast.config.settings import JournalSettings
@@ -24,7 +24,7 @@ class Images:
     def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
         self._journal = journal
         self._settings = settings
-        self._folder = own_folder(state_dir, _FOLDER)
+        self._folder = make_state_folder(state_dir, _FOLDER)
 
     def admit(self, size_bytes: int, path: str) -> bool:
         """Return whether that much can be kept; PayloadTooLarge when it cannot and that is not allowed."""
@@ -50,8 +50,8 @@ class Images:
     def of_file(self, fd: int) -> Image:
         """Return an open file's bytes as an image, without holding a large file in memory."""
         if os.fstat(fd).st_size <= INLINE_BYTES:
-            return self.of_bytes(b"".join(chunks(fd)))
-        return self._store(chunks(fd))
+            return self.of_bytes(b"".join(read_chunks(fd)))
+        return self._store(read_chunks(fd))
 
     def read(self, hash_: str) -> Iterator[bytes]:
         """Yield the bytes of an image. NotFound when they are no longer kept."""
@@ -63,7 +63,7 @@ class Images:
             return
         fd = os.open(os.path.join(self._folder, image.file or ""), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
-            yield from chunks(fd)
+            yield from read_chunks(fd)
         finally:
             os.close(fd)
 

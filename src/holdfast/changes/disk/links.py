@@ -1,16 +1,16 @@
-"""Pure: what a link must say at another place so that it leads where it led, the moves of its own plan counted in."""
+"""Pure: what a link must say at another place so that it link_target where it led, the moves of its own plan counted in."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from holdfast.changes.model import Item, ItemStatus, Node, Op
+from holdfast.changes.model import Item, ItemStatus, NodeType, Op
 
 
 @dataclass(frozen=True, slots=True)
 class Links:
     """How the links of a plan are read; `moves` are the destinations of what it moves, by source.
 
-    Directories are taken as they are written: those that a plan names are real ones, so `..` leads to the one above.
+    Directories are taken as they are written: those that a plan names are real ones, so `..` link_target to the one above.
     """
 
     moves: Mapping[str, str]
@@ -19,7 +19,7 @@ class Links:
     def of(cls, items: Iterable[Item]) -> "Links":
         """Read the links of a plan; one without links needs to know nothing. What an undo leaves does not move."""
         moves = [item for item in items if item.op is Op.MOVE and item.dest_path]
-        if all(item.node is not Node.LINK for item in moves):
+        if all(item.node is not NodeType.LINK for item in moves):
             return cls({})
         return cls(
             {
@@ -31,7 +31,7 @@ class Links:
 
     def will_lead(self, path: str, text: str) -> str:
         """Return where a link that stands at a path is to lead once the plan is carried out."""
-        return self._moved(leads(path, text))
+        return self._moved(link_target(path, text))
 
     def rewritten(self, path: str, text: str, dest: str) -> str:
         """Return what a link that stands at a path must say at its destination."""
@@ -48,14 +48,14 @@ class Links:
         return path
 
 
-def leads(path: str, text: str) -> str:
-    """Return where a link that stands at a path leads."""
+def link_target(path: str, text: str) -> str:
+    """Return where a link that stands at a path link_target."""
     return text if text.startswith("/") else _joined(path.rpartition("/")[0], text)
 
 
-def is_plain(path: str, text: str) -> bool:
-    """Return whether a link at a path says where it leads in the one way that is found again after it was elsewhere."""
-    return text.startswith("/") or _from(path.rpartition("/")[0], leads(path, text)) == text
+def is_canonical_link(path: str, text: str) -> bool:
+    """Return whether a link at a path says where it link_target in the one way that is found again after it was elsewhere."""
+    return text.startswith("/") or _from(path.rpartition("/")[0], link_target(path, text)) == text
 
 
 def _joined(folder: str, text: str) -> str:

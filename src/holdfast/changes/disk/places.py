@@ -12,7 +12,7 @@ from holdfast.folders.access.jail import Jail, Place
 
 
 @contextmanager
-def held_place(jail: Jail, locks: Locks, call: Call, path: str, *, follow: bool) -> Iterator[Place]:
+def lock_place(jail: Jail, locks: Locks, call: Call, path: str, *, follow: bool) -> Iterator[Place]:
     """Hold what a path names; when its directory was moved while we waited, what it names then.
 
     Without this a change would go into the moved directory and be journalled where that was before.
@@ -20,7 +20,7 @@ def held_place(jail: Jail, locks: Locks, call: Call, path: str, *, follow: bool)
     while True:
         with open_place(jail, path, follow=follow) as place, locks.hold(call, [place.lock_key]):
             call.check()
-            if is_still(jail, path, place, follow=follow):
+            if is_same_place(jail, path, place, follow=follow):
                 yield place
                 return
 
@@ -39,16 +39,16 @@ def open_place(jail: Jail, path: str, *, follow: bool) -> Iterator[Place]:
         found.__exit__(None, None, None)
 
 
-def is_still(jail: Jail, path: str, place: Place, *, follow: bool) -> bool:
+def is_same_place(jail: Jail, path: str, place: Place, *, follow: bool) -> bool:
     """Return whether a path names the same place as before, and a directory there only if it was one before."""
     try:
         with jail.place(path, follow=follow) as now:
             same = now.path == place.path and now.lock_key == place.lock_key
-            return same and is_tree(now.status) is is_tree(place.status)
+            return same and is_directory(now.status) is is_directory(place.status)
     except HoldfastError:
         return False
 
 
-def is_tree(status: os.stat_result | None) -> bool:
+def is_directory(status: os.stat_result | None) -> bool:
     """Return whether a directory stands there."""
     return status is not None and stat.S_ISDIR(status.st_mode)

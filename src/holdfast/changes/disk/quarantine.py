@@ -5,10 +5,10 @@ import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from holdfast.changes.disk.files import look, own_folder, sync_directory
-from holdfast.changes.disk.tree import erase_ours
-from holdfast.changes.model import Aside
-from holdfast.changes.ports import PlanBook
+from holdfast.changes.disk.files import make_state_folder, stat_entry, sync_directory
+from holdfast.changes.disk.tree import erase_tree
+from holdfast.changes.model import QuarantinedFile
+from holdfast.changes.ports import PlanJournal
 from holdfast.errors import HoldfastError, InvalidArgument, NotFound
 from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import QUARANTINE, Jail, Place
@@ -23,7 +23,7 @@ class Quarantine:
 
     def __init__(self, state_dir: str) -> None:
         self._state_dir = state_dir
-        self._folder = own_folder(state_dir, _FOLDER)
+        self._folder = make_state_folder(state_dir, _FOLDER)
         self._device = os.stat(self._folder).st_dev
         self._out_of_reach: set[str] = set()
 
@@ -50,7 +50,7 @@ class Quarantine:
         finally:
             os.close(fd)
 
-    def purge(self, book: PlanBook, kept_since: str) -> int:
+    def purge(self, book: PlanJournal, kept_since: str) -> int:
         """Let go of what was set aside before that time; returns how many. What cannot be reached waits for the next start."""
         expired = book.expired_asides(kept_since)
         gone = [aside for aside in expired if aside.plan_id not in self._out_of_reach and self._let_go(aside)]
@@ -58,7 +58,7 @@ class Quarantine:
             book.forget_asides(gone)
         return len(gone)
 
-    def _let_go(self, aside: Aside) -> bool:
+    def _let_go(self, aside: QuarantinedFile) -> bool:
         try:
             with self._jail(aside.roots) as jail:
                 self._erase(jail, aside.path)
@@ -72,8 +72,8 @@ class Quarantine:
         shelf, name = os.path.split(path)
         try:
             with self.opened(jail, shelf) as fd:
-                if look(fd, name) is not None:
-                    erase_ours(fd, name)
+                if stat_entry(fd, name) is not None:
+                    erase_tree(fd, name)
         except (FileNotFoundError, NotFound):
             return
         if shelf != self._folder:
@@ -82,12 +82,12 @@ class Quarantine:
 
     @contextmanager
     def _jail(self, given: Sequence[str]) -> Iterator[Jail]:
-        with jail_of(given, self._state_dir) as jail:
+        with open_jail(given, self._state_dir) as jail:
             yield jail
 
 
 @contextmanager
-def jail_of(given: Sequence[str], state_dir: str) -> Iterator[Jail]:
+def open_jail(given: Sequence[str], state_dir: str) -> Iterator[Jail]:
     """Open the roots of a plan when no caller is there. NotFound when one of them is not."""
     try:
         roots = open_roots(given, "/", state_dir)

@@ -1,4 +1,4 @@
-"""Trees by descriptor: take stock of one, build it again, compare two, take one away; links are never followed."""
+"""Trees by descriptor: read one, build it again, compare two, take one away; links are never followed."""
 
 import os
 import stat
@@ -9,18 +9,18 @@ from hashlib import sha256
 
 from holdfast.call import Call
 from holdfast.changes.disk.files import (
+    has_writer,
     hash_bytes,
     hash_file,
-    is_being_written,
-    look,
-    opened,
+    open_file,
     put_xattrs,
     read_xattrs,
+    stat_entry,
     sync_directory,
     sync_file,
     write_new,
 )
-from holdfast.changes.model import Item, Node, Op
+from holdfast.changes.model import Item, NodeType, Op
 from holdfast.errors import Conflict, InvalidArgument, PermissionDenied
 from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import QUARANTINE
@@ -35,7 +35,7 @@ Children = dict[str, list[Item]]
 
 
 @dataclass(frozen=True, slots=True)
-class Stocktaking:
+class TreeReader:
     """How to look at a tree: which entries are not ours to touch, and what is done with each file and link.
 
     `of_file` and `of_link` return the hash under which the bytes are known.
@@ -48,7 +48,7 @@ class Stocktaking:
     refuse_writers: bool = False
 
 
-def take_stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> list[Item]:
+def read_tree(dir_fd: int, name: str, path: str, how: TreeReader) -> list[Item]:
     """Return an entry and all beneath it, top first, as items that would remove it.
 
     Raises PermissionDenied for anything that is neither file, link nor directory, or that is hidden;
@@ -57,7 +57,7 @@ def take_stock(dir_fd: int, name: str, path: str, how: Stocktaking) -> list[Item
     return list(_stock(dir_fd, name, path, how, MAX_DEPTH))
 
 
-def _stock(dir_fd: int, name: str, path: str, how: Stocktaking, levels: int) -> Iterator[Item]:
+def _stock(dir_fd: int, name: str, path: str, how: TreeReader, levels: int) -> Iterator[Item]:
     how.call.check()
     if levels == 0:
         raise InvalidArgument(f"The tree is nested deeper than {MAX_DEPTH} directories; take it in parts.")
@@ -65,22 +65,22 @@ def _stock(dir_fd: int, name: str, path: str, how: Stocktaking, levels: int) -> 
     if name == QUARANTINE or how.is_hidden(identity_of(status)):
         raise PermissionDenied(f"{path} belongs to Holdfast itself and stays where it is.")
     if stat.S_ISDIR(status.st_mode):
-        with entered(dir_fd, name) as below:
-            yield _item(path, Node.DIRECTORY, status, None, read_xattrs(below))
+        with open_directory(dir_fd, name) as below:
+            yield _item(path, NodeType.DIRECTORY, status, None, read_xattrs(below))
             for entry in sorted(os.listdir(below)):
                 yield from _stock(below, entry, f"{path}/{entry}", how, levels - 1)
     elif stat.S_ISLNK(status.st_mode):
-        yield _item(path, Node.LINK, status, how.of_link(os.fsencode(os.readlink(name, dir_fd=dir_fd))))
+        yield _item(path, NodeType.LINK, status, how.of_link(os.fsencode(os.readlink(name, dir_fd=dir_fd))))
     else:
-        with opened(dir_fd, name, path) as fd:
-            if how.refuse_writers and is_being_written(fd, dir_fd):
+        with open_file(dir_fd, name, path) as fd:
+            if how.refuse_writers and has_writer(fd, dir_fd):
                 raise Conflict(f"Another program is writing {path}.")
             status = os.fstat(fd)
-            yield _item(path, Node.FILE, status, how.of_file(fd), read_xattrs(fd))
+            yield _item(path, NodeType.FILE, status, how.of_file(fd), read_xattrs(fd))
 
 
 @contextmanager
-def entered(dir_fd: int, name: str) -> Iterator[int]:
+def open_directory(dir_fd: int, name: str) -> Iterator[int]:
     """Open a directory beneath another one."""
     fd = os.open(name, READ_DIRECTORY, dir_fd=dir_fd)
     try:
@@ -89,23 +89,23 @@ def entered(dir_fd: int, name: str) -> Iterator[int]:
         os.close(fd)
 
 
-def same_tree(one: Sequence[Item], other: Sequence[Item]) -> bool:
+def is_same_tree(one: Sequence[Item], other: Sequence[Item]) -> bool:
     """Return whether two trees hold the same entries with the same bytes, wherever each of them stands."""
-    return digest(one) == digest(other)
+    return tree_digest(one) == tree_digest(other)
 
 
-def digest(items: Sequence[Item]) -> str:
+def tree_digest(items: Sequence[Item]) -> str:
     """Return one hash for a tree: that of the bytes for a single file or link, of all entries for a directory."""
     top = items[0]
-    if top.node is not Node.DIRECTORY:
-        return known_hash(top) or ""
+    if top.node is not NodeType.DIRECTORY:
+        return content_hash(top) or ""
     whole = sha256()
-    for line in sorted(f"{i.src_path[len(top.src_path) :]}\0{i.node}\0{known_hash(i)}" for i in items):
+    for line in sorted(f"{i.src_path[len(top.src_path) :]}\0{i.node}\0{content_hash(i)}" for i in items):
         whole.update(os.fsencode(line) + b"\0\0")
     return whole.hexdigest()
 
 
-def known_hash(item: Item) -> str | None:
+def content_hash(item: Item) -> str | None:
     """Return the hash of what an item removes or restores."""
     return item.before_hash or item.after_hash
 
@@ -116,7 +116,7 @@ def moved_to(items: Sequence[Item], path: str) -> list[Item]:
     return [item._replace(src_path=path + item.src_path[len(top) :]) for item in items]
 
 
-def build(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
+def build_tree(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
     """Make a tree under a name that is free, durably, with modes, times and (where allowed) owners.
 
     `contents` gives the bytes of a file or the target of a link. The caller takes the tree away if this fails.
@@ -124,7 +124,7 @@ def build(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, cal
     _build(dir_fd, name, items[0], _by_directory(items), contents, call)
 
 
-def mend(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
+def repair_tree(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
     """Make again what is missing of a tree that was taken away in part; what is there stays as it is."""
     _mend(dir_fd, name, items[0], _by_directory(items), contents, call)
 
@@ -137,11 +137,11 @@ def _by_directory(items: Sequence[Item]) -> Children:
 
 
 def _mend(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
-    status = look(dir_fd, name)
+    status = stat_entry(dir_fd, name)
     if status is None:
         _build(dir_fd, name, item, children, contents, call)
-    elif item.node is Node.DIRECTORY and stat.S_ISDIR(status.st_mode):
-        with entered(dir_fd, name) as below:
+    elif item.node is NodeType.DIRECTORY and stat.S_ISDIR(status.st_mode):
+        with open_directory(dir_fd, name) as below:
             for child in children.get(item.src_path, ()):
                 _mend(below, os.path.basename(child.src_path), child, children, contents, call)
             _dress(below, item)
@@ -149,13 +149,13 @@ def _mend(dir_fd: int, name: str, item: Item, children: Children, contents: Cont
 
 def _build(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
     call.check()
-    if item.node is Node.LINK:
+    if item.node is NodeType.LINK:
         _build_link(dir_fd, name, item, contents)
-    elif item.node is Node.FILE:
+    elif item.node is NodeType.FILE:
         write_new(dir_fd, name, contents(item), mode=0o600, dress=lambda fd: _dress(fd, item))
     else:
         os.mkdir(name, 0o700, dir_fd=dir_fd)
-        with entered(dir_fd, name) as below:
+        with open_directory(dir_fd, name) as below:
             for child in children.get(item.src_path, ()):
                 _build(below, os.path.basename(child.src_path), child, children, contents, call)
             _dress(below, item)
@@ -178,32 +178,32 @@ def _dress(fd: int, item: Item) -> None:
     os.utime(fd, ns=(item.mtime_ns, item.mtime_ns))
 
 
-def erase(dir_fd: int, name: str, known: Sequence[Item]) -> None:
+def erase_known(dir_fd: int, name: str, known: Sequence[Item]) -> None:
     """Take away the known entries of a tree under a helper name, deepest first.
 
     The caller has compared the tree with `known`; whatever came after that is not touched. OSError when something
-    cannot be taken away or others remain; then a part may be gone, which `mend` makes again.
+    cannot be taken away or others remain; then a part may be gone, which `repair_tree` makes again.
     """
     top = known[0]
-    if top.node is not Node.DIRECTORY:
+    if top.node is not NodeType.DIRECTORY:
         os.unlink(name, dir_fd=dir_fd)
         return
     prefix = len(top.src_path) + 1
     _erase(dir_fd, name, "", {item.src_path[prefix:]: item.node for item in known[1:]})
 
 
-def _erase(dir_fd: int, name: str, inside: str, known: dict[str, Node]) -> None:
-    with entered(dir_fd, name) as below:
+def _erase(dir_fd: int, name: str, inside: str, known: dict[str, NodeType]) -> None:
+    with open_directory(dir_fd, name) as below:
         for entry in os.listdir(below):
             node = known.get(f"{inside}{entry}")
-            if node is Node.DIRECTORY:
+            if node is NodeType.DIRECTORY:
                 _erase(below, entry, f"{inside}{entry}/", known)
             elif node is not None:
                 os.unlink(entry, dir_fd=below)
     os.rmdir(name, dir_fd=dir_fd)
 
 
-def erase_ours(dir_fd: int, name: str) -> None:
+def erase_tree(dir_fd: int, name: str) -> None:
     """Take away a tree that only we can have made, complete or not, durably."""
     _erase_all(dir_fd, name)
     sync_directory(dir_fd)
@@ -214,19 +214,19 @@ def _erase_all(dir_fd: int, name: str) -> None:
     if not stat.S_ISDIR(status.st_mode):
         os.unlink(name, dir_fd=dir_fd)
         return
-    with entered(dir_fd, name) as below:
+    with open_directory(dir_fd, name) as below:
         for entry in os.listdir(below):
             _erase_all(below, entry)
     os.rmdir(name, dir_fd=dir_fd)
 
 
-def _item(path: str, node: Node, status: os.stat_result, hash_: str | None, xattrs: str | None = None) -> Item:
+def _item(path: str, node: NodeType, status: os.stat_result, hash_: str | None, xattrs: str | None = None) -> Item:
     return Item(
         Op.REMOVE,
         path,
         node=node,
         before_hash=hash_,
-        size_bytes=status.st_size if node is Node.FILE else 0,
+        size_bytes=status.st_size if node is NodeType.FILE else 0,
         mode=stat.S_IMODE(status.st_mode),
         uid=status.st_uid,
         gid=status.st_gid,

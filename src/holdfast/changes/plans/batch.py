@@ -9,14 +9,14 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.changes.disk import files
-from holdfast.changes.disk.cross_device import Crossing
-from holdfast.changes.disk.files import look, temp_name
+from holdfast.changes.disk.cross_device import CrossDeviceMove
+from holdfast.changes.disk.files import stat_entry, temp_name
 from holdfast.changes.disk.identity import is_as_planned, was_moved_to
 from holdfast.changes.disk.links import Links
 from holdfast.changes.disk.locks import Locks
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.disk.tree import Stocktaking, take_stock
-from holdfast.changes.model import Abandoned, Item, ItemStatus, Node, Step
+from holdfast.changes.disk.tree import TreeReader, read_tree
+from holdfast.changes.model import Abandoned, Item, ItemOutcome, ItemStatus, NodeType
 from holdfast.changes.plans.parents import Parent, Parents
 from holdfast.errors import (
     AccessDenied,
@@ -71,7 +71,7 @@ class Batch:
         self._locks = locks
         self._links = links
         self._opened: list[Opened] = []
-        self.steps: list[Step] = []
+        self.steps: list[ItemOutcome] = []
 
     def prepare(self, plan_id: str, items: Sequence[Item]) -> list[Item]:
         """Open the places of the items; returns them as they are intended, those that are copied with their helpers.
@@ -79,16 +79,16 @@ class Batch:
         What crosses devices is copied, and so is a link that must say something else at its destination.
         What cannot be opened has its outcome in `steps`.
         """
-        refused: list[tuple[Item, Step]] = []
+        refused: list[tuple[Item, ItemOutcome]] = []
         for item in items:
             found = self._open(item)
-            if isinstance(found, Step):
+            if isinstance(found, ItemOutcome):
                 refused.append((item, found))
                 continue
             try:
                 is_copied = self._is_copied(found)
             except OSError as error:
-                refused.append((item, Step(item.position, ItemStatus.ERROR, _told(error))))
+                refused.append((item, ItemOutcome(item.position, ItemStatus.ERROR, _told(error))))
                 continue
             if not is_copied:
                 self._opened.append(found)
@@ -115,7 +115,7 @@ class Batch:
             finally:
                 self._sync(done)
 
-    def settle(self, items: Sequence[Item], staying: Collection[str]) -> list[Step]:
+    def settle(self, items: Sequence[Item], staying: Collection[str]) -> list[ItemOutcome]:
         """Say by what is on the disk which of these intended items took effect; the others have no step.
 
         What was moved of a unit comes back when the rest of it was not, or is known to be `staying`.
@@ -139,49 +139,49 @@ class Batch:
         """Return whether an item cannot be moved by a rename. OSError when the disk does not say what a link says."""
         if opened.source_parent.identity[0] != opened.target_parent.identity[0]:
             return True
-        if opened.item.node is not Node.LINK:
+        if opened.item.node is not NodeType.LINK:
             return False
         source = opened.source
-        status = look(source.parent_fd, source.name)
+        status = stat_entry(source.parent_fd, source.name)
         if status is None or not stat.S_ISLNK(status.st_mode):
             return False
         text = os.readlink(source.name, dir_fd=source.parent_fd)
         return self._links.rewritten(source.path, text, opened.target.path) != text
 
     def _held(self, call: Call) -> AbstractContextManager[None]:
-        if any(opened.item.node is Node.DIRECTORY for opened in self._opened):
+        if any(opened.item.node is NodeType.DIRECTORY for opened in self._opened):
             return self._locks.hold_all(call)
         sources = [(opened.source_parent.identity, opened.source_name) for opened in self._opened]
         targets = [(opened.target_parent.identity, opened.target_name) for opened in self._opened]
         return self._locks.hold(call, sources + targets)
 
-    def _open(self, item: Item) -> Opened | Step:
+    def _open(self, item: Item) -> Opened | ItemOutcome:
         try:
             source, source_name = self._parents.find(item.src_path)
         except (AccessDenied, NotDirectory, NotFound):
-            return Step(item.position, ItemStatus.SKIPPED, GONE)
+            return ItemOutcome(item.position, ItemStatus.SKIPPED, GONE)
         except (HoldfastError, OSError) as error:
-            return Step(item.position, ItemStatus.ERROR, _told(error))
+            return ItemOutcome(item.position, ItemStatus.ERROR, _told(error))
         if not source.is_real:
-            return Step(item.position, ItemStatus.SKIPPED, ELSEWHERE)
+            return ItemOutcome(item.position, ItemStatus.SKIPPED, ELSEWHERE)
         try:
             target, target_name = self._parents.find(item.dest_path or "")
         except (AccessDenied, NotDirectory, NotFound):
-            return Step(item.position, ItemStatus.ERROR, "The directory of its destination is not there.")
+            return ItemOutcome(item.position, ItemStatus.ERROR, "The directory of its destination is not there.")
         except (HoldfastError, OSError) as error:
-            return Step(item.position, ItemStatus.ERROR, _told(error))
+            return ItemOutcome(item.position, ItemStatus.ERROR, _told(error))
         if not target.is_real:
-            return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
+            return ItemOutcome(item.position, ItemStatus.ERROR, ELSEWHERE)
         return Opened(item, source, source_name, target, target_name)
 
-    def _leave_units(self, refused: Sequence[tuple[Item, Step]]) -> None:
+    def _leave_units(self, refused: Sequence[tuple[Item, ItemOutcome]]) -> None:
         """Let what belongs to items that cannot be moved stay too."""
         for item, step in refused:
             if item.unit is not None:
                 self._leave([opened for opened in self._opened if opened.item.unit == item.unit], item, step)
                 self._opened = [opened for opened in self._opened if opened.item.unit != item.unit]
 
-    def _leave(self, members: Sequence[Opened], item: Item, step: Step) -> None:
+    def _leave(self, members: Sequence[Opened], item: Item, step: ItemOutcome) -> None:
         for opened in members:
             self._end(opened, step.status, stays_with(item.src_path, step.message))
 
@@ -224,20 +224,20 @@ class Batch:
                 self._leave([*confirmed, *members[number + 1 :]], opened.item, refused[0])
                 return
 
-    def _looked_at(self, opened: Opened, gone: set[Identity]) -> Step | None:
+    def _looked_at(self, opened: Opened, gone: set[Identity]) -> ItemOutcome | None:
         """Return None for a source that can be moved, DONE for one that is at its destination already, else why not."""
         position = opened.item.position
         if gone and gone & {opened.source_parent.identity, opened.target_parent.identity}:
-            return Step(position, ItemStatus.ERROR, _MOVED)
+            return ItemOutcome(position, ItemStatus.ERROR, _MOVED)
         try:
             if is_as_planned(opened.item, opened.source_parent.fd, opened.source_name):
                 return None
-            is_gone = look(opened.source_parent.fd, opened.source_name) is None
+            is_gone = stat_entry(opened.source_parent.fd, opened.source_name) is None
             if is_gone and was_moved_to(opened.item, opened.target):
-                return Step(position, ItemStatus.DONE)
+                return ItemOutcome(position, ItemStatus.DONE)
         except OSError as error:
-            return Step(position, ItemStatus.ERROR, _told(error))
-        return Step(position, ItemStatus.SKIPPED, GONE if is_gone else CHANGED)
+            return ItemOutcome(position, ItemStatus.ERROR, _told(error))
+        return ItemOutcome(position, ItemStatus.SKIPPED, GONE if is_gone else CHANGED)
 
     def _carry_out(self, opened: Opened, done: list[Opened], call: Call) -> None:
         if opened.item.aside is not None:
@@ -260,14 +260,14 @@ class Batch:
 
     def _check_inside(self, opened: Opened, call: Call) -> None:
         """Refuse a directory that holds the state folder."""
-        if opened.item.node is Node.DIRECTORY and opened.source.root.walk_only:
-            names = Stocktaking(call, self._jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
-            take_stock(opened.source.parent_fd, opened.source.name, opened.source.path, names)
+        if opened.item.node is NodeType.DIRECTORY and opened.source.root.walk_only:
+            names = TreeReader(call, self._jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
+            read_tree(opened.source.parent_fd, opened.source.name, opened.source.path, names)
 
-    def _crossing(self, opened: Opened) -> Crossing:
+    def _crossing(self, opened: Opened) -> CrossDeviceMove:
         item = opened.item
-        links = self._links if item.node is Node.LINK else None
-        return Crossing(
+        links = self._links if item.node is NodeType.LINK else None
+        return CrossDeviceMove(
             self._jail, self._quarantine, opened.source, opened.target, item.temp_name or "", item.aside or "", links
         )
 
@@ -284,9 +284,9 @@ class Batch:
         except (OSError, HoldfastError) as error:
             self._end_as_found(opened, crossing, _told(error))
         else:
-            self.steps.append(Step(opened.item.position, ItemStatus.DONE, identity=identity))
+            self.steps.append(ItemOutcome(opened.item.position, ItemStatus.DONE, identity=identity))
 
-    def _end_as_found(self, opened: Opened, crossing: Crossing, why: str | None) -> None:
+    def _end_as_found(self, opened: Opened, crossing: CrossDeviceMove, why: str | None) -> None:
         """After an error look at the disk; when even that fails the item waits for the next execution."""
         try:
             identity = crossing.settle()
@@ -298,10 +298,10 @@ class Batch:
             if identity is None:
                 self._end(opened, ItemStatus.ERROR, why)
             else:
-                self.steps.append(Step(opened.item.position, ItemStatus.DONE, identity=identity))
+                self.steps.append(ItemOutcome(opened.item.position, ItemStatus.DONE, identity=identity))
 
     def _end(self, opened: Opened, status: ItemStatus, message: str | None) -> None:
-        self.steps.append(Step(opened.item.position, status, message))
+        self.steps.append(ItemOutcome(opened.item.position, status, message))
 
     def _sync(self, done: Sequence[Opened]) -> None:
         """Make the moves durable, destinations first; where the disk refuses, its moves are taken back."""
@@ -312,7 +312,7 @@ class Batch:
             if failed & {opened.source_parent, opened.target_parent} and self._taken_back(opened):
                 self._end(opened, ItemStatus.ERROR, UNSYNCED)
             else:
-                self.steps.append(Step(opened.item.position, ItemStatus.DONE))
+                self.steps.append(ItemOutcome(opened.item.position, ItemStatus.DONE))
 
     @staticmethod
     def _taken_back(opened: Opened) -> bool:
@@ -323,19 +323,19 @@ class Batch:
             return False
         return True
 
-    def _settle(self, opened: Opened) -> Step | None:
+    def _settle(self, opened: Opened) -> ItemOutcome | None:
         item, source, target = opened.item, opened.source, opened.target
         if item.aside is None:
-            if look(source.parent_fd, source.name) is not None or not was_moved_to(item, target):
+            if stat_entry(source.parent_fd, source.name) is not None or not was_moved_to(item, target):
                 return None
             files.sync_directory(target.parent_fd)
             files.sync_directory(source.parent_fd)
-            return Step(item.position, ItemStatus.DONE)
+            return ItemOutcome(item.position, ItemStatus.DONE)
         try:
             identity = self._crossing(opened).settle()
         except Conflict as conflict:
-            return Step(item.position, ItemStatus.ERROR, conflict.message)
-        return None if identity is None else Step(item.position, ItemStatus.DONE, identity=identity)
+            return ItemOutcome(item.position, ItemStatus.ERROR, conflict.message)
+        return None if identity is None else ItemOutcome(item.position, ItemStatus.DONE, identity=identity)
 
 
 def stays_with(path: str, why: str | None) -> str:
@@ -347,13 +347,13 @@ def _unit(opened: Opened) -> str | None:
     return opened.item.unit
 
 
-def _is_taken(opened: Opened) -> Step | None:
+def _is_taken(opened: Opened) -> ItemOutcome | None:
     """Return the outcome of an item at whose destination something stands."""
     try:
-        is_free = look(opened.target.parent_fd, opened.target.name) is None
+        is_free = stat_entry(opened.target.parent_fd, opened.target.name) is None
     except OSError as error:
-        return Step(opened.item.position, ItemStatus.ERROR, _told(error))
-    return None if is_free else Step(opened.item.position, ItemStatus.ERROR, TAKEN)
+        return ItemOutcome(opened.item.position, ItemStatus.ERROR, _told(error))
+    return None if is_free else ItemOutcome(opened.item.position, ItemStatus.ERROR, TAKEN)
 
 
 def _told(error: HoldfastError | OSError) -> str | None:

@@ -10,16 +10,16 @@ from contextlib import suppress
 
 from holdfast.call import Call
 from holdfast.changes.disk import files
-from holdfast.changes.disk.files import look
+from holdfast.changes.disk.files import stat_entry
 from holdfast.changes.disk.links import Links
 from holdfast.changes.disk.locks import Locks
-from holdfast.changes.disk.places import is_tree
+from holdfast.changes.disk.places import is_directory
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.model import Item, ItemStatus, Op, Plan, PlanStatus, Step
+from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanStatus
 from holdfast.changes.plans.batch import ELSEWHERE, TAKEN, UNSYNCED, Batch, is_synced
-from holdfast.changes.plans.layout import batches
+from holdfast.changes.plans.layout import split_batches
 from holdfast.changes.plans.parents import Parents
-from holdfast.changes.ports import PlanBook
+from holdfast.changes.ports import PlanJournal
 from holdfast.clock import utc_now
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
@@ -28,7 +28,7 @@ from holdfast.folders.access.jail import Jail, Place
 class Executor:
     """One plan at a time for each caller of `run`; who calls it holds the plan."""
 
-    def __init__(self, book: PlanBook, locks: Locks, quarantine: Quarantine, noticed: Callable[[], None]) -> None:
+    def __init__(self, book: PlanJournal, locks: Locks, quarantine: Quarantine, noticed: Callable[[], None]) -> None:
         self._book = book
         self._locks = locks
         self._quarantine = quarantine
@@ -45,7 +45,7 @@ class Executor:
         waiting = [item for item in plan.items if item.status is ItemStatus.PENDING and item.position not in settled]
         try:
             with Parents(jail) as parents:
-                for items in batches(waiting):
+                for items in split_batches(waiting):
                     call.check()
                     parents.refresh()
                     self._batch(jail, parents, links, plan.id, items, steps, progress)
@@ -63,14 +63,14 @@ class Executor:
             status = self._book.skip_rest(plan.id, "It was interrupted before this step.", utc_now())
         return status
 
-    def _settled(self, jail: Jail, plan: Plan) -> list[Step]:
+    def _settled(self, jail: Jail, plan: Plan) -> list[ItemOutcome]:
         begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
-        steps: list[Step] = []
+        steps: list[ItemOutcome] = []
         links = Links.of(plan.items) if begun else Links({})
         staying = {
             item.unit for item in plan.items if item.unit and item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)
         }
-        for items in batches(begun):
+        for items in split_batches(begun):
             if items[0].op is not Op.MOVE:
                 steps += _settled_directories(jail, items)
                 continue
@@ -85,7 +85,7 @@ class Executor:
         links: Links,
         plan_id: str,
         items: Sequence[Item],
-        steps: list[Step],
+        steps: list[ItemOutcome],
         progress: "_Progress",
     ) -> None:
         """Carry out one batch; `steps` holds the outcomes before it, and then its own."""
@@ -102,11 +102,11 @@ class Executor:
             steps += batch.steps
         progress.add(len(items))
 
-    def _advance(self, plan_id: str, steps: list[Step], intents: Sequence[Item]) -> None:
+    def _advance(self, plan_id: str, steps: list[ItemOutcome], intents: Sequence[Item]) -> None:
         self._book.advance(plan_id, steps, intents, utc_now())
         steps.clear()
 
-    def _directories(self, jail: Jail, items: Sequence[Item], steps: list[Step], progress: "_Progress") -> None:
+    def _directories(self, jail: Jail, items: Sequence[Item], steps: list[ItemOutcome], progress: "_Progress") -> None:
         done: list[tuple[Item, Place]] = []
         with Parents(jail) as parents:
             for item in items:
@@ -116,21 +116,23 @@ class Executor:
             steps += _synced_directories(done)
         progress.add(len(items))
 
-    def _make_or_remove(self, parents: Parents, item: Item, done: list[tuple[Item, Place]], call: Call) -> Step | None:
+    def _make_or_remove(
+        self, parents: Parents, item: Item, done: list[tuple[Item, Place]], call: Call
+    ) -> ItemOutcome | None:
         try:
             place = parents.place(item.src_path)
             if place.path != item.src_path:
-                return Step(item.position, ItemStatus.ERROR, ELSEWHERE)
+                return ItemOutcome(item.position, ItemStatus.ERROR, ELSEWHERE)
             with self._locks.hold(call, [place.lock_key]):
                 (files.make_directory if item.op is Op.MKDIR else files.remove_directory)(place.parent_fd, place.name)
         except FileExistsError:
             return _there_already(item, place)
         except OSError as error:
             harmless = item.op is Op.RMDIR and error.errno in (errno.ENOTEMPTY, errno.ENOENT)
-            return Step(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.strerror)
+            return ItemOutcome(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.strerror)
         except (AccessDenied, NotFound, NotDirectory, PermissionDenied) as error:
             harmless = item.op is Op.RMDIR
-            return Step(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.message)
+            return ItemOutcome(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.message)
         done.append((item, place))
         return None
 
@@ -149,13 +151,13 @@ class _Progress:
         self.call.progress(self._done, self._total, f"{self._done} of {self._total} items")
 
 
-def _there_already(item: Item, place: Place) -> Step:
-    if is_tree(look(place.parent_fd, place.name)):
-        return Step(item.position, ItemStatus.SKIPPED, "It was there already.")
-    return Step(item.position, ItemStatus.ERROR, TAKEN)
+def _there_already(item: Item, place: Place) -> ItemOutcome:
+    if is_directory(stat_entry(place.parent_fd, place.name)):
+        return ItemOutcome(item.position, ItemStatus.SKIPPED, "It was there already.")
+    return ItemOutcome(item.position, ItemStatus.ERROR, TAKEN)
 
 
-def _synced_directories(done: Sequence[tuple[Item, Place]]) -> list[Step]:
+def _synced_directories(done: Sequence[tuple[Item, Place]]) -> list[ItemOutcome]:
     """Make new directories durable; one whose parent the disk does not confirm is removed again."""
     unsynced = {fd for fd in {place.parent_fd for _, place in done} if not is_synced(fd)}
     steps = []
@@ -165,19 +167,19 @@ def _synced_directories(done: Sequence[tuple[Item, Place]]) -> list[Step]:
             with suppress(OSError):
                 files.remove_directory(place.parent_fd, place.name)
                 status, message = ItemStatus.ERROR, UNSYNCED
-        steps.append(Step(item.position, status, message))
+        steps.append(ItemOutcome(item.position, status, message))
     return steps
 
 
-def _settled_directories(jail: Jail, items: Sequence[Item]) -> list[Step]:
+def _settled_directories(jail: Jail, items: Sequence[Item]) -> list[ItemOutcome]:
     steps = []
     for item in items:
         try:
             with jail.place(item.src_path, follow=False) as place:
-                is_there = is_tree(look(place.parent_fd, place.name))
+                is_there = is_directory(stat_entry(place.parent_fd, place.name))
                 if is_there is (item.op is Op.MKDIR):
                     files.sync_directory(place.parent_fd)
-                    steps.append(Step(item.position, ItemStatus.DONE))
+                    steps.append(ItemOutcome(item.position, ItemStatus.DONE))
         except (OSError, HoldfastError):
             continue
     return steps

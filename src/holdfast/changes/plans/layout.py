@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
 
-from holdfast.changes.model import Item, Node, Op
+from holdfast.changes.model import Item, NodeType, Op
 
 BATCH_ITEMS = 100
 BATCH_DIRECTORIES = 100
@@ -12,7 +12,7 @@ BATCH_DIRECTORIES = 100
 _ORDER = {Op.MKDIR: 0, Op.MOVE: 1, Op.RMDIR: 2}
 
 
-def in_order(items: Iterable[Item]) -> list[Item]:
+def sort_items(items: Iterable[Item]) -> list[Item]:
     """Return items as they are carried out: directories are made first and removed last, units are together."""
     known = list(items)
     heads: dict[str, int] = {}
@@ -24,13 +24,13 @@ def in_order(items: Iterable[Item]) -> list[Item]:
     return sorted(known, key=lambda item: (_ORDER[item.op], heads.get(item.unit or "", item.position), item.position))
 
 
-def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
+def split_batches(items: Sequence[Item]) -> Iterator[list[Item]]:
     """Yield items in order, so many at once; a directory that moves has, with its unit, a batch of its own."""
     batch: list[Item] = []
     parents: set[str] = set()
     apart = {item.unit for item in items if item.unit is not None and _is_tree(item)}
     was_alone = False
-    for item in in_order(items):
+    for item in sort_items(items):
         is_alone = item.unit in apart or _is_tree(item)
         if batch and (item.unit is None or item.unit != batch[-1].unit):
             is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
@@ -47,13 +47,13 @@ def batches(items: Sequence[Item]) -> Iterator[list[Item]]:
 
 
 def _is_tree(item: Item) -> bool:
-    return item.node is Node.DIRECTORY and item.op is Op.MOVE
+    return item.node is NodeType.DIRECTORY and item.op is Op.MOVE
 
 
 def plan_hash(folder: str, items: Iterable[Item]) -> str:
     """Return the hash of what a person approves: every item with its reason, and which file each source is."""
     digest = sha256(_bytes(folder))
-    for item in in_order(items):
+    for item in sort_items(items):
         which = f"{item.op}\0{item.identity}\0{item.size_bytes}\0{item.mtime_ns}\0{item.composite_hash}"
         line = _bytes(f"{item.position}\0{which}\0{item.src_path}\0{item.dest_path}\0{item.reasoning}")
         digest.update(b"\0%d\0%b" % (len(line), line))

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from types import TracebackType
 from typing import Self
 
-from holdfast.changes.disk.files import look
+from holdfast.changes.disk.files import stat_entry
 from holdfast.errors import HoldfastError, InvalidPath
 from holdfast.folders.access.jail import MAX_NAME_BYTES, Jail, JailedPath, Place
 from holdfast.folders.access.roots import Identity, Root, identity_of
@@ -64,7 +64,7 @@ class Parents:
     def place(self, path: str) -> Place:
         """Return the place of a path as `Jail.place` does without following a last link."""
         parent, name = self.find(path)
-        return Place(parent.root, parent.fd, name, f"{parent.path}/{name}", look(parent.fd, name))
+        return Place(parent.root, parent.fd, name, f"{parent.path}/{name}", stat_entry(parent.fd, name))
 
     def refresh(self) -> None:
         """Forget what was found when there is much of it, or when some of it was elsewhere at the last look."""

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from holdfast.call import Call
-from holdfast.changes.disk.identity import described
-from holdfast.changes.model import Item, Node, Op, is_beneath
+from holdfast.changes.disk.identity import describe_source
+from holdfast.changes.model import Item, NodeType, Op, is_beneath
 from holdfast.changes.names import collision_key, free_name, parent_of
 from holdfast.changes.plans.parents import Parents
 from holdfast.changes.single.directories import missing_directories
@@ -19,7 +19,7 @@ _OPEN_DIRECTORIES = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Wish:
+class MoveRequest:
     """One move as somebody wants it: from where to where, why, and how sure they are.
 
     `seen` is the source as it was found before; one that is still so is not opened again. Wishes with the same `unit`
@@ -42,37 +42,37 @@ class Layout:
     roots: tuple[str, ...]
 
 
-def lay_out(jail: Jail, wishes: Sequence[Wish], call: Call) -> Layout:
+def build_layout(jail: Jail, requests: Sequence[MoveRequest], call: Call) -> Layout:
     """Return the items for what is wished; a move to where the file is already makes none.
 
     Raises what the jail says of a path, InvalidArgument for moves that contradict each other.
     """
-    return arrange(jail, described_moves(jail, wishes, call), call)
+    return assign_destinations(jail, describe_moves(jail, requests, call), call)
 
 
-def described_moves(jail: Jail, wishes: Sequence[Wish], call: Call, first: int = 0) -> list[Item]:
+def describe_moves(jail: Jail, requests: Sequence[MoveRequest], call: Call, first: int = 0) -> list[Item]:
     """Return the moves that are wished, numbered from `first`, each with what tells its source from any other file."""
     sources: list[Item] = []
     with Parents(jail, _OPEN_DIRECTORIES) as parents:
-        for position, wish in enumerate(wishes, start=first):
+        for position, request in enumerate(requests, start=first):
             call.check()
-            place = parents.place(wish.src)
+            place = parents.place(request.src)
             if place.status is not None and jail.is_hidden(identity_of(place.status)):
-                raise NotFound(f"No such file or directory: {wish.src}")
-            found = described(place, wish.seen)
+                raise NotFound(f"No such file or directory: {request.src}")
+            found = describe_source(place, request.seen)
             sources.append(
                 found._replace(
-                    dest_path=wish.dest,
-                    reasoning=wish.reasoning,
-                    confidence=wish.confidence,
+                    dest_path=request.dest,
+                    reasoning=request.reasoning,
+                    confidence=request.confidence,
                     position=position,
-                    unit=wish.unit,
+                    unit=request.unit,
                 )
             )
     return sources
 
 
-def arrange(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:
+def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:
     """Give every move a destination that nothing has or gets, and add the directories that are missing."""
     _check_sources(moves)
     targets = _Targets(jail)
@@ -91,7 +91,7 @@ def arrange(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:
         raise InvalidArgument(f"A plan may touch two allowed directories at most; this one touches {len(roots)}.")
     after = max((move.position for move in moves), default=-1) + 1
     made = [
-        Item(Op.MKDIR, path, node=Node.DIRECTORY, position=after + number)
+        Item(Op.MKDIR, path, node=NodeType.DIRECTORY, position=after + number)
         for number, path in enumerate(targets.missing)
     ]
     return Layout((*placed, *made), tuple(roots))
@@ -150,14 +150,14 @@ def _check_sources(moves: Sequence[Item]) -> None:
         if move.src_path in seen:
             raise InvalidArgument(f"{move.src_path} is moved twice by the same plan.")
         seen.add(move.src_path)
-    trees = {move.src_path for move in moves if move.node is Node.DIRECTORY}
+    trees = {move.src_path for move in moves if move.node is NodeType.DIRECTORY}
     for move in moves:
         if trees and _inside(parent_of(move.src_path), trees):
             raise InvalidArgument(f"{move.src_path} lies in a directory that is moved by the same plan.")
 
 
 def _check_targets(moves: Sequence[Item]) -> None:
-    trees = {move.src_path for move in moves if move.node is Node.DIRECTORY}
+    trees = {move.src_path for move in moves if move.node is NodeType.DIRECTORY}
     for move in moves:
         target = move.dest_path or ""
         if is_beneath(target, [move.src_path]):

@@ -8,11 +8,21 @@ from functools import cached_property, partial
 
 from holdfast.call import Call
 from holdfast.changes.disk.locks import Locks
-from holdfast.changes.model import Item, ItemStatus, Kind, Op, Plan, PlanLine, PlanStatus, Undone, is_beneath
+from holdfast.changes.model import (
+    ChangeKind,
+    Item,
+    ItemStatus,
+    Op,
+    Plan,
+    PlanStatus,
+    PlanSummary,
+    UndoResult,
+    is_beneath,
+)
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.layout import plan_hash
-from holdfast.changes.plans.resolve_moves import Wish, arrange, described_moves, lay_out
-from holdfast.changes.plans.undo import is_back, told, undo_plan
+from holdfast.changes.plans.resolve_moves import MoveRequest, assign_destinations, build_layout, describe_moves
+from holdfast.changes.plans.undo import build_undo_plan, explain_failures, is_back
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict, InvalidArgument, NotFound, PermissionDenied
@@ -53,7 +63,7 @@ class Plans:
         folders: Folders,
         call: Call,
         folder: str,
-        wishes: Sequence[Wish],
+        requests: Sequence[MoveRequest],
         *,
         plan_id: str | None = None,
         may_be_empty: bool = False,
@@ -63,13 +73,13 @@ class Plans:
         InvalidArgument when there is nothing to move or moves contradict each other. One that may be empty waits for
         `revise` to add moves.
         """
-        layout = lay_out(folders.jail, wishes, call)
+        layout = build_layout(folders.jail, requests, call)
         if not layout.items and not may_be_empty:
             raise InvalidArgument("There is nothing to move: every file is where it should be.")
         roots = layout.roots or (folders.jail.parse(folder).root.path,)
         plan = Plan(
             id=plan_id or secrets.token_hex(16),
-            kind=Kind.ORGANISE,
+            kind=ChangeKind.ORGANISE,
             root_dir=roots[0],
             items=layout.items,
             created_at=utc_now(),
@@ -89,7 +99,7 @@ class Plans:
         dests: Mapping[int, str | None],
         *,
         reasons: Mapping[int, tuple[str, float]] | None = None,
-        added: Sequence[Wish] = (),
+        added: Sequence[MoveRequest] = (),
     ) -> Plan:
         """Give moves of a CREATED plan another destination, or drop those that get None; its hash changes with it.
 
@@ -107,7 +117,9 @@ class Plans:
                 for item in moves.values()
                 if dests.get(item.position, "") is not None
             ]
-            layout = arrange(folders.jail, [*kept, *described_moves(folders.jail, added, call, _after(plan))], call)
+            layout = assign_destinations(
+                folders.jail, [*kept, *describe_moves(folders.jail, added, call, _after(plan))], call
+            )
             if not set(layout.roots) <= {plan.root_dir, plan.other_root}:
                 raise InvalidArgument("A plan cannot be revised to touch another allowed directory; make a new one.")
             self._book.revise(plan_id, layout.items)
@@ -134,22 +146,22 @@ class Plans:
     def find(self, folders: Folders, plan_id: str) -> Plan:
         """Return a plan of the caller with its items."""
         plan = self._journal.find(plan_id)
-        if plan is None or plan.kind is not Kind.ORGANISE or not _is_seen(plan, folders):
+        if plan is None or plan.kind is not ChangeKind.ORGANISE or not _is_seen(plan, folders):
             raise NotFound(f"There is no plan {plan_id!r}.")
         return plan
 
     def roots_of(self, plan_id: str) -> tuple[str, ...]:
         """Return the allowed directories that any plan of this machine touches: a person sees all. NotFound for none."""
         plan = self._journal.find(plan_id)
-        if plan is None or plan.kind is not Kind.ORGANISE:
+        if plan is None or plan.kind is not ChangeKind.ORGANISE:
             raise NotFound(f"There is no plan {plan_id!r}.")
         return tuple(root for root in (plan.root_dir, plan.other_root) if root)
 
-    def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanLine]":
+    def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanSummary]":
         """Return the caller's plans, newest first, those with a smaller `seq` than given."""
         return self._book.lines(folders.jail.allowed, limit, before_seq)
 
-    def every(self, limit: int) -> Sequence[PlanLine]:
+    def every(self, limit: int) -> Sequence[PlanSummary]:
         """Return the newest plans of this machine, whoever made them: a person sees all."""
         return self._book.lines(["/"], limit, None)
 
@@ -169,7 +181,7 @@ class Plans:
                 status = self._executor.run(folders.jail, _started(plan), call)
             return Execution(status, already, partial(self.find, folders, plan_id))
 
-    def undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None) -> Undone:
+    def undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None) -> UndoResult:
         """Take a stepwise plan back, or only some of its moves.
 
         What cannot go back without overwriting stays, and the answer says why. Conflict when nothing could; what is all
@@ -177,9 +189,9 @@ class Plans:
         """
         with self._held(call, plan.id):
             plan = self._settled(folders, plan)
-            back = undo_plan(self._journal, folders.jail, plan, positions, call)
+            back = build_undo_plan(self._journal, folders.jail, plan, positions, call)
             if back is None:
-                return Undone(plan, None)
+                return UndoResult(plan, None)
             if positions is None and plan.status is PlanStatus.RUNNING:
                 self._book.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
             self._book.create(back)
@@ -191,8 +203,8 @@ class Plans:
         if any(item.status is ItemStatus.DONE for item in made.items):
             return _undone(plan, made)
         if is_back(plan, positions):
-            return Undone(plan, None)
-        raise Conflict(f"Nothing of {plan.kind} {plan.id} was taken back. {told(made.items)}")
+            return UndoResult(plan, None)
+        raise Conflict(f"Nothing of {plan.kind} {plan.id} was taken back. {explain_failures(made.items)}")
 
     def _settled(self, folders: Folders, plan: Plan) -> Plan:
         """Return a plan as it is now, with what an execution that was stopped had done and could not record."""
@@ -241,7 +253,7 @@ def _is_seen(plan: Plan, folders: Folders) -> bool:
     return all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root)
 
 
-def _undone(plan: Plan, by: Plan) -> Undone:
+def _undone(plan: Plan, by: Plan) -> UndoResult:
     moves = [item for item in by.items if item.op is Op.MOVE]
     stayed = tuple(item for item in moves if item.status is not ItemStatus.DONE)
-    return Undone(plan, by.id, len(moves) - len(stayed), stayed)
+    return UndoResult(plan, by.id, len(moves) - len(stayed), stayed)

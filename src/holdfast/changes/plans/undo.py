@@ -5,34 +5,36 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from holdfast.call import Call
-from holdfast.changes.disk.files import hash_file, opened
-from holdfast.changes.disk.identity import described, was_moved_to
-from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, is_beneath
+from holdfast.changes.disk.files import hash_file, open_file
+from holdfast.changes.disk.identity import describe_source, was_moved_to
+from holdfast.changes.model import ChangeKind, Item, ItemStatus, NodeType, Op, Plan, is_beneath
 from holdfast.changes.names import parent_of
 from holdfast.changes.plans.batch import stays_with
-from holdfast.changes.plans.layout import in_order
+from holdfast.changes.plans.layout import sort_items
 from holdfast.changes.plans.parents import Parents
 from holdfast.changes.ports import Journal
 from holdfast.changes.single.directories import missing_directories
-from holdfast.changes.single.record import Intent, new_plan
+from holdfast.changes.single.record import ChangeRequest, new_plan
 from holdfast.errors import AccessDenied, Conflict, HoldfastError, NotDirectory, NotFound
 from holdfast.folders.access.jail import Jail, Place
 
 _OPEN_DIRECTORIES = 200
 
 
-def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[int] | None, call: Call) -> Plan | None:
+def build_undo_plan(
+    journal: Journal, jail: Jail, plan: Plan, positions: Collection[int] | None, call: Call
+) -> Plan | None:
     """Return the plan that takes a stepwise plan back, or only the moves at these positions and what belongs to them.
 
     What is not as the plan left it is in it as SKIPPED, with the reason. None when all of it is back already; Conflict
     when nothing can be taken back.
     """
-    done = [item for item in in_order(plan.items) if item.status is ItemStatus.DONE]
+    done = [item for item in sort_items(plan.items) if item.status is ItemStatus.DONE]
     moves = _meant([item for item in done if item.op is Op.MOVE], positions)
     with Parents(jail, _OPEN_DIRECTORIES) as parents:
         back = _together([_moved_back(journal, plan, item, parents, call) for item in reversed(moves)])
     if moves and all(item.status is ItemStatus.SKIPPED for item in back):
-        raise Conflict(f"Nothing of plan {plan.id} can be taken back. {told(back)}")
+        raise Conflict(f"Nothing of plan {plan.id} can be taken back. {explain_failures(back)}")
     waiting = any(item.status is ItemStatus.PENDING for item in plan.items)
     folders = [] if waiting else [item for item in done if item.op is not Op.MOVE and _concerns(item, moves, positions)]
     reversed_folders = [_reversed_directory(item) for item in reversed(folders)]
@@ -43,7 +45,7 @@ def undo_plan(journal: Journal, jail: Jail, plan: Plan, positions: Collection[in
     if not items:
         raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
     numbered = tuple(item._replace(position=position) for position, item in enumerate(items))
-    made = new_plan(Intent(Kind.UNDO, plan.id), plan.root_dir, numbered, None, other_root=plan.other_root)
+    made = new_plan(ChangeRequest(ChangeKind.UNDO, plan.id), plan.root_dir, numbered, None, other_root=plan.other_root)
     return replace(made, stepwise=True, folder=plan.folder)
 
 
@@ -54,7 +56,7 @@ def is_back(plan: Plan, positions: Collection[int] | None) -> bool:
     return ItemStatus.UNDONE in statuses and statuses.isdisjoint({ItemStatus.DONE, ItemStatus.PENDING})
 
 
-def told(items: Sequence[Item]) -> str:
+def explain_failures(items: Sequence[Item]) -> str:
     """Return why the first of some items could not be taken back, and how many others could not; moves before all."""
     told_of = [item for item in items if item.op is Op.MOVE] or items
     reasons = [f"{item.src_path}: {item.error_msg}" for item in told_of if item.error_msg]
@@ -87,7 +89,7 @@ def _moved_back(journal: Journal, plan: Plan, item: Item, parents: Parents, call
     gone = Item(Op.MOVE, here, back, node=item.node, reverses=item.position, unit=item.unit, status=ItemStatus.SKIPPED)
     try:
         place = parents.place(here)
-        found = described(place)
+        found = describe_source(place)
     except (AccessDenied, NotDirectory, NotFound):
         return gone._replace(error_msg="It is not there any more.")
     except (HoldfastError, OSError) as error:
@@ -102,7 +104,7 @@ def _was_brought_back(journal: Journal, plan: Plan, path: str, place: Place) -> 
     """Return whether an undo of ours put it at a path since: another file on the disk, the same one to a person."""
     later = journal.latest_on(path, plan.seq)
     found = journal.find(later) if later else None
-    if found is None or found.kind is not Kind.UNDO:
+    if found is None or found.kind is not ChangeKind.UNDO:
         return False
     written = [item.after_hash for item in found.items if item.op is Op.REPLACE and item.src_path == path]
     return not written or _hash_at(place) == written[0]
@@ -111,7 +113,7 @@ def _was_brought_back(journal: Journal, plan: Plan, path: str, place: Place) -> 
 def _hash_at(place: Place) -> str | None:
     """Return the hash of a file, None for what cannot be read or is none."""
     try:
-        with opened(place.parent_fd, place.name, place.path) as fd:
+        with open_file(place.parent_fd, place.name, place.path) as fd:
             return hash_file(fd)
     except (HoldfastError, OSError):
         return None
@@ -127,7 +129,7 @@ def _concerns(directory: Item, moves: list[Item], positions: Collection[int] | N
 
 def _reversed_directory(item: Item) -> Item:
     op = Op.RMDIR if item.op is Op.MKDIR else Op.MKDIR
-    return Item(op, item.src_path, node=Node.DIRECTORY, reverses=item.position)
+    return Item(op, item.src_path, node=NodeType.DIRECTORY, reverses=item.position)
 
 
 def _missing(jail: Jail, items: list[Item]) -> list[Item]:
@@ -142,4 +144,4 @@ def _missing(jail: Jail, items: list[Item]) -> list[Item]:
             continue
         if real == os.path.normpath(folder):
             found.update(dict.fromkeys(path for path in missing if path not in made))
-    return [Item(Op.MKDIR, path, node=Node.DIRECTORY) for path in found]
+    return [Item(Op.MKDIR, path, node=NodeType.DIRECTORY) for path in found]

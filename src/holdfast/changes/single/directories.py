@@ -6,9 +6,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
-from holdfast.changes.disk.files import look, refusal, sync_directory
-from holdfast.changes.model import Abandoned, Item, ItemStatus, Node, Op, Outcome, Plan, PlanStatus
-from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.changes.disk.files import error_from_os, stat_entry, sync_directory
+from holdfast.changes.model import Abandoned, Item, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
+from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotEmpty, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
 
@@ -21,15 +21,15 @@ class Directories:
     def __init__(self, recorder: Recorder) -> None:
         self._recorder = recorder
 
-    def make(self, jail: Jail, path: str, intent: Intent) -> tuple[str | None, str]:
+    def make(self, jail: Jail, path: str, intent: ChangeRequest) -> tuple[str | None, str]:
         """Make a directory and the missing ones above it; returns the change (None when it was there) and its path."""
         missing, root, final = missing_directories(jail, path)
         if not missing:
             return None, final
-        items = [Item(Op.MKDIR, one, node=Node.DIRECTORY) for one in missing]
+        items = [Item(Op.MKDIR, one, node=NodeType.DIRECTORY) for one in missing]
         return self.run(jail, root, items, intent), final
 
-    def run(self, jail: Jail, root: str, items: Sequence[Item], intent: Intent) -> str:
+    def run(self, jail: Jail, root: str, items: Sequence[Item], intent: ChangeRequest) -> str:
         """Carry out MKDIR or RMDIR items in order; what is not empty, or not there, is skipped and said."""
         plan = new_plan(intent, root, items, None)
         self._recorder.carry_out(plan, [], lambda: _run(jail, plan), lambda unfinished: self.settle(jail, unfinished))
@@ -55,7 +55,7 @@ def _run(jail: Jail, plan: Plan) -> Outcome:
             _make_or_remove(jail, item)
         except (HoldfastError, OSError) as error:
             if not _is_harmless(item, error):
-                told = refusal(error, item.src_path) if isinstance(error, OSError) else None
+                told = error_from_os(error, item.src_path) if isinstance(error, OSError) else None
                 if told is None:
                     raise
                 raise told from error
@@ -121,7 +121,7 @@ def _found(jail: Jail, absolute: str, asked: str) -> Iterator[Place]:
 
 def _check_free(place: Place) -> None:
     """Refuse the one name that looks free and is not: that of the state folder."""
-    if look(place.parent_fd, place.name) is not None:
+    if stat_entry(place.parent_fd, place.name) is not None:
         raise PermissionDenied(f"{place.path} belongs to Holdfast itself.")
 
 
@@ -142,6 +142,6 @@ def _sync_above(jail: Jail, path: str) -> None:
 def _is_there(jail: Jail, path: str) -> bool:
     try:
         with jail.place(path, follow=False) as place:
-            return look(place.parent_fd, place.name) is not None
+            return stat_entry(place.parent_fd, place.name) is not None
     except HoldfastError:
         return False

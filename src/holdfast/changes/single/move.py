@@ -8,13 +8,13 @@ from dataclasses import replace
 
 from holdfast.call import Call
 from holdfast.changes.disk import files
-from holdfast.changes.disk.cross_device import Crossing
-from holdfast.changes.disk.files import hash_file, look, opened, temp_name
+from holdfast.changes.disk.cross_device import CrossDeviceMove
+from holdfast.changes.disk.files import hash_file, open_file, stat_entry, temp_name
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.disk.tree import Stocktaking, digest, take_stock
-from holdfast.changes.model import Abandoned, Item, Node, Op, Outcome, Plan
-from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.changes.disk.tree import TreeReader, read_tree, tree_digest
+from holdfast.changes.model import Abandoned, Item, NodeType, Op, Outcome, Plan
+from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
@@ -30,7 +30,7 @@ class Moves:
         self._recorder = recorder
         self._quarantine = quarantine
 
-    def move(self, jail: Jail, source: Place, target: Place, call: Call, intent: Intent) -> str:
+    def move(self, jail: Jail, source: Place, target: Place, call: Call, intent: ChangeRequest) -> str:
         """Move what is at the source to the target; returns the id of the change.
 
         AlreadyExists when the target is there, even if it appears at the last moment; both stay as they are.
@@ -39,14 +39,14 @@ class Moves:
             raise InvalidArgument(f"{source.path} cannot be moved into itself.")
         if target.status is not None:
             raise _exists(target)
-        status = look(source.parent_fd, source.name)
+        status = stat_entry(source.parent_fd, source.name)
         if status is None:
             raise NotFound(f"No such file or directory: {source.path}")
         source = replace(source, status=status)
         same_device = os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
-        stock = None if same_device else take_stock(source.parent_fd, source.name, source.path, _hashes(jail, call))
+        stock = None if same_device else read_tree(source.parent_fd, source.name, source.path, _hashes(jail, call))
         if same_device and source.root.walk_only:
-            take_stock(source.parent_fd, source.name, source.path, _names(jail, call))
+            read_tree(source.parent_fd, source.name, source.path, _names(jail, call))
         item = _item(source, target, stock)
         plan = new_plan(intent, source.root.path, [item], None, other_root=target.root.path)
         if stock is not None:
@@ -75,9 +75,9 @@ class Moves:
         aside = f"{self._quarantine.shelf_of(jail, source)}/{plan.id}.0"
         return replace(plan, items=(plan.first._replace(aside=aside, temp_name=temp_name()),))
 
-    def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Crossing:
+    def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> CrossDeviceMove:
         first = plan.first
-        return Crossing(jail, self._quarantine, source, target, first.temp_name or "", first.aside or "")
+        return CrossDeviceMove(jail, self._quarantine, source, target, first.temp_name or "", first.aside or "")
 
     def _carry_out(
         self, jail: Jail, source: Place, target: Place, plan: Plan, stock: Sequence[Item] | None, call: Call
@@ -101,30 +101,30 @@ class Moves:
 
 
 def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcome:
-    at_target = look(target.parent_fd, target.name)
-    if look(source.parent_fd, source.name) is not None or not is_same_entry(_identity(at_target), identity):
+    at_target = stat_entry(target.parent_fd, target.name)
+    if stat_entry(source.parent_fd, source.name) is not None or not is_same_entry(_identity(at_target), identity):
         return Outcome.failed("It was interrupted before it took effect.")
     _sync_both(source, target)
     return Outcome.done(identity)
 
 
-def _hashes(jail: Jail, call: Call) -> Stocktaking:
-    return Stocktaking(call, jail.is_hidden)
+def _hashes(jail: Jail, call: Call) -> TreeReader:
+    return TreeReader(call, jail.is_hidden)
 
 
-def _names(jail: Jail, call: Call) -> Stocktaking:
-    return Stocktaking(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
+def _names(jail: Jail, call: Call) -> TreeReader:
+    return TreeReader(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
 
 
 def _item(source: Place, target: Place, stock: Sequence[Item] | None) -> Item:
     status = source.status
     size, mode = (0, 0) if status is None else (status.st_size, status.st_mode & 0o7777)
-    hash_ = _small_file_hash(source) if stock is None else digest(stock)
+    hash_ = _small_file_hash(source) if stock is None else tree_digest(stock)
     return Item(
         Op.MOVE,
         source.path,
         target.path,
-        node=Node.DIRECTORY if status is not None and stat.S_ISDIR(status.st_mode) else Node.FILE,
+        node=NodeType.DIRECTORY if status is not None and stat.S_ISDIR(status.st_mode) else NodeType.FILE,
         before_hash=hash_,
         after_hash=hash_,
         size_bytes=size,
@@ -138,7 +138,7 @@ def _small_file_hash(source: Place) -> str | None:
     status = source.status
     if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _HASHED_BYTES:
         return None
-    with opened(source.parent_fd, source.name, source.path) as fd:
+    with open_file(source.parent_fd, source.name, source.path) as fd:
         return hash_file(fd)
 
 

@@ -4,22 +4,22 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
-from holdfast.changes.disk.files import refusal
+from holdfast.changes.disk.files import error_from_os
 from holdfast.changes.disk.images import Images
-from holdfast.changes.model import Abandoned, Image, Item, Kind, Outcome, Plan, PlanStatus
+from holdfast.changes.model import Abandoned, ChangeKind, Image, Item, Outcome, Plan, PlanStatus
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 
 
 @dataclass(frozen=True, slots=True)
-class Intent:
+class ChangeRequest:
     """Why a change is made: what the caller asked for, and which change it takes back if it is an undo.
 
     `proposed` is the approved proposal that is carried out by it; it becomes the change, under its own id.
     """
 
-    kind: Kind
+    kind: ChangeKind
     undoes: str | None = None
     proposed: Plan | None = None
 
@@ -53,7 +53,7 @@ class Recorder:
             raise abandoned.error from None
         except OSError as error:
             self.finish(plan, settle(plan))
-            told = refusal(error, plan.first.src_path)
+            told = error_from_os(error, plan.first.src_path)
             raise (told or error) from error
         except BaseException:
             self.finish(plan, settle(plan))
@@ -69,7 +69,7 @@ class Recorder:
 
 
 def new_plan(
-    intent: Intent, root: str, items: Sequence[Item], temp_name: str | None, other_root: str | None = None
+    intent: ChangeRequest, root: str, items: Sequence[Item], temp_name: str | None, other_root: str | None = None
 ) -> Plan:
     """Return a plan that is about to be carried out, under a fresh random id unless it was proposed before."""
     if intent.proposed is not None:

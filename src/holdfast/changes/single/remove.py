@@ -4,21 +4,21 @@ import errno
 from collections.abc import Iterator, Sequence
 
 from holdfast.call import Call, uncancellable_call
-from holdfast.changes.disk.files import look, sync_directory, temp_name
+from holdfast.changes.disk.files import stat_entry, sync_directory, temp_name
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.tree import (
-    Stocktaking,
-    build,
-    digest,
-    erase,
-    erase_ours,
-    known_hash,
-    mend,
-    same_tree,
-    take_stock,
+    TreeReader,
+    build_tree,
+    content_hash,
+    erase_known,
+    erase_tree,
+    is_same_tree,
+    read_tree,
+    repair_tree,
+    tree_digest,
 )
-from holdfast.changes.model import Abandoned, Image, Item, Node, Op, Outcome, Plan
-from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.changes.model import Abandoned, Image, Item, NodeType, Op, Outcome, Plan
+from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import Conflict, HoldfastError, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.syscalls import rename_noreplace
@@ -31,7 +31,7 @@ class Removals:
         self._images = images
         self._recorder = recorder
 
-    def remove(self, jail: Jail, place: Place, call: Call, intent: Intent, expected: Sequence[Item] = ()) -> str:
+    def remove(self, jail: Jail, place: Place, call: Call, intent: ChangeRequest, expected: Sequence[Item] = ()) -> str:
         """Take away what is at the place, every byte kept; returns the id of the change.
 
         With `expected`, Conflict unless exactly that is there.
@@ -39,7 +39,7 @@ class Removals:
         images: dict[str, Image] = {}
         try:
             items = self._stock_with_images(jail, place, call, images)
-            if expected and not same_tree(items, expected):
+            if expected and not is_same_tree(items, expected):
                 raise Conflict(f"{place.path} is not as this change left it.")
             call.check()
         except BaseException:
@@ -54,7 +54,7 @@ class Removals:
         )
         return plan.id
 
-    def restore(self, jail: Jail, place: Place, items: Sequence[Item], call: Call, intent: Intent) -> str:
+    def restore(self, jail: Jail, place: Place, items: Sequence[Item], call: Call, intent: ChangeRequest) -> str:
         """Bring back a tree where nothing stands; returns the id of the change."""
         if place.status is not None:
             raise Conflict(f"{place.path} exists again; it is not overwritten.")
@@ -74,9 +74,9 @@ class Removals:
         return self._settle_restoration(jail, plan, place)
 
     def _stock_with_images(self, jail: Jail, place: Place, call: Call, images: dict[str, Image]) -> list[Item]:
-        plain = take_stock(place.parent_fd, place.name, place.path, _sizes(jail, call))
+        plain = read_tree(place.parent_fd, place.name, place.path, _sizes(jail, call))
         if not self._images.admit(sum(item.size_bytes for item in plain), place.path):
-            return take_stock(place.parent_fd, place.name, place.path, Stocktaking(call, jail.is_hidden))
+            return read_tree(place.parent_fd, place.name, place.path, TreeReader(call, jail.is_hidden))
 
         def keep(image: Image) -> str:
             if image.hash in images and image.file:
@@ -84,13 +84,13 @@ class Removals:
             images.setdefault(image.hash, image)
             return image.hash
 
-        how = Stocktaking(
+        how = TreeReader(
             call,
             jail.is_hidden,
             of_file=lambda fd: keep(self._images.of_file(fd)),
             of_link=lambda target: keep(self._images.of_bytes(target)),
         )
-        return take_stock(place.parent_fd, place.name, place.path, how)
+        return read_tree(place.parent_fd, place.name, place.path, how)
 
     def _take_away(self, jail: Jail, place: Place, plan: Plan) -> Outcome:
         try:
@@ -109,7 +109,7 @@ class Removals:
     def _erase(self, place: Place, plan: Plan) -> OSError | None:
         """Take the hidden tree away; where the system refuses, make it whole again and return why."""
         try:
-            erase(place.parent_fd, plan.temp_name or "", plan.items)
+            erase_known(place.parent_fd, plan.temp_name or "", plan.items)
         except OSError as error:
             self._mend(place, plan)
             return error
@@ -117,9 +117,11 @@ class Removals:
         return None
 
     def _mend(self, place: Place, plan: Plan) -> None:
-        kept = [item for item in plan.items if item.node is Node.DIRECTORY or self._images.has(known_hash(item) or "")]
+        kept = [
+            item for item in plan.items if item.node is NodeType.DIRECTORY or self._images.has(content_hash(item) or "")
+        ]
         if kept:
-            mend(place.parent_fd, plan.temp_name or "", kept, self._bytes_of, uncancellable_call())
+            repair_tree(place.parent_fd, plan.temp_name or "", kept, self._bytes_of, uncancellable_call())
 
     def _put_back(self, place: Place, plan: Plan) -> None:
         """Give a hidden tree its name again; where that was taken meanwhile, the tree is kept under the helper name."""
@@ -135,31 +137,31 @@ class Removals:
             sync_directory(place.parent_fd)
 
     def _bytes_of(self, item: Item) -> Iterator[bytes]:
-        return self._images.read(known_hash(item) or "")
+        return self._images.read(content_hash(item) or "")
 
     def _is_as_kept(self, jail: Jail, place: Place, plan: Plan) -> bool:
-        how = Stocktaking(uncancellable_call(), jail.is_hidden, refuse_writers=True)
+        how = TreeReader(uncancellable_call(), jail.is_hidden, refuse_writers=True)
         try:
-            found = take_stock(place.parent_fd, plan.temp_name or "", place.path, how)
+            found = read_tree(place.parent_fd, plan.temp_name or "", place.path, how)
         except (HoldfastError, OSError):
             return False
-        return same_tree(found, plan.items)
+        return is_same_tree(found, plan.items)
 
     def _bring_back(self, place: Place, plan: Plan, call: Call) -> Outcome:
         temp = plan.temp_name or ""
-        build(place.parent_fd, temp, plan.items, self._bytes_of, call)
+        build_tree(place.parent_fd, temp, plan.items, self._bytes_of, call)
         try:
             rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
         except FileExistsError:
-            erase_ours(place.parent_fd, temp)
+            erase_tree(place.parent_fd, temp)
             raise Abandoned(Conflict(f"{place.path} exists again; it is not overwritten.")) from None
         sync_directory(place.parent_fd)
         return Outcome.done()
 
     def _settle_removal(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
         temp = plan.temp_name or ""
-        if look(place.parent_fd, temp) is None:
-            gone = look(place.parent_fd, place.name) is None
+        if stat_entry(place.parent_fd, temp) is None:
+            gone = stat_entry(place.parent_fd, place.name) is None
             return Outcome.done() if gone else Outcome.failed("It was interrupted before it took effect.")
         if self._all_known(jail, plan, place):
             if self._erase(place, plan) is None:
@@ -175,25 +177,25 @@ class Removals:
     def _all_known(self, jail: Jail, plan: Plan, place: Place) -> bool:
         """Return whether all that is left of a hidden tree is kept as an image, entry by entry."""
         known = {(item.src_path, item.node, item.before_hash) for item in plan.items}
-        how = Stocktaking(uncancellable_call(), jail.is_hidden)
+        how = TreeReader(uncancellable_call(), jail.is_hidden)
         try:
-            left = take_stock(place.parent_fd, plan.temp_name or "", place.path, how)
+            left = read_tree(place.parent_fd, plan.temp_name or "", place.path, how)
         except (HoldfastError, OSError):
             return False
-        kept = all(item.node is Node.DIRECTORY or self._images.has(item.before_hash or "") for item in left)
+        kept = all(item.node is NodeType.DIRECTORY or self._images.has(item.before_hash or "") for item in left)
         return kept and all((item.src_path, item.node, item.before_hash) in known for item in left)
 
     def _settle_restoration(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
         temp = plan.temp_name or ""
-        if look(place.parent_fd, temp) is not None:
-            erase_ours(place.parent_fd, temp)
+        if stat_entry(place.parent_fd, temp) is not None:
+            erase_tree(place.parent_fd, temp)
             sync_directory(place.parent_fd)
             return Outcome.failed("It was interrupted before it took effect.")
-        if look(place.parent_fd, place.name) is None:
+        if stat_entry(place.parent_fd, place.name) is None:
             return Outcome.failed("It was interrupted before it took effect.")
-        how = Stocktaking(uncancellable_call(), jail.is_hidden)
-        found = take_stock(place.parent_fd, place.name, place.path, how)
-        if digest(found) == digest(plan.items):
+        how = TreeReader(uncancellable_call(), jail.is_hidden)
+        found = read_tree(place.parent_fd, place.name, place.path, how)
+        if tree_digest(found) == tree_digest(plan.items):
             return Outcome.done()
         return Outcome.failed("It was interrupted, and something else is in its place.")
 
@@ -204,5 +206,5 @@ def _not_removable(path: str, fault: OSError) -> HoldfastError:
     return PermissionDenied(f"{path} cannot be removed whole ({fault.strerror}); all of it was left in place.")
 
 
-def _sizes(jail: Jail, call: Call) -> Stocktaking:
-    return Stocktaking(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
+def _sizes(jail: Jail, call: Call) -> TreeReader:
+    return TreeReader(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")

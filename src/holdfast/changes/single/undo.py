@@ -7,18 +7,18 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
-from holdfast.changes.disk.files import hash_file, look, opened
+from holdfast.changes.disk.files import hash_file, open_file, stat_entry
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.locks import Locks
-from holdfast.changes.disk.places import held_place
-from holdfast.changes.model import Item, Kind, Node, Op, Plan, reverse
-from holdfast.changes.names import collision_key, free_name, marked
+from holdfast.changes.disk.places import lock_place
+from holdfast.changes.model import ChangeKind, Item, NodeType, Op, Plan, reverse_items
+from holdfast.changes.names import add_label, collision_key, free_name
 from holdfast.changes.ports import Journal
-from holdfast.changes.single.commit import SMALL_BYTES, Commits, read_base
+from holdfast.changes.single.content import SMALL_BYTES, ContentChanges, read_base
 from holdfast.changes.single.directories import Directories
 from holdfast.changes.single.move import Moves
-from holdfast.changes.single.record import Intent
+from holdfast.changes.single.record import ChangeRequest
 from holdfast.changes.single.remove import Removals
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.folders.access.file_version import identity_text
@@ -31,7 +31,7 @@ class Undo:
 
     journal: Journal
     images: Images
-    commits: Commits
+    commits: ContentChanges
     removals: Removals
     moves: Moves
     directories: Directories
@@ -39,10 +39,10 @@ class Undo:
 
     def run(self, jail: Jail, plan: Plan, call: Call) -> str:
         """Take a plan back; returns the id of the change that did. Conflict when something newer is in the way."""
-        items = reverse(plan.items)
+        items = reverse_items(plan.items)
         if not items:
             raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
-        intent = Intent(Kind.UNDO, plan.id)
+        intent = ChangeRequest(ChangeKind.UNDO, plan.id)
         if items[0].op in (Op.MKDIR, Op.RMDIR):
             with self.locks.hold_all(call):
                 return self._directories(jail, plan, items, intent)
@@ -58,14 +58,14 @@ class Undo:
         data = b"".join(self.images.read(kept.before_hash or ""))
         folder, name = os.path.split(kept.src_path)
         with jail.open_directory(folder) as fd:
-            free = free_name(marked(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
-        with held_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
-            return self.commits.put(place, None, data, Intent(Kind.UNDO)).change_id
+            free = free_name(add_label(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
+        with lock_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
+            return self.commits.put(place, None, data, ChangeRequest(ChangeKind.UNDO)).change_id
 
-    def _content(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
+    def _content(self, jail: Jail, plan: Plan, item: Item, intent: ChangeRequest, call: Call) -> str:
         data = b"".join(self.images.read(item.after_hash or ""))
-        with held_place(jail, self.locks, call, item.src_path, follow=False) as place:
-            status = look(place.parent_fd, place.name)
+        with lock_place(jail, self.locks, call, item.src_path, follow=False) as place:
+            status = stat_entry(place.parent_fd, place.name)
             if status is None or not stat.S_ISREG(status.st_mode):
                 raise self._in_the_way(plan, item.src_path)
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self.images.admit) as base:
@@ -73,7 +73,7 @@ class Undo:
                     raise self._in_the_way(plan, item.src_path)
                 return self.commits.put(place, base, data, intent).change_id
 
-    def _tree(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: Intent, call: Call) -> str:
+    def _tree(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: ChangeRequest, call: Call) -> str:
         with jail.place(items[0].src_path, follow=False) as place:
             if items[0].op is Op.RESTORE:
                 if place.status is not None:
@@ -84,7 +84,7 @@ class Undo:
             with self._explained(plan, place):
                 return self.removals.remove(jail, place, call, intent, expected=items)
 
-    def _move(self, jail: Jail, plan: Plan, item: Item, intent: Intent, call: Call) -> str:
+    def _move(self, jail: Jail, plan: Plan, item: Item, intent: ChangeRequest, call: Call) -> str:
         with (
             jail.place(item.src_path, follow=False) as source,
             jail.place(item.dest_path or "", follow=False) as target,
@@ -101,16 +101,16 @@ class Undo:
             return False
         if is_same_entry(identity_text(source.status), item.identity):
             return True
-        if item.node is Node.FILE and item.before_hash is not None:
+        if item.node is NodeType.FILE and item.before_hash is not None:
             if source.status.st_size != item.size_bytes:
                 return False
-            with opened(source.parent_fd, source.name, source.path) as fd:
+            with open_file(source.parent_fd, source.name, source.path) as fd:
                 return hash_file(fd) == item.before_hash
         later = self.journal.latest_on(source.path, plan.seq)
         found = self.journal.find(later) if later else None
-        return found is not None and found.kind is Kind.UNDO
+        return found is not None and found.kind is ChangeKind.UNDO
 
-    def _directories(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: Intent) -> str:
+    def _directories(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: ChangeRequest) -> str:
         return self.directories.run(jail, plan.root_dir, items, intent)
 
     @contextmanager

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.disk.links import is_plain, leads
+from holdfast.changes.disk.links import is_canonical_link, link_target
 from holdfast.changes.names import collision_key
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import HoldfastError
@@ -186,7 +186,9 @@ def _link_stays(jail: Jail, one: ClassifiedFile) -> ClassifiedFile:
         return one
     text = _said_by(jail, one.found.path)
     reason = "It is a link that leads on a detour, which would be lost elsewhere."
-    return one if is_plain(one.found.path, text) else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
+    return (
+        one if is_canonical_link(one.found.path, text) else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
+    )
 
 
 def _unread(count: int) -> str:
@@ -201,7 +203,7 @@ def _orphaned(jail: Jail, found: SurveyedFolder, draft: PlanDraft) -> str:
     moving = {wish.src for wish in draft.wishes}
     links = [f"{found.folder}/{skip.relative}" for skip in found.skips if skip.reason is SkipReason.LINK]
     links += [one.found.path for one in found.files if one.found.kind is Entry.LINK and one.found.path not in moving]
-    count = sum(1 for link in links if leads(link, _said_by(jail, link)) in moving)
+    count = sum(1 for link in links if link_target(link, _said_by(jail, link)) in moving)
     if not count:
         return ""
     return f"{'1 link that stays' if count == 1 else f'{count} links that stay'} would lead nowhere: the file behind moves."

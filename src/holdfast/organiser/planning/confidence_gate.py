@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from holdfast.changes.names import collision_key
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.folders.access.file_version import HashedVersion
 from holdfast.organiser.model import KEEP, ScannedFile, UncertainFile, Verdict
 from holdfast.text.surrogates import replace_lone_surrogates
@@ -26,7 +26,7 @@ class ClassifiedFile(NamedTuple):
 class PlanDraft:
     """What becomes of the files: moves, those of units first so that they keep their names, and what stays."""
 
-    wishes: list[Wish] = field(default_factory=list)
+    wishes: list[MoveRequest] = field(default_factory=list)
     doubts: list[UncertainFile] = field(default_factory=list)
     stay: int = 0
     moved: int = 0
@@ -62,12 +62,12 @@ def doubt_of(one: ClassifiedFile, reasoning: str) -> UncertainFile:
     )
 
 
-def wishes_of(one: ClassifiedFile, target: str) -> list[Wish]:
+def wishes_of(one: ClassifiedFile, target: str) -> list[MoveRequest]:
     """Return the moves that bring a file and what goes with it into a folder, given by its absolute path."""
     verdict = one.verdict
     hashes = (one.file_hash, *("" for _ in one.found.members))
     return [
-        Wish(
+        MoveRequest(
             found.path,
             f"{target}/{found.name}",
             replace_lone_surrogates(verdict.reasoning),

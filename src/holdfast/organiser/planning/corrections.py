@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 
 from holdfast.changes.model import Item
 from holdfast.changes.names import collision_key, parent_of
-from holdfast.changes.plans.resolve_moves import Wish
+from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.errors import InvalidArgument
 from holdfast.organiser.classify.taxonomy import clean_name
 from holdfast.organiser.model import DestinationFolder, Notes, UncertainFile
@@ -57,10 +57,10 @@ class PlanRevision:
 
     dests: dict[int, str | None] = field(default_factory=dict)
     reasons: dict[int, tuple[str, float]] = field(default_factory=dict)
-    added: list[Wish] = field(default_factory=list)
+    added: list[MoveRequest] = field(default_factory=list)
 
 
-def redrawn(moves: Sequence[Item], wishes: Sequence[Wish]) -> PlanRevision:
+def redrawn(moves: Sequence[Item], wishes: Sequence[MoveRequest]) -> PlanRevision:
     """Return what turns the moves of a plan into those that are wished; a source that is another file by now counts anew."""
     result = PlanRevision()
     wanted = {wish.src: wish for wish in wishes}

@@ -7,7 +7,7 @@ from pydantic import BaseModel, Field
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
-from holdfast.changes.service import Written
+from holdfast.changes.service import WriteResult
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, fit
 from holdfast.text.diff import fence_diff, unified_diff
@@ -286,7 +286,7 @@ def _change_line(change: ListedChange) -> str:
     return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo}{more})"
 
 
-def _trail(done: Written) -> str:
+def _trail(done: WriteResult) -> str:
     return f"{done.hash}\nchange {done.change_id}"
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from holdfast.changes.model import Undone
+from holdfast.changes.model import UndoResult
 from holdfast.text.names import shown as shown_name
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.text.visible import visible
@@ -12,7 +12,7 @@ from holdfast.tools.organiser.shapes import SkippedEntry, UndoneMoves
 _MOST_NAMED = 20
 
 
-def undone_moves(undone: Undone) -> UndoneMoves:
+def undone_moves(undone: UndoResult) -> UndoneMoves:
     """Return what came of an undo, paths from the folder of its plan."""
     folder = undone.plan.folder or ""
     return UndoneMoves(

@@ -6,9 +6,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from holdfast.adapters.sqlite.state.database import Database
-from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanBook
+from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_item, read_path, read_plan, stored_path
-from holdfast.changes.model import Change, Image, ItemStatus, Kind, Outcome, Plan, PlanStatus
+from holdfast.changes.model import Change, ChangeKind, Image, ItemStatus, Outcome, Plan, PlanStatus
 from holdfast.changes.plans.states import item_may_become, plan_may_become
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
@@ -27,13 +27,13 @@ class SqliteJournal:
 
     def __init__(self, database: Database) -> None:
         self._db = database
-        self._plans = SqlitePlanBook(database, self.find)
+        self._plans = SqlitePlanJournal(database, self.find)
         self._under_way = {row["id"]: row["seq"] for row in database.fetch("unfinished_plans")}
         self._kept_bytes: int = database.fetch("images_bytes")[0][0]
         self._ages_seen_at = ""
 
     @property
-    def plans(self) -> SqlitePlanBook:
+    def plans(self) -> SqlitePlanJournal:
         """Return the stepwise plans."""
         return self._plans
 
@@ -109,7 +109,7 @@ class SqliteJournal:
             Change(
                 seq=row["seq"],
                 id=row["id"],
-                kind=Kind(row["kind"]),
+                kind=ChangeKind(row["kind"]),
                 status=PlanStatus(row["status"]),
                 path=read_path(row["src_path"]) or "",
                 dest_path=read_path(row["dest_path"]),

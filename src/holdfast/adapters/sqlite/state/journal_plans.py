@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_path, stored_path
-from holdfast.changes.model import Aside, Item, ItemStatus, Op, Plan, PlanLine, PlanStatus, Step
+from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanStatus, PlanSummary, QuarantinedFile
 from holdfast.changes.plans.states import item_may_become, plan_may_become, status_of
 from holdfast.errors import Conflict
 
@@ -13,8 +13,8 @@ _NEWEST = 2**63 - 1
 _EXPIRED_AT_ONCE = 500
 
 
-class SqlitePlanBook:
-    """Implements `holdfast.changes.ports.PlanBook`; every UPDATE names the status that it expects."""
+class SqlitePlanJournal:
+    """Implements `holdfast.changes.ports.PlanJournal`; every UPDATE names the status that it expects."""
 
     def __init__(self, database: Database, find: Callable[[str], Plan | None]) -> None:
         self._db = database
@@ -53,7 +53,7 @@ class SqlitePlanBook:
                 raise self._refused(plan_id, "carried out")
             self._db.run("retry_items", {"plan_id": plan_id})
 
-    def advance(self, plan_id: str, steps: Sequence[Step], intents: Sequence[Item], at: str) -> PlanStatus:
+    def advance(self, plan_id: str, steps: Sequence[ItemOutcome], intents: Sequence[Item], at: str) -> PlanStatus:
         """Write the outcomes of one batch and the intents of the next in one durable transaction."""
         with self._db.transaction(durable=True):
             self._finish(plan_id, steps)
@@ -73,12 +73,12 @@ class SqlitePlanBook:
         found = (self._find(row["id"]) for row in self._db.fetch("interrupted_plans"))
         return [plan for plan in found if plan is not None]
 
-    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanLine]:
+    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanSummary]:
         """Return plans beneath the roots, newest first."""
         asked = {"roots": json.dumps(list(roots)), "limit": limit}
         rows = self._db.fetch("list_plans", {**asked, "before_seq": _NEWEST if before_seq is None else before_seq})
         return [
-            PlanLine(
+            PlanSummary(
                 seq=row["seq"],
                 id=row["id"],
                 status=PlanStatus(row["status"]),
@@ -91,11 +91,11 @@ class SqlitePlanBook:
             for row in rows
         ]
 
-    def expired_asides(self, kept_since: str) -> list[Aside]:
+    def expired_asides(self, kept_since: str) -> list[QuarantinedFile]:
         """Return what was set aside before that time, oldest first, a bounded number at once."""
         rows = self._db.fetch("expired_asides", {"kept_since": kept_since, "limit": _EXPIRED_AT_ONCE})
         return [
-            Aside(
+            QuarantinedFile(
                 plan_id=row["plan_id"],
                 position=row["position"],
                 path=read_path(row["aside"]) or "",
@@ -104,7 +104,7 @@ class SqlitePlanBook:
             for row in rows
         ]
 
-    def forget_asides(self, asides: Sequence[Aside]) -> None:
+    def forget_asides(self, asides: Sequence[QuarantinedFile]) -> None:
         """Record that nothing is kept aside any more."""
         with self._db.transaction(durable=False):
             rows = [{"plan_id": aside.plan_id, "position": aside.position} for aside in asides]
@@ -113,7 +113,7 @@ class SqlitePlanBook:
     def _insert_items(self, plan_id: str, items: Sequence[Item]) -> None:
         self._db.run_many("insert_item", [item_row(plan_id, item.position, item) for item in items])
 
-    def _finish(self, plan_id: str, steps: Sequence[Step]) -> None:
+    def _finish(self, plan_id: str, steps: Sequence[ItemOutcome]) -> None:
         alike: dict[tuple[ItemStatus, str | None], list[int]] = {}
         for step in steps:
             if step.identity is None:
@@ -141,7 +141,7 @@ class SqlitePlanBook:
         changed = sum(self._db.run("finish_items", {**row, **run}).rowcount for run in _runs(positions))
         _expect_all(changed, positions, plan_id, "end")
 
-    def _leave(self, plan_id: str, steps: Sequence[Step]) -> None:
+    def _leave(self, plan_id: str, steps: Sequence[ItemOutcome]) -> None:
         """Close the batch under way; what it did not do keeps its intent in its own row."""
         begun = self._db.run("begun_batch", {"plan_id": plan_id}).fetchone()
         if begun is None:

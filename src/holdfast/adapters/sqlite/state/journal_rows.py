@@ -3,10 +3,10 @@
 import os
 from typing import Any
 
-from holdfast.changes.model import Item, ItemStatus, Kind, Node, Op, Plan, PlanStatus
+from holdfast.changes.model import ChangeKind, Item, ItemStatus, NodeType, Op, Plan, PlanStatus
 
 _OPS = {op.value: op for op in Op}
-_NODES = {node.value: node for node in Node}
+_NODES = {node.value: node for node in NodeType}
 _STATUSES = {status.value: status for status in ItemStatus}
 _MOST = 2**63
 _NS = "ns"
@@ -32,7 +32,9 @@ def plan_row(plan: Plan) -> dict[str, Any]:
 def read_plan(row: Any, items: tuple[Item, ...]) -> Plan:
     """Return a row of `plans` with its items."""
     fields = dict(row)
-    fields.update(kind=Kind(fields["kind"]), status=PlanStatus(fields["status"]), stepwise=bool(fields["stepwise"]))
+    fields.update(
+        kind=ChangeKind(fields["kind"]), status=PlanStatus(fields["status"]), stepwise=bool(fields["stepwise"])
+    )
     fields.update(root_dir=read_path(fields["root_dir"]) or "/", other_root=read_path(fields["other_root"]))
     fields.update(folder=read_path(fields["folder"]))
     return Plan(**fields, items=items)

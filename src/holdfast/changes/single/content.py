@@ -11,22 +11,22 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.changes.disk.files import (
-    discard,
+    has_writer,
     hash_bytes,
     hash_file,
-    is_being_written,
-    look,
+    open_file,
     open_regular,
-    opened,
     read_all,
+    remove_if_present,
+    stat_entry,
     sync_directory,
     temp_name,
 )
 from holdfast.changes.disk.images import Images
 from holdfast.changes.model import Abandoned, Image, Item, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.ports import Journal
-from holdfast.changes.single.draft import Draft, closer
-from holdfast.changes.single.record import Intent, Recorder, new_plan
+from holdfast.changes.single.new_content import NewContent, closer
+from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict, HoldfastError, PermissionDenied
 from holdfast.folders.access.jail import Place
@@ -51,7 +51,7 @@ class Base:
 
 
 @dataclass(frozen=True, slots=True)
-class Committed:
+class ContentResult:
     """What a change of content left: its id and the hash of the new bytes."""
 
     change_id: str
@@ -82,7 +82,7 @@ def read_base(
         closer.close(fd)
 
 
-class Commits:
+class ContentChanges:
     """Creates and replaces single files."""
 
     def __init__(self, journal: Journal, images: Images, recorder: Recorder) -> None:
@@ -90,7 +90,7 @@ class Commits:
         self._images = images
         self._recorder = recorder
 
-    def put(self, place: Place, base: Base | None, data: bytes, intent: Intent) -> Committed:
+    def put(self, place: Place, base: Base | None, data: bytes, intent: ChangeRequest) -> ContentResult:
         """Make the file at a place hold the data; `base` is what is there, None when nothing is.
 
         Raises Conflict when something else is there at the moment of the swap; then that stays.
@@ -98,13 +98,13 @@ class Commits:
         after = hash_bytes(data)
         kept = [] if base is None else self._image_of(base, place.path)
         plan = new_plan(intent, place.root.path, [_item(place, base, after)], temp_name())
-        draft = Draft(place.parent_fd, data, None if base is None else base.fd)
+        draft = NewContent(place.parent_fd, data, None if base is None else base.fd)
         try:
             work = _Swap(self, place, base, draft, after, plan)
             self._recorder.carry_out(plan, kept, work.run, lambda unfinished: self.settle(unfinished, place))
         finally:
             draft.close()
-        return Committed(plan.id, after)
+        return ContentResult(plan.id, after)
 
     def settle(self, plan: Plan, place: Place) -> Outcome:
         """Say by what is on the disk whether a plan took effect, and tidy its helper file away."""
@@ -125,7 +125,7 @@ class Commits:
 
     def keep_file(self, dir_fd: int, name: str, path: str) -> Item | None:
         """Save the bytes of a file that is not ours under the plan that met it; None when they cannot be kept."""
-        with opened(dir_fd, name, path) as fd:
+        with open_file(dir_fd, name, path) as fd:
             size = os.fstat(fd).st_size
             if not self._images.fits(size):
                 return None
@@ -140,10 +140,10 @@ class Commits:
         return [self._images.of_file(base.fd) if base.data is None else self._images.of_bytes(base.data)]
 
     def _hash_at(self, place: Place, name: str) -> str | None:
-        if not name or look(place.parent_fd, name) is None:
+        if not name or stat_entry(place.parent_fd, name) is None:
             return None
         try:
-            with opened(place.parent_fd, name, place.path) as fd:
+            with open_file(place.parent_fd, name, place.path) as fd:
                 return hash_file(fd)
         except (OSError, HoldfastError):
             return "unreadable"
@@ -158,14 +158,16 @@ class Commits:
             kept = self.keep_file(place.parent_fd, temp, place.path)
             if kept is None:
                 return None
-        discard(place.parent_fd, temp)
+        remove_if_present(place.parent_fd, temp)
         return kept
 
 
 class _Swap:
     """One change of content under way."""
 
-    def __init__(self, commits: Commits, place: Place, base: Base | None, draft: Draft, after: str, plan: Plan) -> None:
+    def __init__(
+        self, commits: ContentChanges, place: Place, base: Base | None, draft: NewContent, after: str, plan: Plan
+    ) -> None:
         self.commits = commits
         self.place = place
         self.base = base
@@ -189,7 +191,7 @@ class _Swap:
 
     def _drop_helper(self) -> None:
         """Take our own content away before its failure is told, so that no power cut brings it back."""
-        discard(self.dir_fd, self.temp)
+        remove_if_present(self.dir_fd, self.temp)
         sync_directory(self.dir_fd)
 
     def _create(self) -> None:
@@ -210,9 +212,9 @@ class _Swap:
                 raise
             self._replace_without_exchange(base)
             return
-        out = look(self.dir_fd, self.temp)
+        out = stat_entry(self.dir_fd, self.temp)
         came_out_is_base = out is not None and identity_of(out) == identity_of(base.status)
-        if came_out_is_base and not is_being_written(base.fd, self.dir_fd) and self._unchanged(base):
+        if came_out_is_base and not has_writer(base.fd, self.dir_fd) and self._unchanged(base):
             os.unlink(self.temp, dir_fd=self.dir_fd)
             return
         self._put_back(new)
@@ -224,9 +226,9 @@ class _Swap:
 
     def _replace_without_exchange(self, base: Base) -> None:
         """Where the file system cannot swap, look last and replace at once: the gap is small, not nil."""
-        now = look(self.dir_fd, self.place.name)
+        now = stat_entry(self.dir_fd, self.place.name)
         same = now is not None and identity_of(now) == identity_of(base.status)
-        if not same or is_being_written(base.fd, self.dir_fd) or not self._unchanged(base):
+        if not same or has_writer(base.fd, self.dir_fd) or not self._unchanged(base):
             self._drop_helper()
             raise Abandoned(_changed(self.place.path))
         os.replace(self.temp, self.place.name, src_dir_fd=self.dir_fd, dst_dir_fd=self.dir_fd)
@@ -255,14 +257,14 @@ class _Swap:
             return
 
     def _identity(self, name: str) -> Identity | None:
-        status = look(self.dir_fd, name)
+        status = stat_entry(self.dir_fd, name)
         return None if status is None else identity_of(status)
 
     def _clear_helper(self, new: Identity) -> Item | None:
         """Remove the helper file; if it is not our own untouched one, its bytes are saved first."""
-        if look(self.dir_fd, self.temp) is None:
+        if stat_entry(self.dir_fd, self.temp) is None:
             return None
-        with opened(self.dir_fd, self.temp, self.place.path) as fd:
+        with open_file(self.dir_fd, self.temp, self.place.path) as fd:
             ours = identity_of(os.fstat(fd)) == new
             quiet = _wait_for_writer(fd, self.dir_fd)
             if ours and quiet and hash_file(fd) == self.after:
@@ -276,7 +278,7 @@ class _Swap:
 
 def _wait_for_writer(fd: int, dir_fd: int) -> bool:
     give_up_at = time.monotonic() + _WRITER_PATIENCE_SECONDS
-    while is_being_written(fd, dir_fd):
+    while has_writer(fd, dir_fd):
         if time.monotonic() > give_up_at:
             return False
         time.sleep(0.002)

@@ -9,7 +9,7 @@ import queue
 import threading
 from concurrent.futures import Future, ThreadPoolExecutor
 
-from holdfast.changes.disk.files import fill, write_new
+from holdfast.changes.disk.files import write_content, write_new
 from holdfast.folders.access.roots import Identity, identity_of
 
 _THREADS = 8
@@ -19,7 +19,7 @@ _UNSUPPORTED = (errno.EOPNOTSUPP, errno.EISDIR, errno.ENOENT, errno.EINVAL)
 _pool = ThreadPoolExecutor(_THREADS, thread_name_prefix="draft")
 
 
-class Draft:
+class NewContent:
     """One content on its way. `close()` it in any case; what was not named by then is nowhere."""
 
     def __init__(self, dir_fd: int, data: bytes, like_fd: int | None) -> None:
@@ -61,7 +61,7 @@ def _write_unnamed(dir_fd: int, data: bytes, like_fd: int | None) -> int | None:
             return None
         raise
     try:
-        fill(fd, (data,), like_fd)
+        write_content(fd, (data,), like_fd)
     except BaseException:
         os.close(fd)
         raise
