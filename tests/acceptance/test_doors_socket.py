@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.transport.client.dial import Client, ServerRefusal, connect, dial, proof_of, send_control
+from holdfast.transport.client.dial import Client, ServerRefusal, connect, dial, prove_key, send_control
 from holdfast.transport.state_folder import StateFolder
 from tests.helpers.doors import INITIALIZE, House, until
 
@@ -82,7 +82,7 @@ def test_an_opening_line_without_end_is_refused(talk: Talk) -> None:
 @pytest.mark.parametrize("kind", ["person", "control"])
 def test_a_person_and_control_must_prove_the_persons_key(talk: Talk, folder: StateFolder, kind: str) -> None:
     challenge = talk.ask({"version": "1", "kind": kind})["challenge"]
-    wrong = proof_of(folder.key("agent.token"), challenge)
+    wrong = prove_key(folder.key("agent.token"), challenge)
     assert talk.ask({"proof": wrong})["error"]["code"] == "PERMISSION_DENIED"
     assert talk.hear() is None
 
@@ -92,7 +92,7 @@ def test_a_proof_is_good_for_one_challenge_only(folder: StateFolder) -> None:
     first, second = Talk(connect(folder)), Talk(connect(folder))
     old = first.ask({"kind": "control"})["challenge"]
     assert second.ask({"kind": "control"})["challenge"] != old
-    assert "error" in second.ask({"proof": proof_of(folder.key("person.key"), old)})
+    assert "error" in second.ask({"proof": prove_key(folder.key("person.key"), old)})
     first.close()
     second.close()
 

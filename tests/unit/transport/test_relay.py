@@ -15,7 +15,7 @@ import pytest
 from holdfast import __version__
 from holdfast.transport.client import relay as relay_module
 from holdfast.transport.client.dial import Client
-from holdfast.transport.client.frames import FAREWELL
+from holdfast.transport.client.frames import STOP_NOTICE
 from holdfast.transport.client.relay import Relay
 from holdfast.transport.state_folder import StateFolder
 
@@ -184,7 +184,7 @@ def test_questions_of_a_lost_server_are_withdrawn_and_their_late_answers_wake_no
     assert [stage.read().get("id") for _line in range(5)] == ["ask-a", "ask-b", "ask-c", None, 1]
     stage.send(result("ask-a"))
     assert first.read() == result("ask-a")
-    first.say(FAREWELL)
+    first.say(STOP_NOTICE)
     withdrawn = stage.read()
     assert (withdrawn["method"], withdrawn["params"]["requestId"]) == ("notifications/cancelled", "ask-b")
     stage.listener.settimeout(0.3)
@@ -232,7 +232,7 @@ def test_a_server_that_was_stopped_is_called_again_only_when_needed(stage: Stage
     first = stage.visit().welcome()
     stage.send(INITIALIZE)
     first.read()
-    first.say(result(1), FAREWELL)
+    first.say(result(1), STOP_NOTICE)
     assert stage.read() == result(1)
     stage.listener.settimeout(0.3)
     with pytest.raises(TimeoutError):

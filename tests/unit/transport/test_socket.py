@@ -15,5 +15,5 @@ def test_the_user_at_the_other_end_is_known_and_another_one_is_refused(monkeypat
         assert peer_uid(ours) == os.geteuid()
         check_user(ours)
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        with pytest.raises(PermissionDenied, match="is not let in"):
+        with pytest.raises(PermissionDenied, match="has no access"):
             check_user(ours)

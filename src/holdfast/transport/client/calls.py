@@ -1,6 +1,6 @@
-"""One tool call to a server that is running: through its socket as the user of this machine, or over HTTP with a key.
+"""Makes one tool call to a running server: through its socket as the user of this machine, or over HTTP with a key.
 
-Standard library only. Each function returns the protocol's result of the call, whether it succeeded or not.
+Standard library only. Each function returns the result of `tools/call`, whether the tool succeeded or not.
 """
 
 import json
@@ -15,7 +15,7 @@ from holdfast.secret import Secret
 from holdfast.transport.client.dial import Client, ServerRefusal, dial
 from holdfast.transport.state_folder import StateFolder
 
-_CALL_SECONDS = 150.0
+_CALL_TIMEOUT_SECONDS = 150.0
 _META = {
     "io.modelcontextprotocol/protocolVersion": "2026-07-28",
     "io.modelcontextprotocol/clientCapabilities": {},
@@ -40,30 +40,31 @@ def call_by_socket(
     Raises NoServer when nothing was sent, HoldfastError when no answer came.
     """
     try:
-        line, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots), is_command=True))
+        connection, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots), is_command=True))
     except ServerRefusal as refusal:
         raise HoldfastError(str(refusal)) from None
-    with line, line.makefile("rb") as answers:
-        line.settimeout(_CALL_SECONDS)
+    with connection, connection.makefile("rb") as lines:
+        connection.settimeout(_CALL_TIMEOUT_SECONDS)
         try:
-            line.sendall(json.dumps(_request(tool, arguments, told=progress is not None)).encode() + b"\n")
-            for answer in answers:
-                message = json.loads(answer)
+            request = _build_request(tool, arguments, wants_progress=progress is not None)
+            connection.sendall(json.dumps(request).encode() + b"\n")
+            for line in lines:
+                message = json.loads(line)
                 if progress is not None and message.get("method") == "notifications/progress":
-                    told = message["params"]
-                    progress(told["progress"], told.get("total"), told.get("message", ""))
+                    params = message["params"]
+                    progress(params["progress"], params.get("total"), params.get("message", ""))
                 if message.get("id") == 1:
-                    return _result(message)
+                    return _result_from_message(message)
         except OSError:
             pass
-    raise ResourceBusy("The server ended before it answered; look whether the call was carried out.")
+    raise ResourceBusy("The server ended before it answered; check whether the call was carried out.")
 
 
 def call_by_http(url: str, key: Secret, tool: str, arguments: dict[str, Any]) -> Result:
     """Call a tool as the tenant that a key stands for."""
-    place = urlsplit(url)
-    if place.scheme not in _SCHEMES or not place.hostname:
-        raise InvalidArgument(f"The address of a server is http:// or https:// and a host: {url!r}")
+    address = urlsplit(url)
+    if address.scheme not in _SCHEMES or not address.hostname:
+        raise InvalidArgument(f"The address of a server must be http:// or https:// and a host: {url!r}")
     headers = {
         "Authorization": f"Bearer {key.reveal()}",
         "Accept": "application/json, text/event-stream",
@@ -72,29 +73,29 @@ def call_by_http(url: str, key: Secret, tool: str, arguments: dict[str, Any]) ->
         "Mcp-Method": "tools/call",
         "Mcp-Name": tool,
     }
-    connection = _SCHEMES[place.scheme](place.hostname, place.port, timeout=_CALL_SECONDS)
+    connection = _SCHEMES[address.scheme](address.hostname, address.port, timeout=_CALL_TIMEOUT_SECONDS)
     try:
-        body = json.dumps(_request(tool, arguments)).encode()
-        connection.request("POST", f"{place.path.rstrip('/')}/mcp", body, headers)
+        body = json.dumps(_build_request(tool, arguments)).encode()
+        connection.request("POST", f"{address.path.rstrip('/')}/mcp", body, headers)
         response = connection.getresponse()
         text = response.read().decode()
     except (OSError, HTTPException, ValueError) as fault:
-        raise ResourceBusy(f"No answer from {place.scheme}://{place.netloc} ({type(fault).__name__}).") from None
+        raise ResourceBusy(f"No answer from {address.scheme}://{address.netloc} ({type(fault).__name__}).") from None
     finally:
         connection.close()
     if response.status == 401:
         raise PermissionDenied("The server does not know this key.")
-    return _result(_message_of(response.status, text))
+    return _result_from_message(_message_from_body(response.status, text))
 
 
-def _request(tool: str, arguments: dict[str, Any], *, told: bool = False) -> dict[str, Any]:
-    meta = {**_META, "progressToken": 1} if told else _META
+def _build_request(tool: str, arguments: dict[str, Any], *, wants_progress: bool = False) -> dict[str, Any]:
+    meta = {**_META, "progressToken": 1} if wants_progress else _META
     params = {"name": tool, "arguments": arguments, "_meta": meta}
     return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
-def _message_of(status: int, text: str) -> dict[str, Any]:
-    """Return the one answer in a body that is JSON, or a stream of events with JSON in it."""
+def _message_from_body(status: int, text: str) -> dict[str, Any]:
+    """Return the one response in a body, which is JSON or a stream of events with JSON in them."""
     events = [line.removeprefix("data:") for line in text.splitlines() if line.startswith("data:")]
     for candidate in [*events, text]:
         try:
@@ -106,7 +107,7 @@ def _message_of(status: int, text: str) -> dict[str, Any]:
     raise Internal(f"The server answered with status {status}: {text.strip()[:200]}")
 
 
-def _result(message: dict[str, Any]) -> Result:
+def _result_from_message(message: dict[str, Any]) -> Result:
     result = message.get("result")
     if isinstance(result, dict):
         return result

@@ -1,4 +1,4 @@
-"""A connection to the server on this machine: its socket, the opening line, the proof of the person's key.
+"""Connects to the server on this machine: its socket, the opening messages, and the proof of the person's key.
 
 Standard library only: the relay and the commands use it.
 
@@ -15,7 +15,7 @@ from holdfast import __version__
 from holdfast.transport.state_folder import PERSON_KEY, StateFolder
 
 MAX_HELLO_BYTES = 1_048_576
-_PATIENCE_SECONDS = 15.0
+_TIMEOUT_SECONDS = 15.0
 
 Message = dict[str, object]
 
@@ -25,7 +25,7 @@ class NoServer(Exception):
 
 
 class ServerRefusal(Exception):
-    """The server answered the opening line with an error."""
+    """The server answered the opening message with an error."""
 
     def __init__(self, payload: Message) -> None:
         super().__init__(str(payload.get("message", "The server refused the connection.")))
@@ -33,9 +33,10 @@ class ServerRefusal(Exception):
 
 
 class Client:
-    """Who connects: the directories it was started with, those its environment offers, and where it was started.
+    """Who connects: the directories it was started with, those its environment offers, and its working directory.
 
-    One that wants no `folders` has none, wherever it was started. A command of the person says that it is one.
+    `folders=False` is for a client that wants no directories, wherever it was started. `is_command` marks a command
+    of the person.
     """
 
     def __init__(
@@ -62,43 +63,50 @@ class Client:
 
 
 def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Message]:
-    """Connect, introduce ourselves and return the open socket and the server's welcome. Raises NoServer, ServerRefusal."""
-    line = connect(folder)
+    """Connect, introduce the client, and return the open socket and the server's welcome.
+
+    Raises NoServer and ServerRefusal.
+    """
+    connection = connect(folder)
     try:
-        welcome = _exchange(line, client.hello)
+        welcome = _exchange(connection, client.hello)
         if "challenge" in welcome:
-            welcome = _exchange(line, {"proof": proof_of(folder.key(PERSON_KEY), str(welcome["challenge"]))})
+            proof = prove_key(folder.key(PERSON_KEY), str(welcome["challenge"]))
+            welcome = _exchange(connection, {"proof": proof})
         error = welcome.get("error")
         if isinstance(error, dict):
             raise ServerRefusal(error)
     except (OSError, ValueError) as fault:
-        line.close()
+        connection.close()
         raise NoServer(f"the server hung up before its welcome ({type(fault).__name__})") from None
     except BaseException:
-        line.close()
+        connection.close()
         raise
-    return line, welcome
+    return connection, welcome
 
 
 def connect(folder: StateFolder) -> socket.socket:
     """Return a socket connected to the server. Raises NoServer when nobody listens."""
-    line = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-    line.settimeout(_PATIENCE_SECONDS)
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(_TIMEOUT_SECONDS)
     try:
         with folder.socket_address() as address:
-            line.connect(address)
+            connection.connect(address)
     except OSError as error:
-        line.close()
+        connection.close()
         raise NoServer(f"no server at {folder.path!r} ({error.strerror or error})") from None
-    return line
+    return connection
 
 
 def send_control(folder: StateFolder, action: str) -> Message:
-    """Send one control request, proven by the person's key, and return its answer. Raises NoServer, ServerRefusal."""
-    line, _welcome = dial(folder, Client("control", [], [], "/"))
-    with line:
+    """Send one control request, proven by the person's key, and return its answer.
+
+    Raises NoServer and ServerRefusal.
+    """
+    connection, _welcome = dial(folder, Client("control", [], [], "/"))
+    with connection:
         try:
-            answer = _exchange(line, {"action": action})
+            answer = _exchange(connection, {"action": action})
         except (OSError, ValueError):
             raise NoServer("the server hung up before its answer") from None
     error = answer.get("error")
@@ -107,27 +115,23 @@ def send_control(folder: StateFolder, action: str) -> Message:
     return answer
 
 
-def proof_of(key: str, challenge: str) -> str:
-    """Return what only a holder of the key can say to this challenge."""
+def prove_key(key: str, challenge: str) -> str:
+    """Return the HMAC of a challenge, which only a holder of the key can compute."""
     import hmac  # here, because an agent's connection never needs it and hashlib costs the relay milliseconds
 
     return hmac.new(bytes.fromhex(key), challenge.encode(), "sha256").hexdigest()
 
 
-def _exchange(line: socket.socket, message: Message) -> Message:
-    line.sendall(json.dumps(message).encode() + b"\n")
-    return read_line(line)
-
-
-def read_line(line: socket.socket) -> Message:
-    """Read one object; the server says no more than that before it is spoken to."""
-    held = b""
-    while not held.endswith(b"\n"):
-        piece = line.recv(65_536)
-        if not piece:
+def _exchange(connection: socket.socket, message: Message) -> Message:
+    """Send a message and return the server's reply; the server sends exactly one line for each line it gets here."""
+    connection.sendall(json.dumps(message).encode() + b"\n")
+    data = b""
+    while not data.endswith(b"\n"):
+        chunk = connection.recv(65_536)
+        if not chunk:
             raise ConnectionResetError("the server hung up")
-        held += piece
-    found = json.loads(held)
-    if not isinstance(found, dict):
+        data += chunk
+    reply = json.loads(data)
+    if not isinstance(reply, dict):
         raise ValueError("the server's line is not an object")
-    return found
+    return reply

@@ -1,4 +1,4 @@
-"""Reaching the server, starting one in the background when there is none; many relays at once start exactly one.
+"""Connects to the server, starting one in the background when there is none; many relays at once start exactly one.
 
 Standard library only. Whoever starts or replaces a server holds `start.lock`; the others wait and find it running.
 """
@@ -30,10 +30,10 @@ def reach(folder: StateFolder, client: Client, *, own_version: bool) -> tuple[so
     Raises ServerRefusal when the server refuses the roots, CannotStart when no server comes up.
     """
     try:
-        line, welcome = dial(folder, client)
+        connection, welcome = dial(folder, client)
         if not (own_version and _is_replaceable(welcome)):
-            return line, welcome
-        line.close()
+            return connection, welcome
+        connection.close()
     except NoServer:
         pass
     if not folder.start_lock.take(START_SECONDS):
@@ -46,24 +46,24 @@ def reach(folder: StateFolder, client: Client, *, own_version: bool) -> tuple[so
 
 def _start(folder: StateFolder, client: Client, own_version: bool) -> tuple[socket.socket, Message]:
     deadline = time.monotonic() + START_SECONDS
-    server = _Background(folder)
+    server = _BackgroundServer(folder)
     while True:
         try:
-            line, welcome = dial(folder, client)
+            connection, welcome = dial(folder, client)
         except NoServer:
-            server.make_sure_of_it()
+            server.ensure_started()
         else:
             if not (own_version and _is_replaceable(welcome)):
-                return line, welcome
-            line.close()
+                return connection, welcome
+            connection.close()
             drain(folder)
         if time.monotonic() > deadline:
-            raise CannotStart(f"The server did not come up within {START_SECONDS:g} s. {server.last_words()}")
+            raise CannotStart(f"The server did not come up within {START_SECONDS:g} s. {server.log_excerpt()}")
         time.sleep(_POLL_SECONDS)
 
 
 def _is_replaceable(welcome: Message) -> bool:
-    """A server that a person keeps in a terminal stays, whatever its version."""
+    """Return whether the server has another version and no person keeps it in a terminal."""
     return welcome.get("version") != __version__ and welcome.get("kind") == "background"
 
 
@@ -76,14 +76,16 @@ def drain(folder: StateFolder) -> bool:
     return True
 
 
-class _Background:
+class _BackgroundServer:
+    """The server that this process starts, and what becomes of it while it starts."""
+
     def __init__(self, folder: StateFolder) -> None:
         self._folder = folder
         self._poll: Callable[[], int | None] | None = None
         self._log_start = 0
 
-    def make_sure_of_it(self) -> None:
-        """Start the server unless it is on its way; one that gave way to another is started again."""
+    def ensure_started(self) -> None:
+        """Start the server unless it is starting already; one that ended because another held the lock is started again."""
         if self._poll is None:
             self._spawn()
             return
@@ -91,10 +93,10 @@ class _Background:
         if status in (0, LOCK_HELD_STATUS):
             self._poll = None
         elif status is not None:
-            raise CannotStart(f"The server ended with status {status} while starting. {self.last_words()}")
+            raise CannotStart(f"The server ended with status {status} while starting. {self.log_excerpt()}")
 
-    def last_words(self) -> str:
-        """Return where the log is and how it ends."""
+    def log_excerpt(self) -> str:
+        """Return where the log is and what the server wrote at its end."""
         return f"Its log, {self._folder.file(LOG)!r}, ends: {self._folder.log_tail(self._log_start)}"
 
     def _spawn(self) -> None:

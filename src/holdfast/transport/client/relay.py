@@ -1,8 +1,8 @@
-"""`holdfast stdio`: a thin relay between an MCP client's pipes and the server's socket.
+"""`holdfast stdio`: relays an MCP client's pipes to the server's socket.
 
 Standard library only, and ready in tens of milliseconds: everything heavy is in the server, which is shared.
-A client is never left hanging: when the server goes away, every request it still owed an answer gets one that says
-"try again", the server is started again, and the opening of the session is played to it anew.
+A client is never left without an answer: when the server goes away, every pending request gets an error that says
+"try again", the server is started again, and the client's `initialize` is replayed to it.
 """
 
 import os
@@ -16,20 +16,20 @@ from holdfast import __version__
 from holdfast.config.environment import root_dirs, state_dir
 from holdfast.transport.client.dial import Client, ServerRefusal
 from holdfast.transport.client.frames import (
-    FAREWELL,
     INVALID_PARAMS,
-    INVALID_REQUEST,
     SERVER_ERROR,
-    Id,
-    Lines,
-    Overlong,
-    answered_id,
-    cancelled_id,
+    STOP_NOTICE,
+    LineSplitter,
+    OversizedLine,
+    RequestId,
+    answered_request_id,
+    cancelled_request_id,
     error_line,
+    oversized_error,
+    parse_request,
     question_id,
-    request_of,
     withdrawal_line,
-    withdrawn_id,
+    withdrawn_question_id,
 )
 from holdfast.transport.client.launch import CannotStart, reach
 from holdfast.transport.state_folder import StateFault, StateFolder
@@ -42,14 +42,13 @@ _RESTART_WINDOW_SECONDS = 60.0
 _LAST_ANSWERS_SECONDS = 30.0
 _REPLAY_SECONDS = 15.0
 _LINGER_SECONDS = 2.0
-_EXIT_STATUS = {"INVALID_ARGUMENT": 2, "ACCESS_DENIED": 13, "PERMISSION_DENIED": 13, "RESOURCE_BUSY": 75}
 
 
 def main(arguments: list[str]) -> int:
     """Run the relay for `holdfast stdio [DIR…]` and return the exit status."""
     unknown = [argument for argument in arguments if argument.startswith("-") and argument != "--"]
     if unknown:
-        _say(f"unknown option {unknown[0]!r}; usage: holdfast stdio [DIR…] [--in-process]")
+        _print_error(f"unknown option {unknown[0]!r}; usage: holdfast stdio [DIR…] [--in-process]")
         return 2
     roots = [argument for argument in arguments if argument != "--"]
     folder = StateFolder(state_dir())
@@ -73,17 +72,19 @@ class Relay:
         self._client = client
         self._stdin = stdin
         self._stdout = stdout
-        self._line: socket.socket | None = None
-        self._client_lines = Lines(_MAX_MESSAGE_BYTES)
-        self._server_lines = Lines(sys.maxsize)
+        self._connection: socket.socket | None = None
+        self._client_lines = LineSplitter(_MAX_MESSAGE_BYTES)
+        self._server_lines = LineSplitter(sys.maxsize)
         self._to_server = bytearray()
         self._to_client = bytearray()
-        self._owed: dict[Id, None] = {}
-        self._questions: dict[Id, None] = {}
-        self._initialize: tuple[Id, bytes] | None = None
+        # The keys are the client's requests without an answer, and the server's questions without one, in order.
+        self._pending: dict[RequestId, None] = {}
+        self._questions: dict[RequestId, None] = {}
+        self._initialize: tuple[RequestId, bytes] | None = None
         self._initialized = b""
-        self._ends_at: float | None = None
-        self._starts: list[float] = []
+        # Set once the client has closed its end: when to stop waiting for the last answers.
+        self._exit_at: float | None = None
+        self._connected_at: list[float] = []
         if _is_pipe(stdout):
             os.set_blocking(stdout, False)
 
@@ -92,75 +93,79 @@ class Relay:
         try:
             self._connect(own_version=True)
             while not self._is_done():
-                self._move()
+                self._relay_once()
         except ServerRefusal as refusal:
+            from holdfast.errors import error_class  # here, because only a refusal needs it
+
             code = str(refusal.payload.get("code", "INTERNAL"))
-            return self.give_up(code, str(refusal), _EXIT_STATUS.get(code, 1))
+            return self.give_up(code, str(refusal), error_class(code).exit_status)
         except CannotStart as fault:
             return self.give_up("INTERNAL", str(fault), 70)
         finally:
-            self._hang_up()
+            self._disconnect()
         return 0
 
     def give_up(self, code: str, message: str, status: int) -> int:
-        """Say on stderr why there is no server, answer with it what the client asks, and return the status."""
-        _say(message)
-        for owed in self._owed:
-            self._refuse(owed, code, message)
-        answered = bool(self._owed)
-        ends_at = time.monotonic() + _LINGER_SECONDS
-        while self._ends_at is None and (not answered or time.monotonic() < ends_at):
-            self._deliver_all()
-            wait = max(0.0, ends_at - time.monotonic()) if answered else None
+        """Print on stderr why there is no server, answer the client's requests with it, and return the status."""
+        _print_error(message)
+        for request_id in self._pending:
+            self._send_error(request_id, code, message)
+        has_answered = bool(self._pending)
+        linger_until = time.monotonic() + _LINGER_SECONDS
+        while self._exit_at is None and (not has_answered or time.monotonic() < linger_until):
+            self._flush_to_client()
+            wait = max(0.0, linger_until - time.monotonic()) if has_answered else None
             if not select.select([self._stdin], [], [], wait)[0]:
                 break
-            for line in self._read_client():
-                number = line.request_id() if isinstance(line, Overlong) else request_of(line)[0]
-                if number is not None:
-                    self._refuse(number, code, message)
-                    ends_at = ends_at if answered else time.monotonic() + _LINGER_SECONDS
-                    answered = True
-        self._deliver_all()
+            for line in self._read_client_lines():
+                request_id = line.request_id() if isinstance(line, OversizedLine) else parse_request(line)[0]
+                if request_id is not None:
+                    self._send_error(request_id, code, message)
+                    linger_until = linger_until if has_answered else time.monotonic() + _LINGER_SECONDS
+                    has_answered = True
+        self._flush_to_client()
         return status
 
     def _is_done(self) -> bool:
-        if self._ends_at is None:
+        if self._exit_at is None:
             return False
-        return not (self._owed or self._to_client or self._to_server) or time.monotonic() > self._ends_at
+        return not (self._pending or self._to_client or self._to_server) or time.monotonic() > self._exit_at
 
-    def _move(self) -> None:
-        line = self._line
+    def _relay_once(self) -> None:
+        """Wait until a side can be read or written, and move what can be moved."""
+        connection = self._connection
         readers: list[int | socket.socket] = []
         writers: list[int | socket.socket] = []
-        if self._ends_at is None and len(self._to_server) < _FULL_BYTES:
+        if self._exit_at is None and len(self._to_server) < _FULL_BYTES:
             readers.append(self._stdin)
-        if line is not None and len(self._to_client) < _FULL_BYTES:
-            readers.append(line)
-        if line is not None and self._to_server:
-            writers.append(line)
+        if connection is not None and len(self._to_client) < _FULL_BYTES:
+            readers.append(connection)
+        if connection is not None and self._to_server:
+            writers.append(connection)
         if self._to_client:
             writers.append(self._stdout)
-        wait = None if self._ends_at is None else max(0.0, self._ends_at - time.monotonic())
+        wait = None if self._exit_at is None else max(0.0, self._exit_at - time.monotonic())
         readable, writable, _ = select.select(readers, writers, [], wait)
         if self._stdin in readable:
-            self._from_client()
-        if self._line is line and line is not None and (line in readable or line in writable):
-            self._with_server(line, line in readable)
+            self._handle_client_lines()
+        # Handling the client's lines may have replaced the connection.
+        if (
+            connection is not None
+            and self._connection is connection
+            and (connection in readable or connection in writable)
+        ):
+            self._exchange_with_server(connection, connection in readable)
         if self._to_client:
-            self._deliver()
+            self._write_to_client()
 
-    def _from_client(self) -> None:
-        for line in self._read_client():
-            if isinstance(line, Overlong):
-                limit = self._client_lines.limit
-                number = line.request_id()
-                data: dict[str, object] = {"code": "PAYLOAD_TOO_LARGE", "retryable": False}
-                message = f"The message is larger than {limit} bytes, the largest that is taken."
-                self._to_client += error_line(number, INVALID_REQUEST, message, data)
+    def _handle_client_lines(self) -> None:
+        for line in self._read_client_lines():
+            if isinstance(line, OversizedLine):
+                self._to_client += oversized_error(line, self._client_lines.limit)
             elif line.strip():
-                self._take(line)
+                self._forward_to_server(line)
 
-    def _read_client(self) -> list[bytes | Overlong]:
+    def _read_client_lines(self) -> list[bytes | OversizedLine]:
         try:
             data = os.read(self._stdin, _READ_BYTES)
         except BlockingIOError:
@@ -168,42 +173,43 @@ class Relay:
         except OSError:
             data = b""
         if not data:
-            self._ends_at = time.monotonic() + _LAST_ANSWERS_SECONDS
-            self._answer_questions()
+            self._exit_at = time.monotonic() + _LAST_ANSWERS_SECONDS
+            self._fail_questions()
             data = b"\n"
         return list(self._client_lines.feed(data))
 
-    def _take(self, line: bytes) -> None:
-        number, method = request_of(line)
+    def _forward_to_server(self, line: bytes) -> None:
+        """Queue one message of the client for the server, and note what the relay must remember of it."""
+        request_id, method = parse_request(line)
         if method == "initialize":
             self._initialize, self._initialized = None, b""
-        if number is not None and not method:
-            self._questions.pop(number, None)
-            if self._line is None:
+        if request_id is not None and not method:
+            self._questions.pop(request_id, None)
+            if self._connection is None:
                 # An answer, and the server that asked is gone.
                 return
-        if self._line is None:
+        if self._connection is None:
             self._connect(own_version=False)
-        if method == "initialize" and number is not None:
-            self._initialize = (number, line)
+        if method == "initialize" and request_id is not None:
+            self._initialize = (request_id, line)
         elif method == "notifications/initialized":
             self._initialized = line
         elif method == "notifications/cancelled":
-            given_up = cancelled_id(line)
-            if given_up is not None:
-                self._owed.pop(given_up, None)
-        if number is not None and method:
-            self._owed[number] = None
+            cancelled = cancelled_request_id(line)
+            if cancelled is not None:
+                self._pending.pop(cancelled, None)
+        if request_id is not None and method:
+            self._pending[request_id] = None
         self._to_server += line + b"\n"
-        if len(self._to_server) == len(line) + 1 and self._line is not None:
-            self._with_server(self._line, readable=False)
+        if len(self._to_server) == len(line) + 1 and self._connection is not None:
+            self._exchange_with_server(self._connection, readable=False)
 
-    def _with_server(self, line: socket.socket, readable: bool) -> None:
+    def _exchange_with_server(self, connection: socket.socket, readable: bool) -> None:
         try:
             if self._to_server:
-                sent = line.send(memoryview(self._to_server)[:_FULL_BYTES])
+                sent = connection.send(memoryview(self._to_server)[:_FULL_BYTES])
                 del self._to_server[:sent]
-            data = line.recv(_READ_BYTES) if readable else None
+            data = connection.recv(_READ_BYTES) if readable else None
         except BlockingIOError:
             return
         except OSError:
@@ -211,129 +217,134 @@ class Relay:
         if data is None:
             return
         if not data:
-            self._lost(wanted_back=True)
+            self._handle_lost_server(restart=True)
             return
         for message in self._server_lines.feed(data):
             if not isinstance(message, bytes):
                 continue
-            if message == FAREWELL:
-                self._lost(wanted_back=False)
+            if message == STOP_NOTICE:
+                self._handle_lost_server(restart=False)
                 return
-            self._note(message)
+            self._track_server_message(message)
             self._to_client += message
             self._to_client += b"\n"
 
-    def _note(self, message: bytes) -> None:
-        """Keep account of what the server still owes the client, and of what it asked."""
-        number = answered_id(message)
-        if number is not None:
-            self._owed.pop(number, None)
+    def _track_server_message(self, message: bytes) -> None:
+        """Note which request a message answers, or which question it asks or withdraws."""
+        request_id = answered_request_id(message)
+        if request_id is not None:
+            self._pending.pop(request_id, None)
         elif (asked := question_id(message)) is not None:
             self._questions[asked] = None
-            if self._ends_at is not None:
-                self._answer_questions()
-        elif (withdrawn := withdrawn_id(message)) is not None:
+            if self._exit_at is not None:
+                self._fail_questions()
+        elif (withdrawn := withdrawn_question_id(message)) is not None:
             self._questions.pop(withdrawn, None)
 
-    def _answer_questions(self) -> None:
-        """Tell the server that nobody will answer, since the client has closed its end."""
+    def _fail_questions(self) -> None:
+        """Tell the server that nobody will answer its questions, since the client has closed its end."""
         for asked in self._questions:
             self._to_server += error_line(asked, SERVER_ERROR, "The client has closed its end.")
         self._questions.clear()
 
-    def _lost(self, wanted_back: bool) -> None:
-        """Tell the client which requests got no answer; start the server again unless it was told to stop."""
-        self._hang_up()
+    def _handle_lost_server(self, restart: bool) -> None:
+        """Answer every pending request with an error, and start the server again unless it was told to stop.
+
+        A pending `initialize` gets no error: it is replayed to the new server, which answers it.
+        """
+        self._disconnect()
         self._to_server.clear()
         for asked in self._questions:
             self._to_client += withdrawal_line(asked)
         self._questions.clear()
-        opening = self._initialize[0] if self._initialize and self._initialize[0] in self._owed else None
-        for number in [number for number in self._owed if number != opening]:
+        initialize_id = self._initialize[0] if self._initialize and self._initialize[0] in self._pending else None
+        for request_id in [request_id for request_id in self._pending if request_id != initialize_id]:
             text = "The server ended before it answered. Nothing more of this request will happen; try again."
-            self._refuse(number, "RESOURCE_BUSY", text)
-            del self._owed[number]
-        if not wanted_back:
-            self._starts.clear()
-        if (wanted_back and self._ends_at is None) or opening is not None:
-            self._deliver()
+            self._send_error(request_id, "RESOURCE_BUSY", text)
+            del self._pending[request_id]
+        if not restart:
+            self._connected_at.clear()
+        if (restart and self._exit_at is None) or initialize_id is not None:
+            self._write_to_client()
             self._connect(own_version=False)
 
-    def _hang_up(self) -> None:
-        if self._line is not None:
-            self._line.close()
-            self._line = None
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
 
     def _connect(self, own_version: bool) -> None:
-        """Have a server that knows this session. Raises ServerRefusal and CannotStart."""
+        """Connect to a server and open the client's session on it. Raises ServerRefusal and CannotStart."""
         while True:
-            self._count_start()
-            line, welcome = reach(self._folder, self._client, own_version=own_version)
+            self._count_connect()
+            connection, welcome = reach(self._folder, self._client, own_version=own_version)
             limit = welcome.get("max_message_bytes")
             self._client_lines.limit = limit if isinstance(limit, int) else _MAX_MESSAGE_BYTES
-            self._server_lines = Lines(sys.maxsize)
+            self._server_lines = LineSplitter(sys.maxsize)
             if welcome.get("version") != __version__:
-                _say(f"served by version {welcome.get('version')}; this is {__version__}")
-            if self._replayed(line):
-                line.setblocking(False)
-                self._line = line
+                _print_error(f"served by version {welcome.get('version')}; this is {__version__}")
+            if self._replay_initialize(connection):
+                connection.setblocking(False)
+                self._connection = connection
                 return
-            line.close()
+            connection.close()
 
-    def _count_start(self) -> None:
+    def _count_connect(self) -> None:
         now = time.monotonic()
-        self._starts = [start for start in self._starts if now - start < _RESTART_WINDOW_SECONDS] + [now]
-        if len(self._starts) > _MAX_RESTARTS + 1:
+        self._connected_at = [at for at in self._connected_at if now - at < _RESTART_WINDOW_SECONDS] + [now]
+        if len(self._connected_at) > _MAX_RESTARTS + 1:
             raise CannotStart(
                 f"The server was lost {_MAX_RESTARTS} times within {_RESTART_WINDOW_SECONDS:g} s; "
                 f"its log is {self._folder.file('server.log')!r}."
             )
 
-    def _replayed(self, line: socket.socket) -> bool:
-        """Open the session again on a new server as the client once did; the client sees no second answer."""
+    def _replay_initialize(self, connection: socket.socket) -> bool:
+        """Open the session again on a new server as the client once did; the client sees no second answer.
+
+        Returns False when this server is lost too.
+        """
         if self._initialize is None:
             return True
-        number, request = self._initialize
-        line.settimeout(_REPLAY_SECONDS)
+        request_id, request = self._initialize
+        connection.settimeout(_REPLAY_SECONDS)
         try:
-            line.sendall(request + b"\n")
-            if number in self._owed:
+            connection.sendall(request + b"\n")
+            if request_id in self._pending:
                 return True
-            if not self._awaited(line, number):
+            if not self._wait_for_answer(connection, request_id):
                 return False
-            line.sendall(self._initialized + b"\n" if self._initialized else b"")
+            connection.sendall(self._initialized + b"\n" if self._initialized else b"")
         except OSError:
             return False
         return True
 
-    def _awaited(self, line: socket.socket, number: Id) -> bool:
-        while data := line.recv(_READ_BYTES):
+    def _wait_for_answer(self, connection: socket.socket, request_id: RequestId) -> bool:
+        while data := connection.recv(_READ_BYTES):
             for message in self._server_lines.feed(data):
-                if isinstance(message, bytes) and answered_id(message) == number:
+                if isinstance(message, bytes) and answered_request_id(message) == request_id:
                     return True
         return False
 
-    def _refuse(self, number: Id, code: str, message: str) -> None:
-        retryable = code == "RESOURCE_BUSY"
-        kind = INVALID_PARAMS if code == "INVALID_ARGUMENT" else SERVER_ERROR
-        data: dict[str, object] = {"code": code, "message": message, "retryable": retryable}
-        self._to_client += error_line(number, kind, message, data)
+    def _send_error(self, request_id: RequestId, code: str, message: str) -> None:
+        rpc_code = INVALID_PARAMS if code == "INVALID_ARGUMENT" else SERVER_ERROR
+        data: dict[str, object] = {"code": code, "message": message, "retryable": code == "RESOURCE_BUSY"}
+        self._to_client += error_line(request_id, rpc_code, message, data)
 
-    def _deliver(self) -> None:
+    def _write_to_client(self) -> None:
         try:
             sent = os.write(self._stdout, memoryview(self._to_client)[:_FULL_BYTES])
         except BlockingIOError:
             return
         del self._to_client[:sent]
 
-    def _deliver_all(self) -> None:
+    def _flush_to_client(self) -> None:
         while self._to_client:
             select.select([], [self._stdout], [])
-            self._deliver()
+            self._write_to_client()
 
 
 def _is_pipe(fd: int) -> bool:
-    """Return whether the descriptor is a pipe or socket made for us, so that it may be switched to not blocking."""
+    """Return whether the descriptor is a pipe or socket made for us, so that it may be made non-blocking."""
     mode = os.fstat(fd).st_mode
     return stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)
 
@@ -345,7 +356,7 @@ def _working_directory() -> str:
         return "/"
 
 
-def _say(message: str) -> None:
+def _print_error(message: str) -> None:
     try:
         os.write(2, f"holdfast: {message}\n".encode("utf-8", "backslashreplace"))
     except OSError:

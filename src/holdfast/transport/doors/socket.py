@@ -1,4 +1,4 @@
-"""The Unix socket door: the relays' agents, the person's commands, and control of the server itself.
+"""The Unix socket door: serves relays of agents, commands of the person, and control of the server itself.
 
 Only this user's processes get in: the folder is 0700, the socket 0600, and the kernel names the peer's user.
 A person and control also prove that they can read `person.key`.
@@ -26,8 +26,8 @@ from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.client.dial import MAX_HELLO_BYTES, proof_of
-from holdfast.transport.client.frames import FAREWELL, INVALID_REQUEST, Lines, Overlong, error_line
+from holdfast.transport.client.dial import MAX_HELLO_BYTES, prove_key
+from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.lifecycle import COMMAND
@@ -49,7 +49,7 @@ Control = Callable[[str], Awaitable[dict[str, object]]]
 class SocketDoor:
     """Listens in the state folder.
 
-    `open_roots` says at the door whether a connection's directories can be used; `spare_roots` are those of the
+    `open_roots` checks whether a connection's directories can be used; `spare_roots` are those of the
     settings, for a connection that names none.
     """
 
@@ -64,39 +64,39 @@ class SocketDoor:
     spare_roots: tuple[str, ...] = ()
 
     async def listen(self) -> asyncio.Server:
-        """Open the socket; from now on relays find the server."""
+        """Open the socket; from then on relays can connect."""
         return await asyncio.start_server(self._serve, sock=bind(self.folder), backlog=_BACKLOG)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         peer = _Peer(reader, writer, self.max_message_bytes, self.connections)
         try:
             with self.connections.at_socket():
-                await self._welcome(peer)
+                await self._serve_peer(peer)
         except HoldfastError as error:
             await peer.refuse(error)
         except asyncio.CancelledError:
-            # The server is ending and this call had its time; asyncio would log the cancelling of its own task.
+            # The server is ending and this call had its time; asyncio would log the cancellation of its own task.
             _log.info("a connection was cut off by the server's end")
         except (OSError, TimeoutError, EOFError) as error:
             _log.info("a connection ended early: %s", type(error).__name__)
         except Exception as error:  # noqa: BLE001 - one connection must never end the server
             _log.error("fault in a connection: %s", type(error).__name__)
-            if not peer.is_welcome:
+            if not peer.was_welcomed:
                 await peer.refuse(Internal("The server failed at the opening of the connection; its log says more."))
         finally:
             writer.close()
             with suppress(OSError):
                 await writer.wait_closed()
 
-    async def _welcome(self, peer: "_Peer") -> None:
+    async def _serve_peer(self, peer: "_Peer") -> None:
         check_user(peer.writer.get_extra_info("socket"))
         with anyio.fail_after(_HELLO_SECONDS):
-            hello = await peer.hear()
-            kind = _kind_of(hello)
+            hello = await peer.read_object()
+            kind = _parse_kind(hello)
             if kind != "agent":
                 await self._challenge(peer)
-        caller = await self._caller(kind, hello)
-        await peer.say(
+        caller = await self._build_caller(kind, hello)
+        await peer.send_object(
             {
                 "ok": True,
                 "version": __version__,
@@ -105,9 +105,9 @@ class SocketDoor:
                 "max_message_bytes": self.max_message_bytes,
             }
         )
-        peer.is_welcome = True
+        peer.was_welcomed = True
         if caller is None:
-            await self._obey(peer)
+            await self._serve_control(peer)
             return
         with self.connections.stream():
             try:
@@ -115,79 +115,77 @@ class SocketDoor:
             finally:
                 # Without waiting, because a connection that is cut off may not: its relay must not start a server again.
                 if self.connections.ending_for_good:
-                    peer.writer.writelines((FAREWELL, b"\n"))
+                    peer.writer.writelines((STOP_NOTICE, b"\n"))
 
     async def _challenge(self, peer: "_Peer") -> None:
         challenge = secrets.token_hex(32)
-        await peer.say({"challenge": challenge})
-        given = str((await peer.hear()).get("proof", ""))
-        if not hmac.compare_digest(given.encode(), proof_of(self.person_key.reveal(), challenge).encode()):
+        await peer.send_object({"challenge": challenge})
+        proof = str((await peer.read_object()).get("proof", ""))
+        if not hmac.compare_digest(proof.encode(), prove_key(self.person_key.reveal(), challenge).encode()):
             raise PermissionDenied("The proof of person.key is wrong.")
 
-    async def _caller(self, kind: str, hello: dict[str, object]) -> Caller | None:
+    async def _build_caller(self, kind: str, hello: dict[str, object]) -> Caller | None:
         if kind == "control":
             return None
-        roots = _texts(hello, "roots")
+        roots = _string_list(hello, "roots")
         cwd = hello.get("cwd", "/")
         if not isinstance(cwd, str) or not cwd.startswith("/"):
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
         client = COMMAND if hello.get("is_command") is True else ""
         if not roots and (kind == "person" or hello.get("folders") is False):
             return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client)
-        roots = roots or self.spare_roots or _texts(hello, "spare_roots")
+        roots = roots or self.spare_roots or _string_list(hello, "spare_roots")
         caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client=client)
         opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
         return replace(caller, roots=tuple(opened))
 
-    async def _obey(self, peer: "_Peer") -> None:
+    async def _serve_control(self, peer: "_Peer") -> None:
         while (line := await peer.next_message()) is not None:
-            await peer.say(await self.control(str(_object(line).get("action", ""))))
+            await peer.send_object(await self.control(str(_parse_object(line).get("action", ""))))
 
 
 class _Peer:
-    """One connection as lines: those over the limit are answered with an error and not held."""
+    """One connection, read and written as lines; a line over the limit is answered with an error and not held."""
 
     def __init__(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, max_bytes: int, connections: Connections
     ) -> None:
         self.writer = writer
-        self.is_welcome = False
+        self.was_welcomed = False
         self._reader = reader
         self._connections = connections
         self._max_bytes = max_bytes
-        self._lines = Lines(MAX_HELLO_BYTES)
-        self._ready: list[bytes | Overlong] = []
-        self._heard = False
+        self._lines = LineSplitter(MAX_HELLO_BYTES)
+        self._complete: list[bytes | OversizedLine] = []
+        self._has_read = False
 
-    async def hear(self) -> dict[str, object]:
-        """Return the next line of the opening; EOFError when there is none."""
+    async def read_object(self) -> dict[str, object]:
+        """Return the next message of the opening. Raises EOFError when the connection has ended."""
         line = await self._next()
-        self._heard = True
+        self._has_read = True
         self._lines.limit = self._max_bytes
         if line is None:
             raise EOFError
-        if isinstance(line, Overlong):
+        if isinstance(line, OversizedLine):
             raise InvalidArgument(f"The opening line is longer than {MAX_HELLO_BYTES} bytes.")
-        return _object(line)
+        return _parse_object(line)
 
-    async def say(self, message: dict[str, object]) -> None:
-        """Send one object as a line; a peer that is gone is no fault."""
+    async def send_object(self, message: dict[str, object]) -> None:
+        """Send one object as a line, and ignore a peer that is gone."""
         with suppress(OSError):
             await self.send_message(json.dumps(message).encode())
 
     async def refuse(self, error: HoldfastError) -> None:
-        """Say why not. What the peer sends first is read, since closing on it would take the answer away."""
+        """Send an error. What the peer sent first is read before: closing with unread data would discard the error."""
         with anyio.move_on_after(_REFUSAL_SECONDS):
-            if not self._heard:
+            if not self._has_read:
                 await self._next()
-        await self.say({"error": error.payload()})
+        await self.send_object({"error": error.payload()})
 
     async def next_message(self) -> bytes | None:
         """Return the next message, None at the end of the connection or when the server drains."""
-        while isinstance(line := await self._connections.next_or_none(self._next), Overlong):
-            text = f"The message is larger than {self._max_bytes} bytes, the largest that is taken."
-            data: dict[str, object] = {"code": "PAYLOAD_TOO_LARGE", "retryable": False}
-            self.writer.write(error_line(line.request_id(), INVALID_REQUEST, text, data))
+        while isinstance(line := await self._connections.next_or_none(self._next), OversizedLine):
+            self.writer.write(oversized_error(line, self._max_bytes))
             await self.writer.drain()
         return line
 
@@ -196,21 +194,21 @@ class _Peer:
         self.writer.writelines((message, b"\n"))
         await self.writer.drain()
 
-    async def _next(self) -> bytes | Overlong | None:
-        while not self._ready:
+    async def _next(self) -> bytes | OversizedLine | None:
+        while not self._complete:
             try:
                 data = await self._reader.read(_READ_BYTES)
             except OSError:
                 return None
             if not data:
                 return None
-            self._ready.extend(self._lines.feed(data))
-            self._ready.reverse()
-        return self._ready.pop()
+            self._complete.extend(self._lines.feed(data))
+            self._complete.reverse()
+        return self._complete.pop()
 
 
 def bind(folder: StateFolder) -> socket.socket:
-    """Return a listening place in the state folder, put under its name in one step when it can be connected to."""
+    """Return a listening socket in the state folder, renamed to its name once it can be connected to."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     draft = f".{SOCKET}.{os.getpid()}"
     try:
@@ -242,28 +240,28 @@ def check_user(connection: socket.socket) -> None:
     """Raise PermissionDenied unless the process at the other end is this user's."""
     uid = peer_uid(connection)
     if uid is not None and uid != os.geteuid():
-        raise PermissionDenied(f"This server belongs to user {os.geteuid()}; user {uid} is not let in.")
+        raise PermissionDenied(f"This server belongs to user {os.geteuid()}; user {uid} has no access.")
 
 
-def _object(line: bytes) -> dict[str, object]:
+def _parse_object(line: bytes) -> dict[str, object]:
     try:
-        found = json.loads(line)
+        value = json.loads(line)
     except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
+        value = None
+    if not isinstance(value, dict):
         raise InvalidArgument("The line must be a JSON object.")
-    return found
+    return value
 
 
-def _kind_of(hello: dict[str, object]) -> str:
+def _parse_kind(hello: dict[str, object]) -> str:
     kind = hello.get("kind")
     if kind not in _KINDS:
         raise InvalidArgument(f"kind must be one of {', '.join(_KINDS)}: {kind!r}")
     return str(kind)
 
 
-def _texts(hello: dict[str, object], name: str) -> tuple[str, ...]:
-    found = hello.get(name, [])
-    if not isinstance(found, list) or not all(isinstance(text, str) for text in found):
-        raise InvalidArgument(f"{name} must be a list of texts.")
-    return tuple(found)
+def _string_list(hello: dict[str, object], name: str) -> tuple[str, ...]:
+    values = hello.get(name, [])
+    if not isinstance(values, list) or not all(isinstance(value, str) for value in values):
+        raise InvalidArgument(f"{name} must be a list of strings.")
+    return tuple(values)

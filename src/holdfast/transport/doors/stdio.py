@@ -1,14 +1,13 @@
 """The stdio door of `--in-process`: this process's own pipes, with nothing but JSON-RPC on stdout."""
 
 import os
-from collections.abc import Awaitable, Callable
 
 import anyio
 import anyio.to_thread
 
 from holdfast.auth.context import Caller
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.client.frames import INVALID_REQUEST, Lines, Overlong, error_line
+from holdfast.transport.client.frames import LineSplitter, OversizedLine, oversized_error
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.stream import serve_stream
 
@@ -25,32 +24,10 @@ def claim_stdout() -> int:
 async def serve_stdio(
     dispatcher: Dispatcher, caller: Caller, connections: Connections, stdout: int, max_bytes: int
 ) -> None:
-    """Serve stdin until it ends."""
-    lines = Lines(max_bytes)
-    ready: list[bytes | Overlong] = []
-    send = _sender(stdout)
+    """Serve the messages on stdin until it ends; the answers go to the descriptor `stdout`."""
+    lines = LineSplitter(max_bytes)
+    complete: list[bytes | OversizedLine] = []
 
-    async def read_more() -> bytes:
-        return await anyio.to_thread.run_sync(os.read, 0, _READ_BYTES, abandon_on_cancel=True)
-
-    async def next_message() -> bytes | None:
-        while True:
-            while ready:
-                line = ready.pop(0)
-                if isinstance(line, bytes):
-                    return line
-                text = f"The message is larger than {max_bytes} bytes, the largest that is taken."
-                await send(error_line(line.request_id(), INVALID_REQUEST, text).rstrip())
-            data = await connections.next_or_none(read_more)
-            if not data:
-                return None
-            ready.extend(lines.feed(data))
-
-    with connections.stream():
-        await serve_stream(dispatcher, caller, next_message, send)
-
-
-def _sender(stdout: int) -> Callable[[bytes], Awaitable[None]]:
     def write_all(data: bytes) -> None:
         rest = memoryview(data)
         while rest:
@@ -59,4 +36,20 @@ def _sender(stdout: int) -> Callable[[bytes], Awaitable[None]]:
     async def send(message: bytes) -> None:
         await anyio.to_thread.run_sync(write_all, message + b"\n", abandon_on_cancel=True)
 
-    return send
+    async def read_more() -> bytes:
+        return await anyio.to_thread.run_sync(os.read, 0, _READ_BYTES, abandon_on_cancel=True)
+
+    async def next_message() -> bytes | None:
+        while True:
+            while complete:
+                line = complete.pop(0)
+                if isinstance(line, bytes):
+                    return line
+                await send(oversized_error(line, max_bytes).rstrip())
+            data = await connections.next_or_none(read_more)
+            if not data:
+                return None
+            complete.extend(lines.feed(data))
+
+    with connections.stream():
+        await serve_stream(dispatcher, caller, next_message, send)

@@ -17,7 +17,7 @@ from starlette.requests import Request
 
 from holdfast.auth.context import Caller
 from holdfast.call import Elicit, Question, Reply
-from holdfast.transport.client.frames import QUESTION_ID, withdrawal_line
+from holdfast.transport.client.frames import QUESTION_ID_PREFIX, withdrawal_line
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.form import reply_to
 from holdfast.transport.mcp.stateless_elicitation import Rounds
@@ -87,7 +87,7 @@ class Questions:
         """Send the question and wait; a question that is given up is withdrawn."""
         if self._is_over:
             return _UNANSWERED
-        number = f"{QUESTION_ID}{secrets.token_hex(12)}"
+        number = f"{QUESTION_ID_PREFIX}{secrets.token_hex(12)}"
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._open[number] = answer
         self._post(to_json({"jsonrpc": "2.0", "id": number, **wire.question(question)}))
