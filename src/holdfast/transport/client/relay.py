@@ -108,8 +108,8 @@ class Relay:
     def give_up(self, code: str, message: str, status: int) -> int:
         """Print on stderr why there is no server, answer the client's requests with it, and return the status."""
         _print_error(message)
-        for request_id in self._pending:
-            self._send_error(request_id, code, message)
+        for pending_id in self._pending:
+            self._send_error(pending_id, code, message)
         has_answered = bool(self._pending)
         linger_until = time.monotonic() + _LINGER_SECONDS
         while self._exit_at is None and (not has_answered or time.monotonic() < linger_until):
