@@ -23,6 +23,8 @@ FORBIDDEN = [
     ("organiser", "organiser/classify/bad.py", "import holdfast.organiser.scan.read"),
     ("transport", "transport/client/bad.py", "import holdfast.transport.doors.stream"),
     ("relay", "transport/client/bad.py", "import pydantic"),
+    ("relay", "transport/client/bad.py", "def late() -> None:\n    import a_package_that_nobody_has_heard_of"),
+    ("relay", "config/environment.py", "import yaml"),
     ("relay", "transport/state_folder.py", "import holdfast.config.settings"),
     ("tools", "tools/dispatch.py", "import holdfast.tools.store.entries"),
     ("commands", "cli/output.py", "import holdfast.cli.commands.files"),
@@ -43,6 +45,8 @@ FORBIDDEN = [
 def house(tmp_path: Path) -> Path:
     """Give a copy of the source that a test may spoil."""
     shutil.copytree(TOP / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    (tmp_path / "scripts").mkdir()
+    shutil.copy(TOP / "scripts" / "contracts.py", tmp_path / "scripts")
     shutil.copy(TOP / "pyproject.toml", tmp_path)
     return tmp_path
 
