@@ -11,7 +11,7 @@ from benchmarks.measure.files import Corpus
 from benchmarks.measure.peers import Peer
 from benchmarks.measure.pipe import Timed, Wire
 from benchmarks.measure.table import Row, Sample, timed_row
-from holdfast.folders.finding.ripgrep import Question
+from holdfast.folders.finding.ripgrep import GrepQuery
 
 MAX_RESULTS = 200
 _MATCH = re.compile(rb"^\d+:", re.MULTILINE)
@@ -20,7 +20,7 @@ _MATCH = re.compile(rb"^\d+:", re.MULTILINE)
 def compare(label: str, word: str, corpus: Corpus, ours: Wire, peers: list[Peer], rounds: int, calls: int) -> list[Row]:
     """Return the rows of one word: against bare ripgrep, and against each peer, the fastest with its bar."""
     arguments = {"pattern": word, "search_path": str(corpus.tree), "max_results": MAX_RESULTS}
-    command = Question(word).arguments([], ["."])
+    command = GrepQuery(word).arguments([], ["."])
     with ExitStack() as stack:
         wires = [(peer, stack.enter_context(peer.server.connect())) for peer in peers]
         mine, bare = _Series("holdfast"), _Series("bare ripgrep")

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import AccessDenied, Cancelled
 from holdfast.folders.access.descriptors import composite_hash
-from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
+from holdfast.folders.children.extract_batch import ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
 from holdfast.organiser.ports import CachedFile
 from holdfast.organiser.scan.directory import ScanOptions
@@ -363,14 +363,16 @@ def test_a_document_that_takes_too_long_or_too_much_is_given_up(messy: Messy) ->
     messy.write("slow.xlsx", documents.sheet(60_000))
     messy.write("ok.pdf", documents.pdf())
     with messy.jail.open_file("slow.xlsx") as slow, messy.jail.open_file("ok.pdf") as fine:
-        wanted = [Wanted(slow.fd, "ARCHIVE"), Wanted(fine.fd, "PDF")]
-        late = take_texts(messy.call, wanted, Bounds(max_text_bytes=50_000_000, seconds=0.01))
+        wanted = [ExtractionRequest(slow.fd, "ARCHIVE"), ExtractionRequest(fine.fd, "PDF")]
+        late = extract_texts(messy.call, wanted, ExtractionLimits(max_text_bytes=50_000_000, seconds=0.01))
         assert late[0].error == "reading it took longer than 0.01 s"
-        small = take_texts(messy.call, wanted, Bounds(max_text_bytes=500))
+        small = extract_texts(messy.call, wanted, ExtractionLimits(max_text_bytes=500))
         assert [len(each.text) <= 500 and not each.error for each in small] == [True, True]
     messy.write("big.docx", documents.heavy_word(200))
     with messy.jail.open_file("big.docx") as big:
-        (starved,) = take_texts(messy.call, [Wanted(big.fd, "ARCHIVE")], Bounds(memory_bytes=150 << 20))
+        (starved,) = extract_texts(
+            messy.call, [ExtractionRequest(big.fd, "ARCHIVE")], ExtractionLimits(memory_bytes=150 << 20)
+        )
         assert starved.error == "it needs more than 150 MiB of memory"
 
 

@@ -9,8 +9,8 @@ from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import open_roots
-from holdfast.folders.reading.read import Piece, Position, Selection, read
-from holdfast.folders.reading.source import Source, open_source
+from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, read_lines
+from holdfast.folders.reading.source import TextSource, open_source
 
 
 class Reader:
@@ -29,25 +29,27 @@ class Reader:
         return path
 
     @contextmanager
-    def source(self, name: str) -> Iterator[Source]:
+    def source(self, name: str) -> Iterator[TextSource]:
         """Open a file as text."""
         with self.jail.open_file(name) as file:
             yield open_source(self.call, file, self.settings)
 
-    def piece(self, name: str, selection: Selection | None = None, position: Position | None = None) -> Piece:
+    def piece(
+        self, name: str, selection: LineSelection | None = None, position: ReadPosition | None = None
+    ) -> TextPiece:
         """Read one piece."""
         with self.source(name) as source:
-            return read(self.call, source, selection or Selection(), self.tokens, position)
+            return read_lines(self.call, source, selection or LineSelection(), self.tokens, position)
 
-    def text(self, name: str, selection: Selection | None = None) -> str:
+    def text(self, name: str, selection: LineSelection | None = None) -> str:
         """Read the first piece and return its text."""
         return self.piece(name, selection).text
 
-    def pieces(self, name: str, selection: Selection | None = None) -> list[str]:
+    def pieces(self, name: str, selection: LineSelection | None = None) -> list[str]:
         """Read piece after piece until there is no more."""
         piece = self.piece(name, selection)
         texts = [piece.text]
         while piece.rest is not None:
-            piece = self.piece(name, selection, Position.of(piece.rest.state()))
+            piece = self.piece(name, selection, ReadPosition.of(piece.rest.state()))
             texts.append(piece.text)
         return texts

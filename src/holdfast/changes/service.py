@@ -37,8 +37,8 @@ from holdfast.errors import (
 from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.service import Folders
-from holdfast.text.edit import APPEND, Edit, Limits
-from holdfast.text.edit_text import Edited, edit_bytes
+from holdfast.text.edit import APPEND, Edit, EditLimits
+from holdfast.text.edit_text import EditResult, edit_bytes
 
 HASH_PREFIX = "sha256:"
 
@@ -239,7 +239,7 @@ class Changes:
             return UndoResult(plan, self._undo.run(folders.jail, plan, call))
 
     def _commit_edit(
-        self, place: Place, base: Base | None, edited: Edited, dry_run: bool, kind: ChangeKind
+        self, place: Place, base: Base | None, edited: EditResult, dry_run: bool, kind: ChangeKind
     ) -> WriteResult:
         if dry_run:
             shown = "" if base is None else base.hash
@@ -283,11 +283,11 @@ def _utf8(content: str) -> bytes:
         raise InvalidArgument(f"content is not valid Unicode: a lone surrogate at character {error.start}") from None
 
 
-def _limits(folders: Folders) -> Limits:
-    return Limits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
+def _limits(folders: Folders) -> EditLimits:
+    return EditLimits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
 
 
-def _written(place: Place, done: ContentResult, *, created: bool, edited: Edited | None = None) -> WriteResult:
+def _written(place: Place, done: ContentResult, *, created: bool, edited: EditResult | None = None) -> WriteResult:
     before, after = ("", "") if edited is None else (edited.before, edited.after)
     return WriteResult(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
 

@@ -114,7 +114,7 @@ class Excerpt:
     """What a file says. Tier 0 is its name and type alone, tier 1 its ends, tier 2 its text.
 
     `note` says why there is less than there could be: a broken document, a bomb, bytes that are no text. One that
-    `is_passing` is not the file's doing, so it is not kept: the next scan reads the file again.
+    `is_transient` is not the file's doing, so it is not kept: the next scan reads the file again.
     """
 
     text: str
@@ -122,7 +122,7 @@ class Excerpt:
     bytes_read: int = 0
     content_type: str = "application/octet-stream"
     note: str = ""
-    is_passing: bool = False
+    is_transient: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from holdfast.review.sessions import Sessions
 from holdfast.review.watch import Watcher
 from holdfast.text.decode import round_trips
 from holdfast.text.diff import Hunk, hunks
-from holdfast.text.edit import Edit, Limits
+from holdfast.text.edit import Edit, EditLimits
 from holdfast.text.edit_text import edit_bytes
 from holdfast.text.visible import visible_lines
 
@@ -155,7 +155,7 @@ class Reviews:
             raise Conflict("The person has not answered yet. Wait, or propose anew without session_path.")
         if any(edit.count != 1 for edit in edits):
             raise InvalidArgument("With session_path every match must occur exactly once.")
-        limits = Limits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
+        limits = EditLimits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
         known = review.encoding if round_trips(review.text, review.encoding) else None
         data = edit_bytes(review.text, edits, limits, call.check, known).data
         if data == review.base:

@@ -27,7 +27,7 @@ class Edit:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class EditLimits:
     """Longest text to match, and the most that an error may show of the file."""
 
     max_match_chars: int = 200_000
@@ -35,7 +35,7 @@ class Limits:
 
 
 def apply_edits(
-    text: str | None, edits: Sequence[Edit], limits: Limits, check: Callable[[], None] = lambda: None
+    text: str | None, edits: Sequence[Edit], limits: EditLimits, check: Callable[[], None] = lambda: None
 ) -> str:
     """Return the text after all edits, each applied to what the one before left; None stands for a missing file.
 
@@ -62,7 +62,7 @@ def apply_edits(
     return running
 
 
-def _apply(text: str | None, edit: Edit, limits: Limits) -> str:
+def _apply(text: str | None, edit: Edit, limits: EditLimits) -> str:
     _check(edit, limits)
     if text is None:
         return _created(edit)
@@ -75,7 +75,7 @@ def _apply(text: str | None, edit: Edit, limits: Limits) -> str:
     return _replaced(text, edit)
 
 
-def _check(edit: Edit, limits: Limits) -> None:
+def _check(edit: Edit, limits: EditLimits) -> None:
     if edit.old == edit.new:
         raise EditRejected(
             "validation_error",
@@ -204,7 +204,7 @@ def _wrong_count(found: int, expected: int) -> EditRejected:
     )
 
 
-def _at(error: EditRejected, index: int, total: int, text: str | None, limits: Limits) -> EditRejected:
+def _at(error: EditRejected, index: int, total: int, text: str | None, limits: EditLimits) -> EditRejected:
     """Say which edit failed, and show the file where that is affordable."""
     details = {key: value for key, value in error.details.items() if key not in ("error", "error_type", "hint")}
     if text and text.count("\n") < MAX_SHOWN_LINES and estimate_tokens(text) <= limits.max_answer_tokens:

@@ -5,11 +5,11 @@ from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
 from holdfast.text.decode import UTF8, Encoding, decode, encode, round_trips, sniff
-from holdfast.text.edit import Edit, Limits, apply_edits
+from holdfast.text.edit import Edit, EditLimits, apply_edits
 
 
 @dataclass(frozen=True, slots=True)
-class Edited:
+class EditResult:
     """The text before and after, and the bytes to store."""
 
     before: str
@@ -20,10 +20,10 @@ class Edited:
 def edit_bytes(
     data: bytes | None,
     edits: Sequence[Edit],
-    limits: Limits,
+    limits: EditLimits,
     check: Callable[[], None] = lambda: None,
     encoding: Encoding | None = None,
-) -> Edited:
+) -> EditResult:
     """Apply edits to a file's bytes; None stands for a missing file, which becomes UTF-8. `check` may stop it.
 
     `encoding` is how the bytes are to be read and written where that is known; else they tell it themselves.
@@ -32,11 +32,11 @@ def edit_bytes(
     """
     if data is None:
         after = apply_edits(None, edits, limits, check)
-        return Edited("", after, encode_text(after, UTF8))
+        return EditResult("", after, encode_text(after, UTF8))
     encoding = encoding or _encoding_of(data)
     before = decode(data, encoding)
     after = apply_edits(before, edits, limits, check)
-    return Edited(before, after, encode_text(after, encoding))
+    return EditResult(before, after, encode_text(after, encoding))
 
 
 def encode_text(text: str, encoding: Encoding) -> bytes:

@@ -10,7 +10,7 @@ import pytest
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.errors import Cancelled, PayloadTooLarge, TimedOut
-from holdfast.folders.children.confine import Child, can_confine, python_child, run
+from holdfast.folders.children.confine import Child, can_confine, python_child, run_child
 from tests.helpers.trees import plant
 
 TRY = "import sys\ntry:\n    print(open(sys.argv[1]).read(3))\nexcept OSError as e:\n    print(type(e).__name__)\n"
@@ -32,7 +32,7 @@ def test_a_child_reads_what_it_was_given_and_nothing_else(tmp_path: Path) -> Non
     def tried(path: str) -> str:
         base = python_child("-c", TRY, path)
         child = Child(base.argv, [folder], base.runnable_paths, folder, environment=base.environment)
-        return run(new_call(), child).stdout.decode().strip()
+        return run_child(new_call(), child).stdout.decode().strip()
 
     assert tried("a") == "yes"
     assert tried("link") == "PermissionError"
@@ -49,20 +49,20 @@ def test_a_child_has_no_environment_no_network_and_no_way_to_write(tmp_path: Pat
         "    try:\n        act()\n        print('done')\n"
         "    except OSError as e:\n        print(type(e).__name__)\n"
     )
-    said = run(new_call(), python_child("-c", code, str(tmp_path / "new"))).stdout.decode().split("\n")
+    said = run_child(new_call(), python_child("-c", code, str(tmp_path / "new"))).stdout.decode().split("\n")
     assert said[:3] == ["['LC_ALL']", "PermissionError", "PermissionError"]
     assert not (tmp_path / "new").exists()
 
 
 def test_only_the_child_is_confined() -> None:
-    run(new_call(), python_child("-c", "pass"))
+    run_child(new_call(), python_child("-c", "pass"))
     assert Path("/etc/passwd").read_text()
 
 
 def test_a_child_is_killed_at_the_deadline() -> None:
     started = time.monotonic()
     with pytest.raises(TimedOut):
-        run(new_call(0.3), python_child("-c", "import time; time.sleep(60)"))
+        run_child(new_call(0.3), python_child("-c", "import time; time.sleep(60)"))
     assert time.monotonic() - started < 10
 
 
@@ -70,7 +70,7 @@ def test_a_child_is_killed_when_the_call_is_cancelled() -> None:
     call = new_call()
     threading.Timer(0.3, call.cancel).start()
     with pytest.raises(Cancelled):
-        run(call, python_child("-c", "import time; time.sleep(60)"))
+        run_child(call, python_child("-c", "import time; time.sleep(60)"))
 
 
 def test_output_is_bounded() -> None:
@@ -79,28 +79,28 @@ def test_output_is_bounded() -> None:
         base.argv, runnable_paths=base.runnable_paths, environment=base.environment, max_output_bytes=1_000_000
     )
     with pytest.raises(PayloadTooLarge):
-        run(new_call(), child)
+        run_child(new_call(), child)
 
 
 def test_enough_ends_a_child_early() -> None:
     code = "import sys\nwhile True: print('line', flush=True)"
-    outcome = run(new_call(), python_child("-c", code), enough=lambda _piece: True)
+    outcome = run_child(new_call(), python_child("-c", code), enough=lambda _piece: True)
     assert outcome.stopped
     assert outcome.stdout.startswith(b"line\n")
 
 
 def test_a_large_input_reaches_the_child() -> None:
     code = "import sys; print(len(sys.stdin.buffer.read()))"
-    assert run(new_call(), python_child("-c", code, stdin=b"x" * 5_000_000)).stdout == b"5000000\n"
+    assert run_child(new_call(), python_child("-c", code, stdin=b"x" * 5_000_000)).stdout == b"5000000\n"
 
 
 def test_a_child_that_does_not_read_its_input_is_no_error() -> None:
-    assert run(new_call(), python_child("-c", "print(1)", stdin=b"x" * 5_000_000)).status == 0
+    assert run_child(new_call(), python_child("-c", "print(1)", stdin=b"x" * 5_000_000)).status == 0
 
 
 def test_no_descriptor_and_no_process_is_left() -> None:
-    run(new_call(), python_child("-c", "pass"))
+    run_child(new_call(), python_child("-c", "pass"))
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(3):
-        run(new_call(), python_child("-c", "pass"))
+        run_child(new_call(), python_child("-c", "pass"))
     assert len(os.listdir("/proc/self/fd")) == before

@@ -8,17 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EditRejected
-from holdfast.text.edit import APPEND, OVERWRITE, Edit, Limits, apply_edits
+from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, apply_edits
 from holdfast.text.edit_match import LfView, places
 
-LIMITS = Limits()
+LIMITS = EditLimits()
 
 
 def edited(text: str | None, *edits: Edit) -> str:
     return apply_edits(text, edits, LIMITS)
 
 
-def rejected(text: str | None, *edits: Edit, limits: Limits = LIMITS) -> dict[str, Any]:
+def rejected(text: str | None, *edits: Edit, limits: EditLimits = LIMITS) -> dict[str, Any]:
     with pytest.raises(EditRejected) as caught:
         apply_edits(text, edits, limits)
     return caught.value.payload()
@@ -162,7 +162,7 @@ def test_a_replacement_that_is_there_already_is_said() -> None:
 def test_the_text_comes_with_the_error_only_when_it_is_short() -> None:
     assert rejected("short", Edit("nope", "x"))["file_content"] == "short"
     assert "file_content" not in rejected("a\n" * 5_000, Edit("nope", "x"))
-    assert "file_content" not in rejected("word " * 500, Edit("nope", "x"), limits=Limits(max_answer_tokens=500))
+    assert "file_content" not in rejected("word " * 500, Edit("nope", "x"), limits=EditLimits(max_answer_tokens=500))
 
 
 def test_the_text_shown_is_that_which_the_failing_edit_met() -> None:
@@ -170,7 +170,7 @@ def test_the_text_shown_is_that_which_the_failing_edit_met() -> None:
 
 
 def test_a_match_that_is_too_long_is_refused() -> None:
-    error = rejected("a", Edit("abcdef", "x"), limits=Limits(max_match_chars=5))
+    error = rejected("a", Edit("abcdef", "x"), limits=EditLimits(max_match_chars=5))
     assert "6 characters; the limit is 5" in error["message"]
 
 

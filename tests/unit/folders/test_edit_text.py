@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EditRejected
-from holdfast.text.edit import Edit, Limits
+from holdfast.text.edit import Edit, EditLimits
 from holdfast.text.edit_text import edit_bytes
 
-LIMITS = Limits()
+LIMITS = EditLimits()
 
 
 def edited(data: bytes | None, *edits: Edit) -> bytes:

@@ -12,9 +12,9 @@ import pytest
 
 from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.children import extract as extract_module
-from holdfast.folders.children.extract import extract
-from holdfast.folders.children.respond import is_passing
-from holdfast.folders.reading.read import Selection
+from holdfast.folders.children.extract import extract_document
+from holdfast.folders.children.respond import is_transient
+from holdfast.folders.reading.read import LineSelection
 from holdfast.text.media_types import document_format
 from tests.helpers import documents
 from tests.helpers.reader import Reader
@@ -63,7 +63,7 @@ def test_text_that_speaks_of_pdf_is_text(reader: Reader) -> None:
 
 def test_ranges_and_pages_work_on_a_document_as_on_text(reader: Reader) -> None:
     reader.write("a.xlsx", documents.sheet(3000))
-    assert reader.text("a.xlsx", Selection(start_line=3, end_line=4)) == "person 0\t0\nperson 1\t1"
+    assert reader.text("a.xlsx", LineSelection(start_line=3, end_line=4)) == "person 0\t0\nperson 1\t1"
     reader.tokens = 2000
     pages = reader.pieces("a.xlsx")
     assert len(pages) > 3
@@ -120,7 +120,7 @@ def test_an_archive_is_binary_and_not_a_document(reader: Reader) -> None:
 def test_a_document_over_the_limit_is_refused_unread(reader: Reader) -> None:
     reader.write("a.pdf", documents.pdf())
     with reader.jail.open_file("a.pdf") as file, pytest.raises(PayloadTooLarge):
-        extract(reader.call, file, max_bytes=10)
+        extract_document(reader.call, file, max_bytes=10)
 
 
 def test_extraction_ends_with_the_call(reader: Reader) -> None:
@@ -172,4 +172,4 @@ def test_a_document_that_keeps_the_processor_busy_for_too_long_is_refused(
     ],
 )
 def test_faults_that_pass_are_told_from_those_of_the_file(error: Exception, passes: bool) -> None:
-    assert is_passing(error) is passes
+    assert is_transient(error) is passes

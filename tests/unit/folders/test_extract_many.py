@@ -12,8 +12,16 @@ import pytest
 
 from holdfast.errors import Cancelled
 from holdfast.folders.children import extract_batch
-from holdfast.folders.children.extract_batch import AT_ONCE, Bounds, Taken, Wanted, _own, _replies, take_texts
-from holdfast.folders.children.request import Reply
+from holdfast.folders.children.extract_batch import (
+    FILES_PER_CHILD,
+    ExtractedText,
+    ExtractionLimits,
+    ExtractionRequest,
+    _own,
+    _replies,
+    extract_texts,
+)
+from holdfast.folders.children.request import ChildReply
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 from tests.helpers.readers import no_reader, signalled_reader
@@ -26,13 +34,15 @@ def reader(tmp_path: Path) -> Iterator[Reader]:
     yield Reader(tmp_path / "root", tmp_path / "state")
 
 
-def taken(reader: Reader, files: list[tuple[str, bytes]], bounds: Bounds | None = None) -> list[Taken]:
+def taken(
+    reader: Reader, files: list[tuple[str, bytes]], bounds: ExtractionLimits | None = None
+) -> list[ExtractedText]:
     with ExitStack() as held:
         wanted = []
         for number, (kind, content) in enumerate(files):
             reader.write(str(number), content)
-            wanted.append(Wanted(held.enter_context(reader.jail.open_file(str(number))).fd, kind))
-        return take_texts(reader.call, wanted, bounds or Bounds())
+            wanted.append(ExtractionRequest(held.enter_context(reader.jail.open_file(str(number))).fd, kind))
+        return extract_texts(reader.call, wanted, bounds or ExtractionLimits())
 
 
 def test_nothing_wanted_starts_no_child(reader: Reader) -> None:
@@ -40,8 +50,10 @@ def test_nothing_wanted_starts_no_child(reader: Reader) -> None:
 
 
 def test_every_document_gets_its_own_text_in_order(reader: Reader) -> None:
-    texts = taken(reader, [("PDF", documents.pdf(f"page {number}")) for number in range(AT_ONCE + 3)])
-    assert [each.text for each in texts] == [f"--- Page 1 ---\npage {number}\n" for number in range(AT_ONCE + 3)]
+    texts = taken(reader, [("PDF", documents.pdf(f"page {number}")) for number in range(FILES_PER_CHILD + 3)])
+    assert [each.text for each in texts] == [
+        f"--- Page 1 ---\npage {number}\n" for number in range(FILES_PER_CHILD + 3)
+    ]
     assert {each.kind for each in texts} == {"PDF"}
 
 
@@ -58,10 +70,10 @@ def test_an_archive_is_read_as_what_it_holds(reader: Reader) -> None:
 
 def test_a_document_that_kills_its_reader_is_blamed_and_the_others_are_read(reader: Reader) -> None:
     files = [("PDF", documents.pdf("first")), ("ARCHIVE", documents.heavy_word(300)), ("PDF", documents.pdf("last"))]
-    first, heavy, last = taken(reader, files, Bounds(memory_bytes=200 << 20))
+    first, heavy, last = taken(reader, files, ExtractionLimits(memory_bytes=200 << 20))
     assert "first" in first.text
     assert heavy.error
-    assert not heavy.is_passing
+    assert not heavy.is_transient
     assert "last" in last.text
 
 
@@ -69,7 +81,7 @@ def test_one_that_takes_too_long_is_given_up_and_the_others_are_read(reader: Rea
     slow, last = taken(
         reader,
         [("ARCHIVE", documents.sheet(60_000)), ("ZIP", documents.archive({"a": b"b"}))],
-        Bounds(50_000_000, seconds=0.5),
+        ExtractionLimits(50_000_000, seconds=0.5),
     )
     assert slow.error == "reading it took longer than 0.5 s"
     assert last.text.endswith("a\n")
@@ -77,14 +89,14 @@ def test_one_that_takes_too_long_is_given_up_and_the_others_are_read(reader: Rea
 
 def test_one_that_keeps_the_processor_busy_is_itself_to_blame(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(extract_batch, "_PATIENCE", 100.0)
-    (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], Bounds(50_000_000, seconds=0.5))
-    assert slow == Taken(error="reading it took longer than 0.5 s")
+    (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], ExtractionLimits(50_000_000, seconds=0.5))
+    assert slow == ExtractedText(error="reading it took longer than 0.5 s")
 
 
 def test_a_reader_that_cannot_start_blames_no_document(reader: Reader) -> None:
     with no_reader():
-        found = taken(reader, [("PDF", documents.pdf())] * (AT_ONCE + 1))
-    assert found == [Taken(error="its reader could not start", is_passing=True)] * (AT_ONCE + 1)
+        found = taken(reader, [("PDF", documents.pdf())] * (FILES_PER_CHILD + 1))
+    assert found == [ExtractedText(error="its reader could not start", is_transient=True)] * (FILES_PER_CHILD + 1)
 
 
 def test_want_of_descriptors_blames_no_document(reader: Reader) -> None:
@@ -93,36 +105,36 @@ def test_want_of_descriptors_blames_no_document(reader: Reader) -> None:
     with reader.jail.open_file("a.pdf") as file:
         resource.setrlimit(resource.RLIMIT_NOFILE, (file.fd + 1, limits[1]))
         try:
-            (found,) = take_texts(reader.call, [Wanted(file.fd, "PDF")], Bounds())
+            (found,) = extract_texts(reader.call, [ExtractionRequest(file.fd, "PDF")], ExtractionLimits())
         finally:
             resource.setrlimit(resource.RLIMIT_NOFILE, limits)
-    assert found.is_passing
+    assert found.is_transient
 
 
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_a_reader_that_somebody_killed_blames_no_document(reader: Reader, number: signal.Signals) -> None:
     with signalled_reader(number):
         slow, last = taken(reader, [("ARCHIVE", documents.sheet(60_000)), ("PDF", documents.pdf("last"))])
-    assert slow == Taken(error=f"its reader was stopped (signal {number.value})", is_passing=True)
+    assert slow == ExtractedText(error=f"its reader was stopped (signal {number.value})", is_transient=True)
     assert "last" in last.text
 
 
 def test_a_reader_that_stands_still_blames_no_document(reader: Reader) -> None:
     with signalled_reader(signal.SIGSTOP):
-        (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], Bounds(50_000_000, seconds=0.5))
-    assert slow == Taken(error="reading it took longer than 0.5 s", is_passing=True)
+        (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], ExtractionLimits(50_000_000, seconds=0.5))
+    assert slow == ExtractedText(error="reading it took longer than 0.5 s", is_transient=True)
 
 
 def test_documents_whose_reader_writes_more_than_it_may_are_blamed_and_end_nothing(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(extract_batch, "_MAX_HEADER_BYTES", 10)
-    found = taken(reader, [("PDF", documents.pdf("words " * 20))] * 3, Bounds(max_text_bytes=30))
-    assert [(bool(each.error), each.is_passing) for each in found] == [(True, False)] * 3
+    found = taken(reader, [("PDF", documents.pdf("words " * 20))] * 3, ExtractionLimits(max_text_bytes=30))
+    assert [(bool(each.error), each.is_transient) for each in found] == [(True, False)] * 3
 
 
 def test_whoever_wants_memory_after_others_is_asked_again_alone() -> None:
-    fine, starved = Reply({}, b"text"), Reply({"error": "it needs more", "is_starved": True}, b"")
+    fine, starved = ChildReply({}, b"text"), ChildReply({"error": "it needs more", "is_starved": True}, b"")
     assert _own([fine, fine, starved, fine]) == [fine, fine]
     assert _own([starved, fine]) == [starved, fine]
 
@@ -136,7 +148,7 @@ def test_the_names_in_an_archive_of_very_many_are_cut(reader: Reader) -> None:
 def test_a_page_of_hostile_markup_costs_little(reader: Reader) -> None:
     hostile = b"<html>" + b"<div " * 50_000 + b"<p>" * 50_000 + b"words" + b"<!--" * 1000
     (page,) = taken(reader, [("HTML", hostile)])
-    assert page == Taken("words\n", "HTML")
+    assert page == ExtractedText("words\n", "HTML")
 
 
 def test_the_call_ends_it(reader: Reader) -> None:

@@ -10,8 +10,8 @@ import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, InvalidArgument, InvalidQuery, NotFound
 from holdfast.folders.finding import grep as module
-from holdfast.folders.finding.matches import NOTHING, grep_content
-from holdfast.folders.finding.ripgrep import Question, program
+from holdfast.folders.finding.matches import NO_MATCHES, grep_content
+from holdfast.folders.finding.ripgrep import GrepQuery, ripgrep_path
 from holdfast.folders.service import Folders
 from holdfast.text.budget import encode_cursor, estimate_tokens
 from tests.helpers.finder import cancelled_after, folders_over, new_call, pages
@@ -37,20 +37,20 @@ TREE: Tree = {
     "dir with space": {"-dash.txt": "needle\n"},
 }
 QUESTIONS = [
-    Question("needle"),
-    Question("NEEDLE", case_insensitive=True, context_lines=0),
-    Question("needle", glob="*.py"),
-    Question("needle", glob="!*.py"),
-    Question("needle", glob="a/**"),
-    Question("needle", glob="*.log"),
-    Question("needle", glob="!a"),
-    Question("needle", glob="*.{py,md}"),
-    Question("needle", include_ignored=True),
-    Question("^needle$", context_lines=1),
-    Question("café"),
-    Question("nothing at all"),
-    Question("-needle"),
-    Question("", glob="a/**"),
+    GrepQuery("needle"),
+    GrepQuery("NEEDLE", case_insensitive=True, context_lines=0),
+    GrepQuery("needle", glob="*.py"),
+    GrepQuery("needle", glob="!*.py"),
+    GrepQuery("needle", glob="a/**"),
+    GrepQuery("needle", glob="*.log"),
+    GrepQuery("needle", glob="!a"),
+    GrepQuery("needle", glob="*.{py,md}"),
+    GrepQuery("needle", include_ignored=True),
+    GrepQuery("^needle$", context_lines=1),
+    GrepQuery("café"),
+    GrepQuery("nothing at all"),
+    GrepQuery("-needle"),
+    GrepQuery("", glob="a/**"),
 ]
 
 
@@ -59,8 +59,8 @@ def root(tmp_path: Path) -> Path:
     return plant(tmp_path / "root", TREE)
 
 
-def grep(folders: Folders, question: Question | str, path: str = ".", **options: Any) -> str:
-    asked = Question(question) if isinstance(question, str) else question
+def grep(folders: Folders, question: GrepQuery | str, path: str = ".", **options: Any) -> str:
+    asked = GrepQuery(question) if isinstance(question, str) else question
     return grep_content(folders, new_call(), path, asked, **options)
 
 
@@ -99,14 +99,14 @@ def test_hidden_files_are_searched_and_ignored_binary_and_git_files_are_not(root
 
 
 def test_what_is_ignored_can_be_included(root: Path) -> None:
-    found = files(grep(folders_over(root), Question("needle", include_ignored=True)))
+    found = files(grep(folders_over(root), GrepQuery("needle", include_ignored=True)))
     assert {"x.log", "build/out.py"} <= set(found)
     assert not [path for path in found if path.startswith(".git/")]
 
 
 def test_a_glob_does_not_bring_ignored_files_back(root: Path) -> None:
-    assert files(grep(folders_over(root), Question("needle", glob="*.log"))) == ["keep.log"]
-    assert files(grep(folders_over(root), Question("needle", glob="**"))) == files(grep(folders_over(root), "needle"))
+    assert files(grep(folders_over(root), GrepQuery("needle", glob="*.log"))) == ["keep.log"]
+    assert files(grep(folders_over(root), GrepQuery("needle", glob="**"))) == files(grep(folders_over(root), "needle"))
 
 
 def test_an_enormous_line_is_cut(root: Path) -> None:
@@ -116,7 +116,7 @@ def test_an_enormous_line_is_cut(root: Path) -> None:
 
 
 @pytest.mark.parametrize("question", QUESTIONS, ids=repr)
-def test_both_ways_give_the_same_answer(root: Path, question: Question, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_both_ways_give_the_same_answer(root: Path, question: GrepQuery, monkeypatch: pytest.MonkeyPatch) -> None:
     folders = folders_over(root)
     by_path = [grep(folders, question), grep(folders, question, "a"), grep(folders, question, max_results=3)]
     monkeypatch.setattr(module, "can_confine", lambda: False)
@@ -141,7 +141,7 @@ def test_max_results_holds_over_all_files_and_the_cursor_goes_on(
         monkeypatch.setattr(module, "BATCH_FILES", 7)
     plant(tmp_path, {f"d{one}": {f"f{two}": "hit\nno\nhit\n" * 3 for two in range(10)} for one in range(10)})
     folders = folders_over(tmp_path)
-    question = Question("hit", context_lines=0)
+    question = GrepQuery("hit", context_lines=0)
     texts = pages(lambda cursor: grep(folders, question, max_results=70, cursor=cursor))
     assert [text.count(":hit") for text in texts] == [70] * 8 + [40]
     once = grep(folders_over(tmp_path, max_answer_tokens=100_000), question, max_results=5000)
@@ -169,12 +169,12 @@ def test_the_token_budget_holds_and_every_match_comes_once(tmp_path: Path) -> No
 def test_a_budget_smaller_than_the_context_still_goes_on(tmp_path: Path) -> None:
     plant(tmp_path, {"f": "".join(f"{'y' * 400}\n" for _ in range(30)) + "hit\n" + "z\n" * 30 + "hit\n"})
     folders = folders_over(tmp_path, max_answer_tokens=500)
-    texts = pages(lambda cursor: grep(folders, Question("hit", context_lines=30), cursor=cursor))
+    texts = pages(lambda cursor: grep(folders, GrepQuery("hit", context_lines=30), cursor=cursor))
     assert sum(text.count(":hit") for text in texts) == 2
 
 
 def test_no_match_has_its_own_text(root: Path) -> None:
-    assert grep(folders_over(root), "nothing at all") == grep(folders_over(root), "nothing", "a.py") == NOTHING
+    assert grep(folders_over(root), "nothing at all") == grep(folders_over(root), "nothing", "a.py") == NO_MATCHES
 
 
 @pytest.mark.parametrize("pattern", ["(", "a{2", "[", "x\ny", "\0", "\ud800", "(?<=a)b", "a" * 30_000])
@@ -182,12 +182,12 @@ def test_a_bad_regex_is_refused_without_naming_a_place(root: Path, pattern: str)
     with pytest.raises(InvalidQuery) as caught:
         grep(folders_over(root), pattern)
     assert str(root) not in caught.value.message
-    assert program() not in caught.value.message
+    assert ripgrep_path() not in caught.value.message
 
 
 def test_a_bad_glob_or_section_pattern_is_refused(root: Path) -> None:
     with pytest.raises(InvalidQuery):
-        grep(folders_over(root), Question("x", glob="[z-a]"))
+        grep(folders_over(root), GrepQuery("x", glob="[z-a]"))
     with pytest.raises(InvalidQuery):
         grep(folders_over(root), "x", section_patterns=["("])
 
@@ -247,7 +247,7 @@ def test_a_cancelled_search_kills_ripgrep(tmp_path: Path) -> None:
     began = time.monotonic()
     with pytest.raises(Cancelled):
         while True:
-            grep_content(folders_over(tmp_path), call, ".", Question("\\bneedle\\b"))
+            grep_content(folders_over(tmp_path), call, ".", GrepQuery("\\bneedle\\b"))
     assert time.monotonic() - began < 5
     children = subprocess.run(
         ["ps", "--ppid", str(os.getpid()), "-o", "comm="], capture_output=True, text=True, check=False
@@ -284,7 +284,7 @@ def test_an_ignore_file_that_is_a_fifo_does_not_hold_the_search_up(tmp_path: Pat
     plant(tmp_path, {"a.txt": "needle\n", "sub": {"b.txt": "needle\n"}})
     os.mkfifo(tmp_path / "sub/.gitignore")
     began = time.monotonic()
-    text = grep_content(folders_over(tmp_path), new_call(), ".", Question("needle"))
+    text = grep_content(folders_over(tmp_path), new_call(), ".", GrepQuery("needle"))
     assert [line for line in text.splitlines() if line.startswith("File")] == ["File: a.txt", "File: sub/b.txt"]
     assert time.monotonic() - began < 10
 
@@ -294,6 +294,6 @@ def test_a_line_larger_than_memory_may_be_ends_the_search_and_not_the_machine(
 ) -> None:
     monkeypatch.setattr(module, "_MEMORY_BYTES", 128 << 20)
     plant(tmp_path, {"a.txt": "needle\n", "b.txt": b"x" * (200 << 20), "c.txt": "no\n"})
-    text = grep_content(folders_over(tmp_path), new_call(), ".", Question("needle"))
+    text = grep_content(folders_over(tmp_path), new_call(), ".", GrepQuery("needle"))
     assert "enormous line" in text
     assert "matches may be missing" in text

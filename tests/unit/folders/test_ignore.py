@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.folders.finding.ignore import MAX_FILE_BYTES, MAX_PATTERNS
-from holdfast.folders.finding.ripgrep import program
-from holdfast.folders.finding.walk import Judge, Kind, Walk, open_start
+from holdfast.folders.finding.ripgrep import ripgrep_path
+from holdfast.folders.finding.walk import EntryType, IgnoreChecker, Walk, open_start
 from tests.helpers.finder import folders_over, new_call
 from tests.helpers.trees import Tree, plant
 
@@ -18,7 +18,7 @@ def walked(root: Path, path: str = ".") -> list[str]:
     folders = folders_over(root)
     with open_start(folders.jail, path, ignore=True) as start:
         walk = Walk(folders.jail, new_call(), start, ignore=True)
-        return [run.folder.relative + name for run in walk for name, kind in run.entries if kind is Kind.FILE]
+        return [run.folder.relative + name for run in walk for name, kind in run.entries if kind is EntryType.FILE]
 
 
 def listed_by_ripgrep(root: Path, path: str = ".") -> list[str]:
@@ -31,7 +31,7 @@ def listed_by_ripgrep(root: Path, path: str = ".") -> list[str]:
         "--sort=path",
         "--glob=!.git",
     ]
-    done = subprocess.run([program(), *options, "."], cwd=root / path, capture_output=True, text=True, check=False)
+    done = subprocess.run([ripgrep_path(), *options, "."], cwd=root / path, capture_output=True, text=True, check=False)
     return [line.removeprefix("./") for line in done.stdout.splitlines()]
 
 
@@ -87,7 +87,7 @@ def test_a_single_path_is_judged_as_the_walk_does(tmp_path: Path, name: str) -> 
     kept = set(walked(root))
     folders = folders_over(root)
     with open_start(folders.jail, ".", ignore=True) as start:
-        judge = Judge(folders.jail, start)
+        judge = IgnoreChecker(folders.jail, start)
         for folder, _, names in os.walk(root):
             if "/.git" not in folder:
                 for each in names:

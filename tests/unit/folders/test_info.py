@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.folders.reading.info import Info, describe
+from holdfast.folders.reading.info import PathInfo, describe_path
 from tests.helpers import documents
 from tests.helpers.reader import Reader
 
@@ -20,9 +20,9 @@ def reader(tmp_path: Path) -> Reader:
     return Reader(tmp_path / "root", tmp_path / "state")
 
 
-def info(reader: Reader, name: str, content: str | bytes) -> Info:
+def info(reader: Reader, name: str, content: str | bytes) -> PathInfo:
     reader.write(name, content)
-    return describe(reader.call, reader.jail, name, reader.settings)
+    return describe_path(reader.call, reader.jail, name, reader.settings)
 
 
 def test_a_text_file_is_counted_hashed_and_named(reader: Reader) -> None:
@@ -37,7 +37,7 @@ def test_times_and_permissions_are_those_of_the_file(reader: Reader) -> None:
     path = reader.write("a", "x")
     path.chmod(0o640)
     os.utime(path, (1000, 2000))
-    found = describe(reader.call, reader.jail, "a", reader.settings)
+    found = describe_path(reader.call, reader.jail, "a", reader.settings)
     assert (found.accessed, found.modified, found.permissions) == (1000, 2000, "640")
     assert abs(found.created - time.time()) < 60
 
@@ -106,7 +106,7 @@ def test_binary_files_and_documents_say_which_tool_reads_them(reader: Reader) ->
 def test_a_directory_counts_its_entries(reader: Reader) -> None:
     for name in "abc":
         reader.write(name, "")
-    found = describe(reader.call, reader.jail, ".", reader.settings)
+    found = describe_path(reader.call, reader.jail, ".", reader.settings)
     assert (found.is_directory, found.entries, found.lines) == (True, 3, None)
 
 
@@ -115,9 +115,9 @@ def test_a_30_gb_file_is_described_at_once_by_estimate(reader: Reader) -> None:
     os.truncate(path, 30 << 30)
     os.truncate(reader.write("hole", ""), 30 << 30)
     started = time.monotonic()
-    found = describe(reader.call, reader.jail, "big.log", reader.settings)
+    found = describe_path(reader.call, reader.jail, "big.log", reader.settings)
     assert found.estimated
     assert found.lines == pytest.approx((30 << 30) / 15, rel=0.01)
     assert found.sha256 is None
-    assert describe(reader.call, reader.jail, "hole", reader.settings).mime_type == "application/octet-stream"
+    assert describe_path(reader.call, reader.jail, "hole", reader.settings).mime_type == "application/octet-stream"
     assert time.monotonic() - started < 1

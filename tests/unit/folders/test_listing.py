@@ -61,14 +61,14 @@ def test_an_entry_that_vanishes_is_left_out_and_the_rest_is_listed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(tmp_path, {"gone": "x", "stays": "y"})
-    scan = walk.scan
+    scan = walk.list_entries
 
     def scan_then_delete(*arguments: object) -> object:
         entries = scan(*arguments)  # type: ignore[arg-type]
         (tmp_path / "gone").unlink()
         return entries
 
-    monkeypatch.setattr(listing, "scan", scan_then_delete)
+    monkeypatch.setattr(listing, "list_entries", scan_then_delete)
     text = list_with_sizes(folders_over(tmp_path), new_call(), ".", "name")
     assert "stays" in text
     assert "gone" not in text

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled, InvalidQuery, PayloadTooLarge, TimedOut
-from holdfast.folders.children.query import MAX_FILE_BYTES, Format, Results, query
+from holdfast.folders.children.query import MAX_FILE_BYTES, Format, QueryResults, run_query
 from tests.helpers.reader import Reader
 
 
@@ -29,10 +29,10 @@ def asked(
     form: Format = "json",
     seconds: float = 30,
     chars: int = 10_000,
-) -> Results:
+) -> QueryResults:
     reader.write("a", content)
     with reader.jail.open_file("a") as file:
-        return query(reader.call, file, form, expression, seconds, chars)
+        return run_query(reader.call, file, form, expression, seconds, chars)
 
 
 def test_an_expression_gives_its_results_in_order(reader: Reader) -> None:
@@ -176,7 +176,7 @@ def test_a_big_file_is_queried_in_bounded_time(reader: Reader) -> None:
 def test_a_file_over_the_limit_is_refused_unread(reader: Reader) -> None:
     os.truncate(reader.write("big.json", "1"), MAX_FILE_BYTES + 1)
     with reader.jail.open_file("big.json") as file, pytest.raises(PayloadTooLarge):
-        query(reader.call, file, "json", ".", 30, 1000)
+        run_query(reader.call, file, "json", ".", 30, 1000)
 
 
 def test_without_landlock_the_child_still_gets_only_the_document(
@@ -199,4 +199,4 @@ def test_more_queries_than_there_are_seats_all_get_their_turn(reader: Reader) ->
 
 def asked_again(reader: Reader, expression: str) -> tuple[str, ...]:
     with reader.jail.open_file("a") as file:
-        return query(reader.call, file, "json", expression, 30, 1000).values
+        return run_query(reader.call, file, "json", expression, 30, 1000).values

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, NotDirectory, NotFound
-from holdfast.folders.finding.walk import OPEN_DIRECTORIES, Kind, Walk, open_start, position, scan
+from holdfast.folders.finding.walk import OPEN_DIRECTORIES, EntryType, Walk, list_entries, open_start, path_key
 from holdfast.folders.service import Folders
 from tests.helpers.finder import cancelled_after, folders_over, new_call
 from tests.helpers.swapper import swapping
@@ -36,7 +36,7 @@ def test_entries_come_in_the_order_of_their_bytes_each_directory_before_its_cont
     plant(tmp_path, {"b": {"z": "", "a": {"deep": ""}}, "a.txt": "", "a": {"x": ""}, "Z": "", "é": "", "z": ""})
     paths = walked(folders_over(tmp_path))
     assert paths == ["Z", "a", "a/x", "a.txt", "b", "b/a", "b/a/deep", "b/z", "z", "é"]
-    assert paths == sorted(paths, key=position)
+    assert paths == sorted(paths, key=path_key)
 
 
 def test_names_that_are_no_utf8_are_walked_in_the_order_of_their_bytes(tmp_path: Path) -> None:
@@ -52,13 +52,19 @@ def test_links_are_reported_and_never_followed(tmp_path: Path) -> None:
     (root / "out").symlink_to(tmp_path / "outside")
     with walking(folders_over(root)) as walk:
         kinds = {run.folder.relative + name: kind for run in walk for name, kind in run.entries}
-    assert kinds == {"d": Kind.DIRECTORY, "d/f": Kind.FILE, "d/up": Kind.LINK, "loop": Kind.LINK, "out": Kind.LINK}
+    assert kinds == {
+        "d": EntryType.DIRECTORY,
+        "d/f": EntryType.FILE,
+        "d/up": EntryType.LINK,
+        "loop": EntryType.LINK,
+        "out": EntryType.LINK,
+    }
 
 
 def test_a_fifo_and_a_socket_are_entries_like_any_other(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with open_start(folders_over(tmp_path).jail, ".", ignore=False) as start:
-        assert scan(folders_over(tmp_path).jail, start.fd) == [("fifo", Kind.OTHER)]
+        assert list_entries(folders_over(tmp_path).jail, start.fd) == [("fifo", EntryType.OTHER)]
 
 
 def test_the_state_folder_is_left_out_at_any_depth(tmp_path: Path) -> None:

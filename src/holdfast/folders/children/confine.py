@@ -58,7 +58,7 @@ class Child:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class ChildExit:
     """How a child ended. `stopped` says that `enough` ended it early."""
 
     status: int
@@ -67,7 +67,7 @@ class Outcome:
     stopped: bool = False
 
 
-class Stalled(Exception):
+class ChildStalled(Exception):
     """A child waits for something that does not come."""
 
 
@@ -87,13 +87,13 @@ def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = 
     )
 
 
-def run(
+def run_child(
     call: Call,
     child: Child,
     *,
     enough: Callable[[bytes], bool] | None = None,
     while_running: Callable[[], None] | None = None,
-) -> Outcome:
+) -> ChildExit:
     """Run a child to its end and return what it wrote.
 
     The child is killed when the call is cancelled or its deadline passes (then Cancelled or TimedOut is raised),
@@ -127,11 +127,11 @@ def _start(child: Child) -> "subprocess.Popen[bytes]":
 
 def _start_here(child: Child) -> "subprocess.Popen[bytes]":
     if can_confine():
-        _lock_in(child)
+        _confine_thread(child)
     return _popen(child)
 
 
-def _lock_in(child: Child) -> None:
+def _confine_thread(child: Child) -> None:
     opened: list[int] = []
     rules = [(fd, _READ if _is_directory(fd) else LANDLOCK_READ_FILE) for fd in child.readable_fds]
     try:
@@ -185,7 +185,7 @@ class _Idleness:
         reads, ticks = self._reads_and_ticks()
         busy = (ticks - self._ticks) / _TICKS_PER_SECOND > _BUSY_SHARE * self._seconds
         if not (has_written or busy or reads != self._reads):
-            raise Stalled
+            raise ChildStalled
         self._reads, self._ticks, self._since = reads, ticks, time.monotonic()
 
     def _reads_and_ticks(self) -> tuple[bytes, int]:
@@ -226,7 +226,7 @@ class _Pump:
         self.out, self.err = bytearray(), bytearray()
         self.idleness = _Idleness(process.pid, child.idle_seconds)
 
-    def run(self) -> Outcome:
+    def run(self) -> ChildExit:
         reading = {self.stdout.fileno(): self.out, self.stderr.fileno(): self.err}
         writing = [self.stdin.fileno()]
         os.set_blocking(self.stdin.fileno(), False)
@@ -245,8 +245,8 @@ class _Pump:
                 if not piece:
                     del reading[fd]
                 elif self._keep(reading[fd], piece):
-                    return Outcome(0, bytes(self.out), bytes(self.err), stopped=True)
-        return Outcome(self._wait(), bytes(self.out), bytes(self.err))
+                    return ChildExit(0, bytes(self.out), bytes(self.err), stopped=True)
+        return ChildExit(self._wait(), bytes(self.out), bytes(self.err))
 
     def _feed(self) -> bool:
         try:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, PayloadTooLarge
 from holdfast.folders.access.jail import OpenFile
-from holdfast.folders.children.request import Question, ask
+from holdfast.folders.children.request import ChildRequest, ask_child
 
 MAX_TEXT_BYTES = 20_000_000
 _MEMORY_BYTES = 2 << 30
@@ -21,14 +21,14 @@ class Document:
     note: str
 
 
-def extract(call: Call, file: OpenFile, max_bytes: int) -> Document:
+def extract_document(call: Call, file: OpenFile, max_bytes: int) -> Document:
     """Return a document's text. InvalidArgument when it is damaged, encrypted or no document; PayloadTooLarge.
 
     TimedOut and ResourceBusy say nothing of the document: another try may succeed.
     """
     if file.status.st_size > max_bytes:
         raise PayloadTooLarge(f"{file.shown} has {file.status.st_size} bytes; documents are read up to {max_bytes}.")
-    question = Question(
+    question = ChildRequest(
         "holdfast.folders.children.extract_child",
         {"max_text_bytes": MAX_TEXT_BYTES},
         f"The document {file.shown}",
@@ -37,7 +37,7 @@ def extract(call: Call, file: OpenFile, max_bytes: int) -> Document:
         MAX_TEXT_BYTES,
         _PROCESSOR_SECONDS,
     )
-    reply = ask(call, question, file.fd)
+    reply = ask_child(call, question, file.fd)
     if "error" in reply.header:
         raise InvalidArgument(f"{file.shown} cannot be read as a document: {reply.header['error']}.")
     cut = f"; only its first {MAX_TEXT_BYTES} bytes of text" if reply.header["cut"] else ""

@@ -11,10 +11,10 @@ from dataclasses import dataclass, replace
 
 from holdfast.call import Call
 from holdfast.errors import PayloadTooLarge, TimedOut
-from holdfast.folders.children.confine import Outcome, python_child, run
-from holdfast.folders.children.request import Reply, is_crash, seat
+from holdfast.folders.children.confine import ChildExit, python_child, run_child
+from holdfast.folders.children.request import ChildReply, child_slot, is_crash
 
-AT_ONCE = 16
+FILES_PER_CHILD = 16
 _MAX_HEADER_BYTES = 4_096
 _TIMERS = frozenset({signal.SIGPROF, signal.SIGALRM})
 _PATIENCE = 2.0
@@ -22,7 +22,7 @@ _PATIENCE = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ExtractionRequest:
     """An open file, and how it is read: "PDF", "ARCHIVE", "HTML", "EML" or "IMAGE"."""
 
     fd: int
@@ -30,7 +30,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class ExtractionLimits:
     """What one document may cost; the seconds are those of the processor."""
 
     max_text_bytes: int = 16_000
@@ -39,37 +39,37 @@ class Bounds:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class ExtractedText:
     """The text of a document and the kind it turned out to be, or why there is none.
 
-    `is_passing` says that the document may be good all the same: its reader failed, and another try may succeed.
+    `is_transient` says that the document may be good all the same: its reader failed, and another try may succeed.
     """
 
     text: str = ""
     kind: str = ""
     error: str = ""
-    is_passing: bool = False
+    is_transient: bool = False
 
 
-def take_texts(call: Call, wanted: Sequence[Wanted], bounds: Bounds) -> list[Taken]:
+def extract_texts(call: Call, wanted: Sequence[ExtractionRequest], bounds: ExtractionLimits) -> list[ExtractedText]:
     """Return what comes out of each file, in the same order. Raises Cancelled or TimedOut as the call does.
 
     Memory is shared with those read before by the same child, so whoever breaks it is blamed only when it came first.
     """
-    taken: list[Taken] = []
+    taken: list[ExtractedText] = []
     while len(taken) < len(wanted):
-        some = wanted[len(taken) : len(taken) + AT_ONCE]
+        some = wanted[len(taken) : len(taken) + FILES_PER_CHILD]
         outcome = _asked(call, some, bounds)
         replies = _own(_replies(outcome.stdout)[: len(some)])
         taken += [_taken(reply) for reply in replies]
         if not replies and outcome.status > 0:
-            taken += [Taken(error="its reader could not start", is_passing=True)] * len(some)
+            taken += [ExtractedText(error="its reader could not start", is_transient=True)] * len(some)
         elif not replies or (len(replies) < len(some) and -outcome.status in _TIMERS):
             taken.append(_blamed(outcome.status, bounds))
     return taken
 
 
-def _asked(call: Call, some: Sequence[Wanted], bounds: Bounds) -> Outcome:
+def _asked(call: Call, some: Sequence[ExtractionRequest], bounds: ExtractionLimits) -> ChildExit:
     times = {"processor_seconds": bounds.seconds, "seconds": bounds.seconds * _PATIENCE}
     request = {
         "memory_bytes": bounds.memory_bytes,
@@ -84,20 +84,20 @@ def _asked(call: Call, some: Sequence[Wanted], bounds: Bounds) -> Outcome:
     )
     child = replace(child, max_output_bytes=len(some) * (bounds.max_text_bytes + _MAX_HEADER_BYTES))
     try:
-        with seat(call):
-            return run(call.within((len(some) + 1) * bounds.seconds * _PATIENCE), child)
+        with child_slot(call):
+            return run_child(call.within((len(some) + 1) * bounds.seconds * _PATIENCE), child)
     except TimedOut:
         call.check()
-        return Outcome(-signal.SIGALRM, b"", b"")
+        return ChildExit(-signal.SIGALRM, b"", b"")
     except PayloadTooLarge:
-        return _asked(call, some[:1], bounds) if len(some) > 1 else Outcome(0, b"", b"")
+        return _asked(call, some[:1], bounds) if len(some) > 1 else ChildExit(0, b"", b"")
     except OSError as error:
-        return Outcome(error.errno or 1, b"", b"")
+        return ChildExit(error.errno or 1, b"", b"")
 
 
-def _replies(out: bytes) -> list[Reply]:
+def _replies(out: bytes) -> list[ChildReply]:
     """Return the whole answers in what a child wrote, up to the first that is cut off or makes no sense."""
-    replies: list[Reply] = []
+    replies: list[ChildReply] = []
     at = 0
     while (end := out.find(b"\n", at)) >= 0:
         try:
@@ -108,27 +108,27 @@ def _replies(out: bytes) -> list[Reply]:
         at = end + 1 + length
         if length < 0 or at > len(out):
             break
-        replies.append(Reply(header, out[end + 1 : at]))
+        replies.append(ChildReply(header, out[end + 1 : at]))
     return replies
 
 
-def _own(replies: list[Reply]) -> list[Reply]:
+def _own(replies: list[ChildReply]) -> list[ChildReply]:
     """Return the answers that count: one that wants memory is asked again, in a child of its own, unless it came first."""
     starved = (at for at, reply in enumerate(replies) if at and reply.header.get("is_starved"))
     return replies[: next(starved, len(replies))]
 
 
-def _taken(reply: Reply) -> Taken:
+def _taken(reply: ChildReply) -> ExtractedText:
     if "error" in reply.header:
-        return Taken(error=str(reply.header["error"]), is_passing=bool(reply.header.get("is_passing")))
-    return Taken(reply.payload.decode("utf-8", "replace"), str(reply.header.get("kind", "")))
+        return ExtractedText(error=str(reply.header["error"]), is_transient=bool(reply.header.get("is_transient")))
+    return ExtractedText(reply.payload.decode("utf-8", "replace"), str(reply.header.get("kind", "")))
 
 
-def _blamed(status: int, bounds: Bounds) -> Taken:
+def _blamed(status: int, bounds: ExtractionLimits) -> ExtractedText:
     if -status in _TIMERS:
         told = f"reading it took longer than {bounds.seconds:g} s"
     elif is_crash(status):
         told = f"it is damaged, or needs more than {bounds.memory_bytes >> 20} MiB of memory"
     else:
         told = f"its reader was stopped (signal {-status})"
-    return Taken(error=told, is_passing=not is_crash(status))
+    return ExtractedText(error=told, is_transient=not is_crash(status))

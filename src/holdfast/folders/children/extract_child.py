@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from holdfast.folders.children import extract_formats
-from holdfast.folders.children.respond import Answer, Refused, is_passing, serve
+from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, is_transient, serve
 from holdfast.text.surrogates import replace_lone_surrogates
 
 MAX_ENTRIES = 20_000
@@ -14,7 +14,7 @@ MAX_UNPACKED_BYTES = 400_000_000
 _KINDS = {"word/document.xml": "DOCX", "xl/workbook.xml": "XLSX", "ppt/presentation.xml": "PPTX"}
 
 
-def work(request: dict[str, Any], file: BinaryIO) -> Answer:
+def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
     """Return the kind of document and its text, cut at the requested number of bytes."""
     mimetypes.knownfiles = []
     kind = request.get("reader") or ("OFFICE" if file.read(2) == b"PK" else "PDF")
@@ -32,9 +32,9 @@ def _entries(file: BinaryIO) -> list[zipfile.ZipInfo]:
         with zipfile.ZipFile(file) as archive:
             return archive.infolist()
     except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        if is_passing(error):
+        if is_transient(error):
             raise
-        raise Refused("it is a damaged archive") from None
+        raise ChildRefusal("it is a damaged archive") from None
 
 
 def _archive_kind(file: BinaryIO) -> str:
@@ -47,26 +47,26 @@ def _archive_kind(file: BinaryIO) -> str:
 def _office_kind(file: BinaryIO) -> str:
     entries = _entries(file)
     if len(entries) > MAX_ENTRIES:
-        raise Refused(f"it holds {len(entries)} parts; the limit is {MAX_ENTRIES}")
+        raise ChildRefusal(f"it holds {len(entries)} parts; the limit is {MAX_ENTRIES}")
     unpacked = sum(entry.file_size for entry in entries)
     if unpacked > MAX_UNPACKED_BYTES:
-        raise Refused(f"it unpacks to {unpacked} bytes; the limit is {MAX_UNPACKED_BYTES}")
+        raise ChildRefusal(f"it unpacks to {unpacked} bytes; the limit is {MAX_UNPACKED_BYTES}")
     names = {entry.filename for entry in entries}
     for part, kind in _KINDS.items():
         if part in names:
             return kind
-    raise Refused("it is an archive, not a DOCX, XLSX or PPTX document; use read_media_file")
+    raise ChildRefusal("it is an archive, not a DOCX, XLSX or PPTX document; use read_media_file")
 
 
 def _parts(kind: str, file: BinaryIO) -> Iterator[str]:
     try:
         yield from _READERS[kind](file)
-    except (Refused, MemoryError):
+    except (ChildRefusal, MemoryError):
         raise
     except Exception as error:
-        if is_passing(error):
+        if is_transient(error):
             raise
-        raise Refused(f"it is damaged or encrypted ({type(error).__name__})") from None
+        raise ChildRefusal(f"it is damaged or encrypted ({type(error).__name__})") from None
 
 
 def _joined(parts: Iterator[str], max_bytes: int) -> tuple[bytes, bool]:

@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from holdfast.folders.children.respond import Refused
+from holdfast.folders.children.respond import ChildRefusal
 from holdfast.text.decode import decode, sniff
 
 _MAX_MARKUP_BYTES = 4_000_000
@@ -95,7 +95,7 @@ def page_text(data: bytes) -> str:
 
     encoding = sniff(data)
     if encoding is None:
-        raise Refused("its bytes are no text")
+        raise ChildRefusal("its bytes are no text")
     pieces: list[str] = []
     silent: list[str] = []
 

@@ -10,7 +10,7 @@ from holdfast.config.settings import FolderSettings
 from holdfast.errors import InvalidArgument, PayloadTooLarge
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import Jail, OpenFile
-from holdfast.folders.children.request import Question, ask
+from holdfast.folders.children.request import ChildRequest, ask_child
 from holdfast.text.media_types import media_type
 
 MAX_INLINE_BYTES = 10_000_000
@@ -57,7 +57,7 @@ def _image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> Me
         "max_unchanged_bytes": _MAX_UNCHANGED_BYTES,
         "size": file.status.st_size,
     }
-    question = Question(
+    question = ChildRequest(
         "holdfast.folders.children.media_child",
         request,
         f"The image {file.shown}",
@@ -65,7 +65,7 @@ def _image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> Me
         _MEMORY_BYTES,
         MAX_INLINE_BYTES,
     )
-    reply = ask(call, question, file.fd)
+    reply = ask_child(call, question, file.fd)
     if "error" in reply.header:
         raise InvalidArgument(f"{file.shown} cannot be read as an image: {reply.header['error']}.")
     note = reply.header.get("note", "")

@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 from PIL import Image, ImageOps
 
-from holdfast.folders.children.respond import Answer, Refused, serve
+from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, serve
 
 _FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
 _READABLE = (*_FORMATS, "BMP", "TIFF", "ICO", "AVIF")
@@ -14,18 +14,18 @@ _UPRIGHT = 1
 _ORIENTATION = 0x0112
 
 
-def work(request: dict[str, Any], file: BinaryIO) -> Answer:
+def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
     """Return the image within `max_side`; `unchanged` when the file can be sent as it is."""
     Image.MAX_IMAGE_PIXELS = request["max_pixels"]
     try:
         with Image.open(file, formats=[name for name in _READABLE if name in _known()]) as image:
             return _prepared(request, image)
-    except (Refused, MemoryError):
+    except (ChildRefusal, MemoryError):
         raise
     except Image.DecompressionBombError:
-        raise Refused(f"it has more than {request['max_pixels']} pixels") from None
+        raise ChildRefusal(f"it has more than {request['max_pixels']} pixels") from None
     except Exception as error:  # noqa: BLE001  whatever a hostile file does to its reader is said as one error
-        raise Refused(f"it is damaged or of an unknown kind ({type(error).__name__})") from None
+        raise ChildRefusal(f"it is damaged or of an unknown kind ({type(error).__name__})") from None
 
 
 def _known() -> set[str]:
@@ -33,10 +33,10 @@ def _known() -> set[str]:
     return set(Image.OPEN)
 
 
-def _prepared(request: dict[str, Any], image: Image.Image) -> Answer:
+def _prepared(request: dict[str, Any], image: Image.Image) -> ChildAnswer:
     width, height = image.size
     if width * height > request["max_pixels"]:
-        raise Refused(f"it has {width} x {height} pixels; the limit is {request['max_pixels']} in all")
+        raise ChildRefusal(f"it has {width} x {height} pixels; the limit is {request['max_pixels']} in all")
     form = image.format or ""
     image.draft("RGB", (request["max_side"], request["max_side"]))
     image.load()

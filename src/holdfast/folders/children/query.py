@@ -7,7 +7,7 @@ from typing import Literal
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, InvalidQuery, PayloadTooLarge, TimedOut
 from holdfast.folders.access.jail import OpenFile
-from holdfast.folders.children.request import Question, ask
+from holdfast.folders.children.request import ChildRequest, ask_child
 
 MAX_RESULTS = 100
 MAX_FILE_BYTES = 256 << 20
@@ -19,7 +19,7 @@ Format = Literal["json", "yaml"]
 
 
 @dataclass(frozen=True, slots=True)
-class Results:
+class QueryResults:
     """The first results as compact JSON; `more` says that there are others, `cut` that the last one is not whole."""
 
     values: tuple[str, ...]
@@ -27,14 +27,16 @@ class Results:
     cut: bool
 
 
-def query(call: Call, file: OpenFile, form: Format, expression: str, seconds: float, max_chars: int) -> Results:
+def run_query(
+    call: Call, file: OpenFile, form: Format, expression: str, seconds: float, max_chars: int
+) -> QueryResults:
     """Return what the expression gives. InvalidQuery for a bad expression or document, TimedOut, PayloadTooLarge."""
     if file.status.st_size > MAX_FILE_BYTES:
         raise PayloadTooLarge(f"{file.shown} has {file.status.st_size} bytes; queries read up to {MAX_FILE_BYTES}.")
     if len(expression) > _MAX_EXPRESSION_CHARS:
         raise InvalidQuery(f"The expression has {len(expression)} characters; the limit is {_MAX_EXPRESSION_CHARS}.")
     request = {"form": form, "expression": expression, "max_results": MAX_RESULTS, "max_chars": max_chars}
-    question = Question(
+    question = ChildRequest(
         "holdfast.folders.children.query_child",
         request,
         f"The query on {file.shown}",
@@ -43,11 +45,11 @@ def query(call: Call, file: OpenFile, form: Format, expression: str, seconds: fl
         max_chars * _ROOM_FOR_JSON,
     )
     try:
-        reply = ask(call, question, file.fd)
+        reply = ask_child(call, question, file.fd)
     except TimedOut as error:
         raise TimedOut(f"{error.message} Narrow the expression, or raise timeout.") from None
     except InvalidArgument as error:
         raise InvalidQuery(error.message) from None
     if "error" in reply.header:
         raise InvalidQuery(f"{file.shown}: {reply.header['error']}")
-    return Results(tuple(json.loads(reply.payload)), reply.header["more"], reply.header["cut"])
+    return QueryResults(tuple(json.loads(reply.payload)), reply.header["more"], reply.header["cut"])

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from holdfast.folders.children.respond import Answer, Refused, serve
+from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, serve
 from holdfast.text.decode import decode, sniff
 from holdfast.text.surrogates import replace_lone_surrogates
 
@@ -21,7 +21,7 @@ _MAX_EXPANDED_NODES = 20_000_000
 _LINE_OF_ERROR = re.compile(r"line (\d+)")
 
 
-def work(request: dict[str, Any], file: BinaryIO) -> Answer:
+def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
     """Return up to `max_results` results, together at most `max_chars` long."""
     program = _compiled(request["expression"])
     text = _text(file)
@@ -46,7 +46,7 @@ def _compiled(expression: str) -> Any:
         jq.compile(_BEFORE + expression)
         return jq.compile(f"{_BEFORE}({expression}\n\n)|tojson")
     except ValueError as error:
-        raise Refused(f"The jq expression is not valid: {_jq_words(str(error))}") from None
+        raise ChildRefusal(f"The jq expression is not valid: {_jq_words(str(error))}") from None
 
 
 def _results(program: Any, documents: Iterator[str]) -> Iterator[str]:
@@ -57,14 +57,14 @@ def _results(program: Any, documents: Iterator[str]) -> Iterator[str]:
             message = str(error)
             is_parse_error = message.startswith("parse error: ")
             what = "The document is not valid JSON" if is_parse_error else "jq"
-            raise Refused(f"{what}: {message.removeprefix('parse error: ')[:500]}") from None
+            raise ChildRefusal(f"{what}: {message.removeprefix('parse error: ')[:500]}") from None
 
 
 def _text(file: BinaryIO) -> str:
     data = file.read()
     encoding = sniff(data)
     if encoding is None:
-        raise Refused("Binary file: JSON or YAML text was expected.")
+        raise ChildRefusal("Binary file: JSON or YAML text was expected.")
     return decode(data, encoding, errors="replace")
 
 
@@ -75,16 +75,16 @@ def _yaml_documents(text: str) -> Iterator[str]:
     try:
         for document in yaml.load_all(text, Loader=loader):
             if "&" in text and _expanded(document, {}) > _MAX_EXPANDED_NODES:
-                raise Refused(f"The YAML document's aliases expand to more than {_MAX_EXPANDED_NODES} values")
+                raise ChildRefusal(f"The YAML document's aliases expand to more than {_MAX_EXPANDED_NODES} values")
             yield json.dumps(document, default=_as_json, ensure_ascii=False)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
-        raise Refused(f"The document is not valid YAML: {error.problem}{where}") from None
+        raise ChildRefusal(f"The document is not valid YAML: {error.problem}{where}") from None
     except yaml.YAMLError as error:
-        raise Refused(f"The document is not valid YAML: {type(error).__name__}") from None
+        raise ChildRefusal(f"The document is not valid YAML: {type(error).__name__}") from None
     except (TypeError, ValueError, RecursionError):
-        raise Refused("The YAML document has no JSON form: a cycle, or a key that is not a scalar") from None
+        raise ChildRefusal("The YAML document has no JSON form: a cycle, or a key that is not a scalar") from None
 
 
 def _expanded(node: object, sizes: dict[int, float]) -> float:

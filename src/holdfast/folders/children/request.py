@@ -14,20 +14,20 @@ from typing import Any
 
 from holdfast.call import Call
 from holdfast.errors import Cancelled, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
-from holdfast.folders.children.confine import python_child, run
+from holdfast.folders.children.confine import python_child, run_child
 
 MAX_CHILDREN = 4
 
 _MAX_HEADER_BYTES = 65_536
 _WAIT_SECONDS = 0.05
-_SEATS = threading.BoundedSemaphore(MAX_CHILDREN)
+_SLOTS = threading.BoundedSemaphore(MAX_CHILDREN)
 _CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGXFSZ, signal.SIGPROF}
 )
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ChildRequest:
     """What to run, on what, and its bounds; `subject` is how errors name the thing that was read.
 
     What uses up its `processor_seconds` is itself to blame; of what takes too long otherwise the machine may be.
@@ -43,14 +43,14 @@ class Question:
 
 
 @dataclass(frozen=True, slots=True)
-class Reply:
+class ChildReply:
     """What the child said: its header, which may hold an `error`, and the payload."""
 
     header: dict[str, Any]
     payload: bytes
 
 
-def ask(call: Call, question: Question, fd: int) -> Reply:
+def ask_child(call: Call, question: ChildRequest, fd: int) -> ChildReply:
     """Run the child to its end. InvalidArgument when it broke down on the file; TimedOut, Cancelled.
 
     ResourceBusy when it could not do its work for a reason that is not the file's.
@@ -64,8 +64,8 @@ def ask(call: Call, question: Question, fd: int) -> Reply:
     child = python_child("-m", question.module, stdin=json.dumps(request).encode(), pass_fds=[fd])
     child = replace(child, max_output_bytes=question.max_payload_bytes + _MAX_HEADER_BYTES)
     try:
-        with seat(call):
-            outcome = run(
+        with child_slot(call):
+            outcome = run_child(
                 call.within(question.seconds),
                 child,
                 while_running=lambda: call.progress(call.elapsed(), None, question.subject),
@@ -80,9 +80,9 @@ def ask(call: Call, question: Question, fd: int) -> Reply:
         raise ResourceBusy(f"{question.subject} cannot be read now: no reader starts ({error.strerror}).") from None
     line, _, payload = outcome.stdout.partition(b"\n")
     if outcome.status != 0 or not line.startswith(b"{"):
-        raise _broke_down(call, question, outcome.status)
-    reply = Reply(json.loads(line), payload)
-    if reply.header.get("is_passing"):
+        raise _child_failure(call, question, outcome.status)
+    reply = ChildReply(json.loads(line), payload)
+    if reply.header.get("is_transient"):
         raise ResourceBusy(f"{question.subject} cannot be read now: {reply.header['error']}. Try again.")
     return reply
 
@@ -93,17 +93,17 @@ def is_crash(status: int) -> bool:
 
 
 @contextmanager
-def seat(call: Call) -> Iterator[None]:
+def child_slot(call: Call) -> Iterator[None]:
     """Wait for one of the few places, so that many calls at once do not add up to many times the memory."""
-    while not _SEATS.acquire(timeout=_WAIT_SECONDS):
+    while not _SLOTS.acquire(timeout=_WAIT_SECONDS):
         call.check()
     try:
         yield
     finally:
-        _SEATS.release()
+        _SLOTS.release()
 
 
-def _broke_down(call: Call, question: Question, status: int) -> Exception:
+def _child_failure(call: Call, question: ChildRequest, status: int) -> Exception:
     if call.cancelled:
         return Cancelled("The call was cancelled.")
     if status == -signal.SIGPROF:

@@ -13,21 +13,21 @@ from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, BinaryIO
 
-Answer = tuple[dict[str, Any], bytes]
+ChildAnswer = tuple[dict[str, Any], bytes]
 
-_PASSING = frozenset({errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ESTALE})
+_TRANSIENT = frozenset({errno.EIO, errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ESTALE})
 
 
-class Refused(Exception):
+class ChildRefusal(Exception):
     """The file cannot be used; the message is for the caller."""
 
 
-def is_passing(error: Exception) -> bool:
+def is_transient(error: Exception) -> bool:
     """Return whether something else than the file is at fault: a library that cannot be loaded, a disk, want of room."""
-    return isinstance(error, ImportError) or (isinstance(error, OSError) and error.errno in _PASSING)
+    return isinstance(error, ImportError) or (isinstance(error, OSError) and error.errno in _TRANSIENT)
 
 
-def serve(work: Callable[[dict[str, Any], BinaryIO], Answer]) -> None:
+def serve(work: Callable[[dict[str, Any], BinaryIO], ChildAnswer]) -> None:
     """Answer the one question on standard input with what `work` makes of it, or each one of its `files` in turn.
 
     Several answers are framed by their length, and each has its own seconds: whoever overruns them is killed. A file
@@ -47,19 +47,19 @@ def serve(work: Callable[[dict[str, Any], BinaryIO], Answer]) -> None:
     os._exit(0)
 
 
-def _answer(request: dict[str, Any], work: Callable[[dict[str, Any], BinaryIO], Answer]) -> Answer:
+def _answer(request: dict[str, Any], work: Callable[[dict[str, Any], BinaryIO], ChildAnswer]) -> ChildAnswer:
     try:
         with os.fdopen(request["fd"], "rb") as file:
             file.seek(0)
             return work(request, file)
-    except Refused as refused:
+    except ChildRefusal as refused:
         return {"error": str(refused)}, b""
     except MemoryError:
         told = f"it needs more than {request['memory_bytes'] >> 20} MiB of memory"
         return {"error": told, "is_starved": True}, b""
     except Exception as error:  # noqa: BLE001  whatever happens to a reader is said by its kind, never by its words
         told = f"its reader failed ({type(error).__name__})"
-        return {"error": told, "is_passing": is_passing(error)}, b""
+        return {"error": told, "is_transient": is_transient(error)}, b""
 
 
 def _write(header: dict[str, Any], payload: bytes) -> None:

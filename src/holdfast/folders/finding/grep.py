@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 from holdfast.call import Call
 from holdfast.errors import TimedOut
-from holdfast.folders.children.confine import Child, Stalled, can_confine, run
+from holdfast.folders.children.confine import Child, ChildStalled, can_confine, run_child
 from holdfast.folders.finding.glob import Glob
-from holdfast.folders.finding.ripgrep import FileHits, Question, Reader, program, refusal
-from holdfast.folders.finding.walk import Folder, Judge, Kind, Position, Start, Walk, position
+from holdfast.folders.finding.ripgrep import FileMatches, GrepQuery, RipgrepParser, pattern_error, ripgrep_path
+from holdfast.folders.finding.walk import EntryType, IgnoreChecker, PathKey, Walk, WalkFolder, WalkStart, path_key
 from holdfast.folders.service import Folders
 
 BATCH_FILES = 256
@@ -25,18 +25,18 @@ _IDLE_SECONDS = 2.0
 _PROGRESS_SECONDS = 0.5
 _FAILED = 2
 
-After = tuple[Position, int]
+After = tuple[PathKey, int]
 """The file and the line of the last match that was shown before."""
 
 
 @dataclass(slots=True)
-class Found:
+class GrepResult:
     """The files with matches in the order of their paths.
 
     `is_cut` says that there were enough, `ran_out` that time was over, `broke_down` that ripgrep died of some file.
     """
 
-    files: list[FileHits] = field(default_factory=list)
+    files: list[FileMatches] = field(default_factory=list)
     is_cut: bool = False
     ran_out: bool = False
     broke_down: bool = False
@@ -45,7 +45,7 @@ class Found:
 class Grep:
     """One search. `wanted` is the number of matches that is enough, those up to `after` not counted."""
 
-    def __init__(self, folders: Folders, call: Call, question: Question, wanted: int, after: After | None) -> None:
+    def __init__(self, folders: Folders, call: Call, question: GrepQuery, wanted: int, after: After | None) -> None:
         self._jail = folders.jail
         self._outer = call
         self._call = call.within(folders.settings.search_seconds)
@@ -53,19 +53,19 @@ class Grep:
         self._filter = GlobFilter(question.glob)
         self._began_at = self._told_at = time.monotonic()
 
-    def beneath(self, start: Start) -> Found:
+    def beneath(self, start: WalkStart) -> GrepResult:
         """Search a directory and everything below it."""
         if can_confine() and not start.root.walk_only:
             # ripgrep waits for ever on an ignore file that is a FIFO; the walk opens nothing that can wait.
-            with suppress(Stalled):
+            with suppress(ChildStalled):
                 return self._by_path(start)
         return self._by_walk(start)
 
-    def file(self, fd: int, name: str) -> Found:
+    def file(self, fd: int, name: str) -> GrepResult:
         """Search one open file, to be shown under the given name."""
         return self._fed([(fd, name)], self._wanted)
 
-    def _by_path(self, start: Start) -> Found:
+    def _by_path(self, start: WalkStart) -> GrepResult:
         """Search in order for a moment, which is enough for small trees and common words; then on all cores, and sort.
 
         Where that gives too much, search in order and stop when it is enough.
@@ -77,23 +77,25 @@ class Grep:
         found = self._by_path_once(start, [f"--max-count={many}"], many)
         if found.is_cut:
             return self._by_path_once(start, ["--sort=path"], self._wanted)
-        found.files.sort(key=lambda hits: position(hits.relative))
+        found.files.sort(key=lambda hits: path_key(hits.relative))
         return found
 
-    def _by_path_once(self, start: Start, options: Sequence[str], enough: int, call: Call | None = None) -> Found:
-        judge = Judge(self._jail, start) if self._question.glob and not self._question.include_ignored else None
+    def _by_path_once(
+        self, start: WalkStart, options: Sequence[str], enough: int, call: Call | None = None
+    ) -> GrepResult:
+        judge = IgnoreChecker(self._jail, start) if self._question.glob and not self._question.include_ignored else None
 
         def admit(relative: str) -> int | None:
-            return None if judge and judge.ignores(relative) else self._line_after(position(relative))
+            return None if judge and judge.ignores(relative) else self._line_after(path_key(relative))
 
         argv = self._question.arguments(options, ["."])
         child = Child(
-            argv, [start.root.fd], [program()], start.fd, memory_bytes=_MEMORY_BYTES, idle_seconds=_IDLE_SECONDS
+            argv, [start.root.fd], [ripgrep_path()], start.fd, memory_bytes=_MEMORY_BYTES, idle_seconds=_IDLE_SECONDS
         )
-        return self._run(child, Reader(admit), enough, call)
+        return self._run(child, RipgrepParser(admit), enough, call)
 
-    def _by_walk(self, start: Start) -> Found:
-        found = Found()
+    def _by_walk(self, start: WalkStart) -> GrepResult:
+        found = GrepResult()
         ignore = not self._question.include_ignored
         walk = Walk(self._jail, self._call, start, ignore=ignore, seconds=self._call.remaining())
         batch: list[tuple[int, str]] = []
@@ -114,21 +116,23 @@ class Grep:
         found.ran_out |= walk.ran_out
         return found
 
-    def _to_search(self, walk: Walk, folder: Folder, entries: Sequence[tuple[str, Kind]]) -> list[str]:
+    def _to_search(self, walk: Walk, folder: WalkFolder, entries: Sequence[tuple[str, EntryType]]) -> list[str]:
         """Return the files of a run that are to be searched, and keep the walk out of a directory that is not."""
         relative = folder.relative
         name, kind = entries[-1]
-        if kind is Kind.DIRECTORY and (self._filter.bars(relative + name) or self._is_over(position(relative + name))):
+        if kind is EntryType.DIRECTORY and (
+            self._filter.bars(relative + name) or self._is_over(path_key(relative + name))
+        ):
             walk.prune()
         return [
             name
             for name, kind in entries
-            if kind is Kind.FILE
+            if kind is EntryType.FILE
             and self._filter.takes(relative + name)
-            and self._line_after(position(relative + name)) is not None
+            and self._line_after(path_key(relative + name)) is not None
         ]
 
-    def _search_batch(self, found: Found, batch: list[tuple[int, str]]) -> bool:
+    def _search_batch(self, found: GrepResult, batch: list[tuple[int, str]]) -> bool:
         """Search the open files of a batch, close them, and return whether there are enough matches."""
         if batch:
             more = self._fed(batch, self._wanted - sum(len(hits.matches) for hits in found.files))
@@ -138,19 +142,19 @@ class Grep:
             _close_all(batch)
         return found.is_cut or found.ran_out
 
-    def _fed(self, files: Sequence[tuple[int, str]], enough: int) -> Found:
+    def _fed(self, files: Sequence[tuple[int, str]], enough: int) -> GrepResult:
         """Search files by their descriptors, which is all that the child can open."""
         named = {f"/dev/fd/{fd}": relative for fd, relative in files}
         fds = [fd for fd, _ in files]
         argv = self._question.arguments(["--threads=1"], list(named))
-        child = Child(argv, fds, [program()], pass_fds=fds, memory_bytes=_MEMORY_BYTES)
-        reader = Reader(
-            lambda relative: self._line_after(position(relative)),
+        child = Child(argv, fds, [ripgrep_path()], pass_fds=fds, memory_bytes=_MEMORY_BYTES)
+        reader = RipgrepParser(
+            lambda relative: self._line_after(path_key(relative)),
             {path.encode(): relative for path, relative in named.items()},
         )
         return self._run(child, reader, enough)
 
-    def _run(self, child: Child, reader: Reader, enough: int, call: Call | None = None) -> Found:
+    def _run(self, child: Child, reader: RipgrepParser, enough: int, call: Call | None = None) -> GrepResult:
         taken = 0
 
         def is_enough(piece: bytes) -> bool:
@@ -159,9 +163,9 @@ class Grep:
             reader.feed(piece)
             return reader.matches >= enough or taken > _ENOUGH_BYTES
 
-        found = Found()
+        found = GrepResult()
         try:
-            outcome = run(call or self._call, child, enough=is_enough, while_running=lambda: self._tell(reader))
+            outcome = run_child(call or self._call, child, enough=is_enough, while_running=lambda: self._tell(reader))
         except TimedOut:
             self._outer.check()
             found.ran_out = True
@@ -169,24 +173,24 @@ class Grep:
             found.is_cut = outcome.stopped
             found.broke_down = outcome.status < 0
             if outcome.status == _FAILED and outcome.stderr and not outcome.stopped:
-                raise refusal(outcome.stderr)
+                raise pattern_error(outcome.stderr)
         found.files = [hits for hits in reader.files if hits.matches]
         return found
 
-    def _tell(self, reader: Reader) -> None:
+    def _tell(self, reader: RipgrepParser) -> None:
         now = time.monotonic()
         if now - self._told_at > _PROGRESS_SECONDS:
             self._told_at = now
             seconds = round(now - self._began_at, 1)
             self._outer.progress(seconds, None, f"{seconds:g} s, {reader.matches} matches")
 
-    def _line_after(self, place: Position) -> int | None:
+    def _line_after(self, place: PathKey) -> int | None:
         """Return the line of a file after which matches are wanted, None for a file that was shown before."""
         if self._after is None or place > self._after[0]:
             return 0
         return self._after[1] if place == self._after[0] else None
 
-    def _is_over(self, directory: Position) -> bool:
+    def _is_over(self, directory: PathKey) -> bool:
         return self._after is not None and directory < self._after[0][: len(directory)]
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from holdfast.call import Call
 from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.finding.walk import Kind, Start, open_start, scan
+from holdfast.folders.finding.walk import EntryType, WalkStart, list_entries, open_start
 from holdfast.folders.service import Folders
 from holdfast.text.budget import broken_cursor, decode_cursor
 from holdfast.text.names import are_plain, shown
@@ -23,11 +23,11 @@ _UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True, slots=True)
-class Sized:
+class SizedEntry:
     """An entry with its size; only regular files have one."""
 
     name: str
-    kind: Kind
+    kind: EntryType
     size: int
 
 
@@ -35,7 +35,7 @@ def list_directory(folders: Folders, call: Call, path: str, cursor: str | None =
     """Return `[FILE] name`, `[DIR] name` or `[LINK] name` lines, sorted by name, up to the token budget."""
     after = _text_of(cursor, "after")
     with open_start(folders.jail, path, ignore=False) as start:
-        entries = scan(folders.jail, start.fd)
+        entries = list_entries(folders.jail, start.fd)
         first = bisect_right(entries, os.fsencode(after), key=lambda entry: os.fsencode(entry[0])) if after else 0
         page = Page(folders.settings.max_answer_tokens)
         for index in range(first, len(entries), _AT_ONCE):
@@ -59,7 +59,7 @@ def list_with_sizes(folders: Folders, call: Call, path: str, sort_by: str, curso
         entries.sort(key=lambda entry: -entry.size)
     page = Page(folders.settings.max_answer_tokens)
     for index, entry in enumerate(entries[skip:], skip):
-        size = format_size(entry.size) if entry.kind is Kind.FILE else ""
+        size = format_size(entry.size) if entry.kind is EntryType.FILE else ""
         if not page.add(
             f"{_label(entry.kind)} {shown(entry.name).ljust(_NAME_COLUMN)} {size.rjust(_SIZE_COLUMN)}".rstrip()
         ):
@@ -75,24 +75,24 @@ def format_size(size: int) -> str:
     return f"{size} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
 
 
-def _lines(jail: Jail, start: Start, entries: Sequence[tuple[str, Kind]]) -> list[str]:
+def _lines(jail: Jail, start: WalkStart, entries: Sequence[tuple[str, EntryType]]) -> list[str]:
     if are_plain([name for name, _ in entries]):
         return [
-            f"[FILE] {name}" if kind is Kind.FILE else f"{_label(kind)} {name}{_target(jail, start, name, kind)}"
+            f"[FILE] {name}" if kind is EntryType.FILE else f"{_label(kind)} {name}{_target(jail, start, name, kind)}"
             for name, kind in entries
         ]
     return [f"{_label(kind)} {shown(name)}{_target(jail, start, name, kind)}" for name, kind in entries]
 
 
-def _label(kind: Kind) -> str:
-    if kind is Kind.DIRECTORY:
+def _label(kind: EntryType) -> str:
+    if kind is EntryType.DIRECTORY:
         return "[DIR]"
-    return "[LINK]" if kind is Kind.LINK else "[FILE]"
+    return "[LINK]" if kind is EntryType.LINK else "[FILE]"
 
 
-def _target(jail: Jail, start: Start, name: str, kind: Kind) -> str:
+def _target(jail: Jail, start: WalkStart, name: str, kind: EntryType) -> str:
     """Return where a link leads, resolved by the jail; nothing when that is outside, cannot be said, or it is no link."""
-    if kind is not Kind.LINK:
+    if kind is not EntryType.LINK:
         return ""
     try:
         with jail.place(f"{start.path}/{name}", follow=True) as place:
@@ -101,22 +101,22 @@ def _target(jail: Jail, start: Start, name: str, kind: Kind) -> str:
         return ""
 
 
-def _sized(jail: Jail, call: Call, start: Start) -> list[Sized]:
-    sized: list[Sized] = []
-    for index, (name, kind) in enumerate(scan(jail, start.fd)):
+def _sized(jail: Jail, call: Call, start: WalkStart) -> list[SizedEntry]:
+    sized: list[SizedEntry] = []
+    for index, (name, kind) in enumerate(list_entries(jail, start.fd)):
         if index % _AT_ONCE == 0:
             call.check()
         try:
             status = os.stat(name, dir_fd=start.fd, follow_symlinks=False)
         except OSError:
             continue
-        sized.append(Sized(name, kind, status.st_size if stat.S_ISREG(status.st_mode) else 0))
+        sized.append(SizedEntry(name, kind, status.st_size if stat.S_ISREG(status.st_mode) else 0))
     return sized
 
 
-def _totals(entries: Sequence[Sized]) -> list[str]:
+def _totals(entries: Sequence[SizedEntry]) -> list[str]:
     kinds = [entry.kind for entry in entries]
-    directories, links = kinds.count(Kind.DIRECTORY), kinds.count(Kind.LINK)
+    directories, links = kinds.count(EntryType.DIRECTORY), kinds.count(EntryType.LINK)
     counted = f"Total: {len(kinds) - directories - links} files, {directories} directories"
     return [
         f"\n{counted}, {links} links" if links else f"\n{counted}",

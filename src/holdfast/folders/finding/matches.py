@@ -7,16 +7,16 @@ from typing import Any
 from holdfast.call import Call
 from holdfast.errors import NotDirectory
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.finding.grep import After, Found, Grep
-from holdfast.folders.finding.ripgrep import FileHits, Line, Question
+from holdfast.folders.finding.grep import After, Grep, GrepResult
+from holdfast.folders.finding.ripgrep import FileMatches, GrepLine, GrepQuery
 from holdfast.folders.finding.sections import compiled, default_patterns, section_ends
-from holdfast.folders.finding.walk import Start, open_beneath, open_regular, open_start, position
+from holdfast.folders.finding.walk import WalkStart, open_beneath, open_regular, open_start, path_key
 from holdfast.folders.service import Folders
 from holdfast.text.budget import broken_cursor, decode_cursor
 from holdfast.text.names import shown
 from holdfast.text.page import Page, more
 
-NOTHING = "No matches found."
+NO_MATCHES = "No matches found."
 SECTION_BYTES = 4_000_000
 _TOKENS_PER_SECTION = 3
 
@@ -28,7 +28,7 @@ def grep_content(
     folders: Folders,
     call: Call,
     path: str,
-    question: Question,
+    question: GrepQuery,
     *,
     max_results: int = 200,
     section_patterns: Sequence[str] = (),
@@ -36,7 +36,7 @@ def grep_content(
 ) -> str:
     """Return the matches in a file, or in everything beneath a directory, up to the limits; and how to go on."""
     jail = folders.jail
-    report = Report(folders.settings.max_answer_tokens, max_results, section_patterns)
+    report = GrepReport(folders.settings.max_answer_tokens, max_results, section_patterns)
     grep = Grep(folders, call, question, max_results + 1, _after_of(cursor))
     seconds = folders.settings.search_seconds
     try:
@@ -52,7 +52,7 @@ def grep_content(
             return report.text(grep.file(file.fd, name), prefix, lambda _: _content(file.fd), seconds)
 
 
-class Report:
+class GrepReport:
     """Fills one page with matches."""
 
     def __init__(self, max_tokens: int, max_results: int, section_patterns: Sequence[str]) -> None:
@@ -61,7 +61,7 @@ class Report:
         self._own_pattern = compiled(section_patterns) if section_patterns else None
         self._last: dict[str, Any] | None = None
 
-    def text(self, found: Found, prefix: str, content: Content, seconds: float) -> str:
+    def text(self, found: GrepResult, prefix: str, content: Content, seconds: float) -> str:
         """Return the page; `prefix` stands before every path, `content` reads a file for its sections."""
         is_full = False
         for hits in found.files:
@@ -73,11 +73,11 @@ class Report:
                 break
         if self._page.lines and not self._page.lines[-1]:
             self._page.lines.pop()
-        return self._page.text(*self._notices(found, seconds, is_full=is_full)) or NOTHING
+        return self._page.text(*self._notices(found, seconds, is_full=is_full)) or NO_MATCHES
 
-    def _notices(self, found: Found, seconds: float, *, is_full: bool) -> Iterator[str]:
+    def _notices(self, found: GrepResult, seconds: float, *, is_full: bool) -> Iterator[str]:
         if self._last is None and (found.is_cut or found.ran_out or found.broke_down):
-            yield NOTHING
+            yield NO_MATCHES
         if found.broke_down:
             yield "[A file with an enormous line ended the search; matches may be missing. Narrow search_path or glob.]"
         if found.ran_out:
@@ -85,7 +85,7 @@ class Report:
         if is_full or found.is_cut:
             yield more(self._last) if self._last else "[There is too much to look through. Narrow search_path or glob.]"
 
-    def _add(self, header: str, hits: FileHits) -> tuple[list[int], bool]:
+    def _add(self, header: str, hits: FileMatches) -> tuple[list[int], bool]:
         """Add what there is room for; return the lines of the matches that were added, and whether the page is full."""
         page, numbers = self._page, list[int]()
         kept = len(page.lines)
@@ -107,7 +107,7 @@ class Report:
                     kept = len(page.lines)
         return numbers, False
 
-    def _force(self, header: str, hits: FileHits) -> list[int]:
+    def _force(self, header: str, hits: FileMatches) -> list[int]:
         """Add one match without its context, where even that does not fit, so that every page goes on."""
         first = next(line for line in hits.lines if line.is_match)
         self._page.lines += [header, f"{first.number}:{first.text}"]
@@ -126,9 +126,9 @@ class Report:
         return [f"[sections: {', '.join(f'{first}..{end}' for end, first in first_of.items())}]"] if first_of else []
 
 
-def _groups(lines: Sequence[Line]) -> Iterator[list[Line]]:
+def _groups(lines: Sequence[GrepLine]) -> Iterator[list[GrepLine]]:
     """Return the runs of neighbouring lines that hold a match."""
-    group: list[Line] = []
+    group: list[GrepLine] = []
     for line in lines:
         if group and line.number != group[-1].number + 1:
             yield from [group] if any(each.is_match for each in group) else []
@@ -145,7 +145,7 @@ def _after_of(cursor: str | None) -> After | None:
     path, line = state.get("path"), state.get("line")
     if not isinstance(path, str) or not isinstance(line, int):
         raise broken_cursor()
-    return position(path), line
+    return path_key(path), line
 
 
 def _shown_parts(jail: Jail, path: str) -> Sequence[str]:
@@ -153,7 +153,7 @@ def _shown_parts(jail: Jail, path: str) -> Sequence[str]:
     return parts if root is jail.roots[0] else (root.path.rstrip("/"), *parts)
 
 
-def _content_beneath(jail: Jail, start: Start, relative: str) -> tuple[bytes, bool] | None:
+def _content_beneath(jail: Jail, start: WalkStart, relative: str) -> tuple[bytes, bool] | None:
     folder, _, name = relative.rpartition("/")
     parent = open_beneath(jail, start.fd, f"{folder}/" if folder else "")
     if parent is None:

@@ -4,16 +4,16 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.call import Call
 from holdfast.folders.finding.glob import Glob, State
-from holdfast.folders.finding.walk import Kind, Position, Walk, open_start, position
+from holdfast.folders.finding.walk import EntryType, PathKey, Walk, open_start, path_key
 from holdfast.folders.service import Folders
 from holdfast.text.budget import broken_cursor, decode_cursor
 from holdfast.text.names import shown
 from holdfast.text.page import Page, more
 
-NOTHING = "No matches found."
+NO_MATCHES = "No matches found."
 
 
-def search(
+def search_names(
     folders: Folders, call: Call, path: str, pattern: str, *, exclude: Sequence[str] = (), cursor: str | None = None
 ) -> str:
     """Return the absolute paths that match, a line each, up to the token budget and the time limit."""
@@ -31,25 +31,25 @@ def search(
     if walk.ran_out:
         resume = more({"after": walk.last})
         return page.text(f"[Stopped after {seconds:g} s, {walk.seen} entries looked at.]", resume)
-    return page.text() or NOTHING
+    return page.text() or NO_MATCHES
 
 
-def _position_of(cursor: str | None) -> Position | None:
+def _position_of(cursor: str | None) -> PathKey | None:
     if cursor is None:
         return None
     after = decode_cursor(cursor).get("after")
     if not isinstance(after, str):
         raise broken_cursor()
-    return position(after)
+    return path_key(after)
 
 
-def _matching(walk: Walk, glob: Glob, exclude: list[Glob], after: Position | None) -> Iterator[str]:
+def _matching(walk: Walk, glob: Glob, exclude: list[Glob], after: PathKey | None) -> Iterator[str]:
     states: dict[str, tuple[State, list[State]]] = {"": (glob.start, [each.start for each in exclude])}
     for folder, entries in walk:
         relative = folder.relative
         state, barred = states[relative]
         name, kind = entries[-1]
-        if kind is Kind.DIRECTORY:
+        if kind is EntryType.DIRECTORY:
             inside = state.enter(name)
             if inside.is_dead or any(each.matches(name) for each in barred) or _is_over(relative + name, after):
                 walk.prune()
@@ -58,13 +58,13 @@ def _matching(walk: Walk, glob: Glob, exclude: list[Glob], after: Position | Non
         for name in state.select(entries):
             if any(each.matches(name) for each in barred):
                 continue
-            if after is None or position(relative + name) > after:
+            if after is None or path_key(relative + name) > after:
                 yield relative + name
 
 
-def _is_over(directory: str, after: Position | None) -> bool:
+def _is_over(directory: str, after: PathKey | None) -> bool:
     """Return whether everything in a directory comes before the position to go on from."""
     if after is None:
         return False
-    here = position(directory)
+    here = path_key(directory)
     return here < after and here != after[: len(here)]

@@ -44,7 +44,7 @@ _FIXED = (
 
 
 @cache
-def program() -> str:
+def ripgrep_path() -> str:
     """Return the path of ripgrep: the one installed with this package, else the one on the PATH."""
     name = "rg"
     try:
@@ -58,7 +58,7 @@ def program() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class GrepQuery:
     """What to look for."""
 
     pattern: str
@@ -69,18 +69,18 @@ class Question:
 
     def arguments(self, options: Sequence[str], places: Sequence[str]) -> list[str]:
         """Return the command line. InvalidQuery when the pattern cannot be passed to a program."""
-        argv = [program(), *_FIXED, f"--context={self.context_lines}", *options]
+        argv = [ripgrep_path(), *_FIXED, f"--context={self.context_lines}", *options]
         if self.case_insensitive:
             argv.append("--ignore-case")
         if self.include_ignored:
             argv.append("--no-ignore")
         if self.glob:
-            argv.append(f"--glob={_passable(self.glob, 'glob')}")
-        argv += ["--glob=!.git", f"--glob=!{QUARANTINE}", f"--regexp={_passable(self.pattern, 'pattern')}"]
+            argv.append(f"--glob={_check_argument(self.glob, 'glob')}")
+        argv += ["--glob=!.git", f"--glob=!{QUARANTINE}", f"--regexp={_check_argument(self.pattern, 'pattern')}"]
         return [*argv, "--", *places]
 
 
-def _passable(text: str, name: str) -> str:
+def _check_argument(text: str, name: str) -> str:
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -90,14 +90,14 @@ def _passable(text: str, name: str) -> str:
     return text
 
 
-def refusal(stderr: bytes) -> InvalidQuery:
+def pattern_error(stderr: bytes) -> InvalidQuery:
     """Return the error for a question that ripgrep did not understand, in its words."""
     words = stderr.decode("utf-8", "replace").strip().partition("\n\n")[0].removeprefix("rg: ")
     return InvalidQuery(f"The pattern cannot be used: {words[:600]}")
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class GrepLine:
     """A line that matched, or one around it."""
 
     number: int
@@ -106,11 +106,11 @@ class Line:
 
 
 @dataclass(slots=True)
-class FileHits:
+class FileMatches:
     """One file's lines, in order; `relative` is its path from where the search started."""
 
     relative: str
-    lines: list[Line] = field(default_factory=list)
+    lines: list[GrepLine] = field(default_factory=list)
 
     @property
     def matches(self) -> list[int]:
@@ -122,17 +122,17 @@ Admit = Callable[[str], int | None]
 """Told a file's path, it returns the line after which matches are wanted (0 for all), None to pass the file over."""
 
 
-class Reader:
+class RipgrepParser:
     """Understands ripgrep's output as it comes. A file that turns out to be binary is dropped."""
 
     def __init__(self, admit: Admit, named: Mapping[bytes, str] | None = None) -> None:
         """Take what decides on files, and the paths behind the names when files were named one by one."""
-        self.files: list[FileHits] = []
+        self.files: list[FileMatches] = []
         self.matches = 0
         self._admit, self._named = admit, named
         self._rest = b""
         self._path: bytes | None = None
-        self._current = FileHits("")
+        self._current = FileMatches("")
         self._above = 0
 
     def feed(self, piece: bytes) -> None:
@@ -154,7 +154,7 @@ class Reader:
             path = path.rpartition(b"\n")[2]  # a note on a binary file may stand before it
             relative = self._named[path]
         above = self._admit(relative)
-        self._path, self._current = path, FileHits(relative)
+        self._path, self._current = path, FileMatches(relative)
         self._above = sys.maxsize if above is None else above
         if above is not None:
             self.files.append(self._current)
@@ -169,4 +169,4 @@ class Reader:
             is_match = found[2] == b":"
             self.matches += is_match
             text = found[3].removesuffix(b"\r").decode("utf-8", "replace")
-            self._current.lines.append(Line(int(found[1]), text, is_match))
+            self._current.lines.append(GrepLine(int(found[1]), text, is_match))

@@ -15,15 +15,15 @@ from holdfast.call import Call
 from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.ignore import Rules
 from holdfast.folders.finding.walk import (
-    Kind,
-    Pace,
-    Position,
-    Start,
+    EntryType,
+    PathKey,
+    WalkProgress,
+    WalkStart,
+    list_unignored,
     names_in,
     open_beneath,
     open_start,
-    position,
-    scan_unignored,
+    path_key,
 )
 from holdfast.folders.service import Folders
 from holdfast.text.budget import broken_cursor, decode_cursor, estimate_tokens
@@ -38,11 +38,11 @@ _COUNTED = 2_000
 _COLLAPSED_CHARS = len('{"name":,"type":"directory","entries":9999,"collapsed":true},')
 _CHARS_PER_TOKEN = 4
 
-Entries = list[tuple[str, Kind]]
+Entries = list[tuple[str, EntryType]]
 
 
 @dataclass(slots=True, eq=False)
-class Node:
+class TreeNode:
     """A directory of the tree; `children` is None while it is collapsed."""
 
     relative: str
@@ -51,13 +51,13 @@ class Node:
     rules: Rules
     barred: list[State]
     on_page: bool = False
-    children: "list[str | Node] | None" = None
+    children: "list[str | TreeNode] | None" = None
     entries: int | None = None
 
     @property
-    def place(self) -> tuple[int, Position]:
+    def place(self) -> tuple[int, PathKey]:
         """Return what sorts directories in the order that they are opened out."""
-        return self.depth, position(self.relative)
+        return self.depth, path_key(self.relative)
 
     def text(self, name: str) -> str:
         """Return the node as JSON under the given name."""
@@ -69,14 +69,14 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Resume:
+class TreeCursor:
     """Where a page begins: in which directory, after which of its names."""
 
     folder: str = ""
     after: str = ""
 
     @classmethod
-    def of(cls, cursor: str | None) -> "Resume":
+    def of(cls, cursor: str | None) -> "TreeCursor":
         """Return what a cursor stands for, the beginning when there is none."""
         if cursor is None:
             return cls()
@@ -86,11 +86,11 @@ class Resume:
             raise broken_cursor()
         return cls(folder, after)
 
-    def is_reached(self, node: Node) -> bool:
+    def is_reached(self, node: TreeNode) -> bool:
         """Return whether a directory belongs to the page or a later one."""
-        return node.place >= (self.folder.count("/"), position(self.folder))
+        return node.place >= (self.folder.count("/"), path_key(self.folder))
 
-    def rest(self, node: Node, entries: Entries) -> Entries:
+    def rest(self, node: TreeNode, entries: Entries) -> Entries:
         """Return the entries that earlier pages have not shown."""
         if not self.after or node.relative != self.folder:
             return entries
@@ -112,22 +112,22 @@ def directory_tree(
     What .gitignore leaves out and git's own directory are not in it.
     """
     globs = [Glob(pattern) for text in exclude for pattern in _exclusions(text)]
-    resume = Resume.of(cursor)
+    resume = TreeCursor.of(cursor)
     with open_start(folders.jail, path, ignore=True) as start:
-        builder = _Builder(folders, Pace(call, None), start, min(max_depth or DEEPEST, DEEPEST))
-        return builder.build(Node("", "", 0, start.rules, [glob.start for glob in globs]), resume)
+        builder = _Builder(folders, WalkProgress(call, None), start, min(max_depth or DEEPEST, DEEPEST))
+        return builder.build(TreeNode("", "", 0, start.rules, [glob.start for glob in globs]), resume)
 
 
 class _Builder:
-    def __init__(self, folders: Folders, pace: Pace, start: Start, max_depth: int) -> None:
+    def __init__(self, folders: Folders, pace: WalkProgress, start: WalkStart, max_depth: int) -> None:
         self.jail, self.pace, self.start, self.max_depth = folders.jail, pace, start, max_depth
         self.left = (folders.settings.max_answer_tokens - RESERVED_TOKENS) * _CHARS_PER_TOKEN
-        self.tops: list[Node] = []
-        self.queue: deque[Node] = deque()
+        self.tops: list[TreeNode] = []
+        self.queue: deque[TreeNode] = deque()
         self.seen = 0
         self.counted = 0
 
-    def build(self, root: Node, resume: Resume) -> tuple[str, str]:
+    def build(self, root: TreeNode, resume: TreeCursor) -> tuple[str, str]:
         self.queue.append(root)
         stopped = self._open_out(resume)
         for node in self.queue:
@@ -137,7 +137,7 @@ class _Builder:
         ]
         return f"[{','.join(text for text in texts if text)}]", more(stopped) if stopped else ""
 
-    def _open_out(self, resume: Resume) -> dict[str, str] | None:
+    def _open_out(self, resume: TreeCursor) -> dict[str, str] | None:
         """Open out directory after directory; return the position of the first that found no room."""
         while self.queue:
             node = self.queue.popleft()
@@ -145,7 +145,7 @@ class _Builder:
             entries = self._entries(node)
             if entries is None:
                 continue
-            below = {name: self._below(node, name) for name, kind in entries if kind is Kind.DIRECTORY}
+            below = {name: self._below(node, name) for name, kind in entries if kind is EntryType.DIRECTORY}
             if resume.is_reached(node):
                 rest = resume.rest(node, entries)
                 shown_until = self._show(node, rest, below)
@@ -156,7 +156,7 @@ class _Builder:
             self.queue.extend(below.values())
         return None
 
-    def _entries(self, node: Node) -> Entries | None:
+    def _entries(self, node: TreeNode) -> Entries | None:
         """Return what is in a directory; None when it stays collapsed."""
         if node.depth >= self.max_depth:
             self._count(node)
@@ -165,7 +165,7 @@ class _Builder:
         if fd is None:
             return []
         try:
-            entries, node.rules = scan_unignored(self.jail, fd, self.start.folder + node.relative, node.rules)
+            entries, node.rules = list_unignored(self.jail, fd, self.start.folder + node.relative, node.rules)
         finally:
             os.close(fd)
         self.seen += len(entries)
@@ -176,13 +176,13 @@ class _Builder:
             return entries
         return [entry for entry in entries if not any(state.matches(entry[0]) for state in node.barred)]
 
-    def _below(self, node: Node, name: str) -> Node:
+    def _below(self, node: TreeNode, name: str) -> TreeNode:
         barred = [state.enter(name) for state in node.barred]
-        return Node(f"{node.relative}{name}/", name, node.depth + 1, node.rules, barred)
+        return TreeNode(f"{node.relative}{name}/", name, node.depth + 1, node.rules, barred)
 
-    def _show(self, node: Node, entries: Entries, below: dict[str, Node]) -> int:
+    def _show(self, node: TreeNode, entries: Entries, below: dict[str, TreeNode]) -> int:
         """Give a directory its children and return how many; none when there is room only on a page of its own."""
-        children: list[str | Node] = []
+        children: list[str | TreeNode] = []
         left = self.left
         for name, kind in entries:
             child = below.get(name) or _leaf(name, kind)
@@ -194,14 +194,14 @@ class _Builder:
             children.append(child)
         self.left, node.children = left, children
         for child in children:
-            if isinstance(child, Node):
+            if isinstance(child, TreeNode):
                 child.on_page = True
         if not node.on_page:
             self.left -= len(node.relative) + _COLLAPSED_CHARS
             self.tops.append(node)
         return len(children)
 
-    def _count(self, node: Node) -> None:
+    def _count(self, node: TreeNode) -> None:
         """Count the entries of a directory that is shown collapsed, ignored ones included, up to a number of directories."""
         if not node.on_page or node.children is not None or node.entries is not None or self.counted >= _COUNTED:
             return
@@ -218,8 +218,8 @@ def _exclusions(pattern: str) -> list[str]:
     return [pattern] if "*" in pattern else [pattern, f"**/{pattern}", f"**/{pattern}/**"]
 
 
-def _leaf(name: str, kind: Kind) -> str:
-    return f'{{"name":{_quoted(name)},"type":"{"link" if kind is Kind.LINK else "file"}"}}'
+def _leaf(name: str, kind: EntryType) -> str:
+    return f'{{"name":{_quoted(name)},"type":"{"link" if kind is EntryType.LINK else "file"}"}}'
 
 
 def _quoted(name: str) -> str:
@@ -233,11 +233,11 @@ def _quoted(name: str) -> str:
     return json.dumps(name)
 
 
-def _cost(child: str | Node) -> int:
-    if isinstance(child, Node):
+def _cost(child: str | TreeNode) -> int:
+    if isinstance(child, TreeNode):
         return _COLLAPSED_CHARS + estimate_tokens(child.name) * _CHARS_PER_TOKEN
     return len(child) + 1 if child.isascii() else (estimate_tokens(child) + 1) * _CHARS_PER_TOKEN
 
 
-def _joined(children: Iterable[str | Node]) -> str:
+def _joined(children: Iterable[str | TreeNode]) -> str:
     return ",".join(child if isinstance(child, str) else child.text(child.name) for child in children)

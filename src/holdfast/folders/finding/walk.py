@@ -26,10 +26,10 @@ _LONGEST_RUN = 512
 _PROGRESS_SECONDS = 0.5
 
 
-Position = tuple[bytes, ...]
+PathKey = tuple[bytes, ...]
 
 
-class Kind(Enum):
+class EntryType(Enum):
     """What an entry is, links not followed."""
 
     FILE = "file"
@@ -39,7 +39,7 @@ class Kind(Enum):
 
 
 @dataclass(frozen=True, slots=True)
-class Start:
+class WalkStart:
     """An open directory to walk from: where it really lies, and the ignore rules that hold from above."""
 
     root: Root
@@ -59,35 +59,35 @@ class Start:
 
 
 @dataclass(slots=True)
-class Folder:
+class WalkFolder:
     """A directory on the way down. `relative` is its path from the start, ending in `/`, empty for the start."""
 
     relative: str
     name: str
     rules: Rules
-    entries: list[tuple[str, Kind]]
+    entries: list[tuple[str, EntryType]]
     fd: int
     at: int = 0
 
-    def next_run(self) -> list[tuple[str, Kind]]:
+    def next_run(self) -> list[tuple[str, EntryType]]:
         """Return the entries up to the next directory and go past them; empty at the end."""
         first = self.at
         for _, kind in self.entries[first : first + _LONGEST_RUN]:
             self.at += 1
-            if kind is Kind.DIRECTORY:
+            if kind is EntryType.DIRECTORY:
                 break
         return self.entries[first : self.at]
 
 
-class Run(NamedTuple):
+class EntryRun(NamedTuple):
     """Neighbours in one folder: any number of files and links, of which only the last may be a directory."""
 
-    folder: Folder
-    entries: list[tuple[str, Kind]]
+    folder: WalkFolder
+    entries: list[tuple[str, EntryType]]
 
 
 @contextmanager
-def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[Start]:
+def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[WalkStart]:
     """Open a directory as the start of a walk, reading the ignore rules between its root and it.
 
     Raises what the jail raises; NotDirectory when something else is there.
@@ -105,12 +105,12 @@ def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[Start]:
                     raise NotDirectory(f"{path} changed while it was opened, or cannot be listed.")
             os.close(fd)
             fd = deeper
-        yield Start(root, parts, fd, rules)
+        yield WalkStart(root, parts, fd, rules)
     finally:
         os.close(fd)
 
 
-def position(relative: str) -> Position:
+def path_key(relative: str) -> PathKey:
     """Return what sorts paths in the order that a walk gives them."""
     return tuple(os.fsencode(relative).split(b"/"))
 
@@ -160,16 +160,16 @@ def open_regular(fd: int, name: str) -> int | None:
     return None
 
 
-def scan(jail: Jail, fd: int) -> list[tuple[str, Kind]]:
+def list_entries(jail: Jail, fd: int) -> list[tuple[str, EntryType]]:
     """Return the entries of an open directory in the order of their bytes; what cannot be looked at is left out."""
     hidden = {inode for _, inode in jail.hidden}
-    found: list[tuple[str, Kind]] = []
-    file = Kind.FILE
+    found: list[tuple[str, EntryType]] = []
+    file = EntryType.FILE
     try:
         with os.scandir(fd) as entries:
             for entry in entries:
                 try:
-                    kind = file if entry.is_file(follow_symlinks=False) else _kind(entry)
+                    kind = file if entry.is_file(follow_symlinks=False) else _entry_type(entry)
                     if entry.name == QUARANTINE:
                         continue
                     if hidden and entry.inode() in hidden and _is_hidden(jail, fd, entry.name):
@@ -179,10 +179,10 @@ def scan(jail: Jail, fd: int) -> list[tuple[str, Kind]]:
                 found.append((entry.name, kind))
     except OSError:
         return []
-    return _sorted(found)
+    return _sort_by_bytes(found)
 
 
-def _sorted(entries: list[tuple[str, Kind]]) -> list[tuple[str, Kind]]:
+def _sort_by_bytes(entries: list[tuple[str, EntryType]]) -> list[tuple[str, EntryType]]:
     """Sort by the names' bytes, which is the order of the characters unless a name is no UTF-8."""
     try:
         "".join([name for name, _ in entries]).encode()
@@ -191,22 +191,22 @@ def _sorted(entries: list[tuple[str, Kind]]) -> list[tuple[str, Kind]]:
     return sorted(entries, key=itemgetter(0))
 
 
-def _kind(entry: "os.DirEntry[str]") -> Kind:
+def _entry_type(entry: "os.DirEntry[str]") -> EntryType:
     if entry.is_dir(follow_symlinks=False):
-        return Kind.DIRECTORY
-    return Kind.LINK if entry.is_symlink() else Kind.OTHER
+        return EntryType.DIRECTORY
+    return EntryType.LINK if entry.is_symlink() else EntryType.OTHER
 
 
 def _is_hidden(jail: Jail, fd: int, name: str) -> bool:
     return jail.is_hidden(identity_of(os.stat(name, dir_fd=fd, follow_symlinks=False)))
 
 
-def scan_unignored(jail: Jail, fd: int, folder: str, rules: Rules) -> tuple[list[tuple[str, Kind]], Rules]:
+def list_unignored(jail: Jail, fd: int, folder: str, rules: Rules) -> tuple[list[tuple[str, EntryType]], Rules]:
     """Return a directory's entries without those that are ignored, and the rules that hold in it.
 
     `folder` is its path beneath the root. Git's own directory is left out as well.
     """
-    entries = scan(jail, fd)
+    entries = list_entries(jail, fd)
     rules = below(rules, fd, folder, [name for name, _ in entries if name[0] == "."])
     doubtful = rules.doubtful(entries)
     if not doubtful:
@@ -215,15 +215,15 @@ def scan_unignored(jail: Jail, fd: int, folder: str, rules: Rules) -> tuple[list
         (name, kind)
         for name, kind in entries
         if name not in doubtful
-        or (name != REPOSITORY and not rules.ignores(folder, name, is_directory=kind is Kind.DIRECTORY))
+        or (name != REPOSITORY and not rules.ignores(folder, name, is_directory=kind is EntryType.DIRECTORY))
     ]
     return kept, rules
 
 
-class Judge:
+class IgnoreChecker:
     """Says whether single paths beneath a start are ignored, by themselves or by a directory above them."""
 
-    def __init__(self, jail: Jail, start: Start) -> None:
+    def __init__(self, jail: Jail, start: WalkStart) -> None:
         self._jail, self._start = jail, start
         self._known: dict[str, Rules | None] = {"": self._rules(start.rules, "")}
 
@@ -250,7 +250,7 @@ class Judge:
             os.close(fd)
 
 
-class Pace:
+class WalkProgress:
     """Lets a long walk be cancelled, tells how far it is, and says when its own seconds are over."""
 
     def __init__(self, call: Call, seconds: float | None) -> None:
@@ -275,12 +275,12 @@ class Walk:
     `closed` are the directories that may not be opened, by their path from the start.
     """
 
-    def __init__(self, jail: Jail, call: Call, start: Start, *, ignore: bool, seconds: float | None = None) -> None:
+    def __init__(self, jail: Jail, call: Call, start: WalkStart, *, ignore: bool, seconds: float | None = None) -> None:
         self._jail, self._start, self._ignore = jail, start, ignore
         self._above = start.folder
-        self._stack: list[Folder] = []
+        self._stack: list[WalkFolder] = []
         self._pruned = False
-        self._pace = Pace(call, seconds)
+        self._pace = WalkProgress(call, seconds)
         self.seen = 0
         self.ran_out = False
         self.last = ""
@@ -290,12 +290,12 @@ class Walk:
         """Do not go into the directory that was given last."""
         self._pruned = True
 
-    def open_file(self, folder: Folder, name: str) -> int | None:
+    def open_file(self, folder: WalkFolder, name: str) -> int | None:
         """Open a file of the run that was given last, if it is a regular one; the caller closes it."""
         fd = self._fd_of(folder)
         return None if fd is None else open_regular(fd, name)
 
-    def look(self, folder: Folder, name: str) -> os.stat_result | None:
+    def look(self, folder: WalkFolder, name: str) -> os.stat_result | None:
         """Return the status of an entry of the run that was given last, links not followed; None when it is gone."""
         fd = self._fd_of(folder)
         try:
@@ -303,7 +303,7 @@ class Walk:
         except OSError:
             return None
 
-    def __iter__(self) -> Iterator[Run]:
+    def __iter__(self) -> Iterator[EntryRun]:
         try:
             self._enter(os.dup(self._start.fd), "", "", self._start.rules)
             while self._stack:
@@ -314,19 +314,19 @@ class Walk:
                     continue
                 self.seen += len(entries)
                 self._pruned = False
-                yield Run(folder, entries)
+                yield EntryRun(folder, entries)
                 name, kind = entries[-1]
                 if self._pace.is_over(self.seen):
                     self.ran_out = True
                     self.last = folder.relative + name
                     return
-                if kind is Kind.DIRECTORY and not self._pruned:
+                if kind is EntryType.DIRECTORY and not self._pruned:
                     self._descend(folder, name)
         finally:
             for folder in self._stack:
                 _close(folder)
 
-    def _descend(self, folder: Folder, name: str) -> None:
+    def _descend(self, folder: WalkFolder, name: str) -> None:
         fd = self._fd_of(folder)
         opened = None if fd is None else open_directory(self._jail, fd, name)
         if opened is not None:
@@ -336,14 +336,14 @@ class Walk:
 
     def _enter(self, fd: int, relative: str, name: str, rules: Rules) -> None:
         if self._ignore:
-            entries, rules = scan_unignored(self._jail, fd, self._above + relative, rules)
+            entries, rules = list_unignored(self._jail, fd, self._above + relative, rules)
         else:
-            entries = [entry for entry in scan(self._jail, fd) if entry[0] != REPOSITORY]
-        self._stack.append(Folder(relative, name, rules, entries, fd))
+            entries = [entry for entry in list_entries(self._jail, fd) if entry[0] != REPOSITORY]
+        self._stack.append(WalkFolder(relative, name, rules, entries, fd))
         if len(self._stack) > OPEN_DIRECTORIES:
             _close(self._stack[-OPEN_DIRECTORIES - 1])
 
-    def _fd_of(self, folder: Folder) -> int | None:
+    def _fd_of(self, folder: WalkFolder) -> int | None:
         return folder.fd if folder.fd >= 0 else self._reopen()
 
     def _reopen(self) -> int | None:
@@ -374,7 +374,7 @@ def _is_closed(fd: int, name: str) -> bool:
     return False
 
 
-def _close(folder: Folder) -> None:
+def _close(folder: WalkFolder) -> None:
     if folder.fd >= 0:
         with suppress(OSError):
             os.close(folder.fd)

@@ -28,7 +28,7 @@ _CHUNK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Info:
+class PathInfo:
     """What is known about a file or directory; fields that do not apply are None."""
 
     size: int
@@ -50,7 +50,7 @@ class Info:
     hint: str | None = None
 
 
-def describe(call: Call, jail: Jail, path: str, settings: FolderSettings) -> Info:
+def describe_path(call: Call, jail: Jail, path: str, settings: FolderSettings) -> PathInfo:
     """Return what there is to know about a path, without reading more than a bounded part of it."""
     try:
         with jail.open_file(path) as file:
@@ -60,9 +60,9 @@ def describe(call: Call, jail: Jail, path: str, settings: FolderSettings) -> Inf
             return replace(_status_info(fd), entries=_count_entries(call, jail, fd))
 
 
-def _status_info(fd: int) -> Info:
+def _status_info(fd: int) -> PathInfo:
     status = os.fstat(fd)
-    return Info(
+    return PathInfo(
         size=status.st_size,
         created=birth_time(fd) or status.st_ctime,
         modified=status.st_mtime,
@@ -88,7 +88,7 @@ def _count_entries(call: Call, jail: Jail, fd: int) -> int:
     return count
 
 
-def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> Info:
+def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> PathInfo:
     info, size = _status_info(file.fd), file.status.st_size
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     suffix = PurePosixPath(file.shown).suffix.lower()
@@ -185,7 +185,7 @@ def _binary_hint(first: bytes, name: str) -> str:
     return "Use read_text_file: its text is extracted." if document_format(first, name) else "Use read_media_file."
 
 
-def _hint(info: Info, budget: int) -> str | None:
+def _hint(info: PathInfo, budget: int) -> str | None:
     if not info.tokens or info.tokens <= budget or not info.lines:
         return None
     reads = -(-info.tokens // budget)

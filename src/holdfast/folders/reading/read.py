@@ -10,7 +10,7 @@ from typing import Any
 
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, InvalidOffset, InvalidQuery
-from holdfast.folders.reading.source import Source
+from holdfast.folders.reading.source import TextSource
 from holdfast.text.budget import broken_cursor, fit, fit_end
 from holdfast.text.decode import Encoding, binary_file, sniff
 
@@ -20,7 +20,7 @@ _WIDEST_CHAR_BYTES = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class LineSelection:
     """Which lines are wanted; lines count from 1 and both ends are included. Nothing given means all of them."""
 
     head: int | None = None
@@ -45,7 +45,7 @@ class Selection:
 
 
 @dataclass(frozen=True, slots=True)
-class Position:
+class ReadPosition:
     """Where a later call goes on: a byte offset to read from (or back from), the lines still wanted, the line number."""
 
     offset: int
@@ -59,7 +59,7 @@ class Position:
         return {"o": self.offset, "n": self.lines_left, "l": self.line, "b": self.backwards, "g": self.begun}
 
     @classmethod
-    def of(cls, state: Any) -> "Position":
+    def of(cls, state: Any) -> "ReadPosition":
         """Return the position that a cursor carried. InvalidArgument when it is not one."""
         if not isinstance(state, dict):
             raise broken_cursor()
@@ -70,12 +70,12 @@ class Position:
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class TextPiece:
     """What was read. `rest` is where to go on, None at the end; `notes` are for the reader, beside the text."""
 
     text: str
     encoding: Encoding
-    rest: Position | None = None
+    rest: ReadPosition | None = None
     first_line: int | None = None
     notes: tuple[str, ...] = ()
 
@@ -85,7 +85,9 @@ class Piece:
         return self.text.count("\n") + (not self.text.endswith("\n") if self.text else 0)
 
 
-def read(call: Call, source: Source, selection: Selection, max_tokens: int, position: Position | None = None) -> Piece:
+def read_lines(
+    call: Call, source: TextSource, selection: LineSelection, max_tokens: int, position: ReadPosition | None = None
+) -> TextPiece:
     """Read one piece. A selection that ends before the file does ends without that line's newline."""
     selection.check()
     pattern = _compiled(selection.read_to_next_pattern)
@@ -95,17 +97,17 @@ def read(call: Call, source: Source, selection: Selection, max_tokens: int, posi
     return _backward(source, at, max_tokens) if at.backwards else _forward(source, at, pattern, max_tokens)
 
 
-def _first_position(call: Call, source: Source, selection: Selection) -> Position:
+def _first_position(call: Call, source: TextSource, selection: LineSelection) -> ReadPosition:
     if selection.tail is not None:
-        return Position(source.size, selection.tail, backwards=True)
+        return ReadPosition(source.size, selection.tail, backwards=True)
     if selection.head is not None:
-        return Position(source.start, selection.head, 1)
+        return ReadPosition(source.start, selection.head, 1)
     line = selection.start_line or 1
     wanted = selection.end_line - line + 1 if selection.end_line is not None else None
-    return Position(_offset_of_line(call, source, line), wanted, line)
+    return ReadPosition(_offset_of_line(call, source, line), wanted, line)
 
 
-def _forward(source: Source, at: Position, pattern: Any, max_tokens: int) -> Piece:
+def _forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens: int) -> TextPiece:
     window = _before_nul(source, source.read_at(at.offset, _window_bytes(source.encoding, max_tokens)))
     reaches_end = at.offset + len(window) >= source.size
     encoding, text, errors, notes = _decoded(source, window, reaches_end)
@@ -117,10 +119,10 @@ def _forward(source: Source, at: Position, pattern: Any, max_tokens: int) -> Pie
         notes = (*notes, "No later line matches read_to_next_pattern; read to the end of the file.")
     if found and (end < len(text) or not reaches_end):
         shown = _without_newline(shown)
-    return Piece(shown, encoding, None, at.line, notes)
+    return TextPiece(shown, encoding, None, at.line, notes)
 
 
-def _selected_end(text: str, at: Position, pattern: Any) -> tuple[int, bool]:
+def _selected_end(text: str, at: ReadPosition, pattern: Any) -> tuple[int, bool]:
     """Return where the selection ends in the text, and whether it does end there."""
     ends = [end for end in (_end_of_lines(text, at.lines_left), _before_match(text, at, pattern)) if end is not None]
     return (min(ends), True) if ends else (len(text), False)
@@ -137,7 +139,7 @@ def _end_of_lines(text: str, lines: int | None) -> int | None:
     return end
 
 
-def _before_match(text: str, at: Position, pattern: Any) -> int | None:
+def _before_match(text: str, at: ReadPosition, pattern: Any) -> int | None:
     if pattern is None:
         return None
     start = 0 if at.begun else text.find("\n") + 1
@@ -150,16 +152,16 @@ def _before_match(text: str, at: Position, pattern: Any) -> int | None:
 
 
 def _cut_short(
-    at: Position, shown: str, window: bytes, encoding: Encoding, errors: str, notes: tuple[str, ...]
-) -> Piece:
+    at: ReadPosition, shown: str, window: bytes, encoding: Encoding, errors: str, notes: tuple[str, ...]
+) -> TextPiece:
     newlines = shown.count("\n")
     offset = at.offset + _byte_length(window, shown, encoding, errors)
     left = None if at.lines_left is None else at.lines_left - newlines
     line = None if at.line is None else at.line + newlines
-    return Piece(shown, encoding, Position(offset, left, line, begun=True), at.line, notes)
+    return TextPiece(shown, encoding, ReadPosition(offset, left, line, begun=True), at.line, notes)
 
 
-def _backward(source: Source, at: Position, max_tokens: int) -> Piece:
+def _backward(source: TextSource, at: ReadPosition, max_tokens: int) -> TextPiece:
     unit = source.encoding.unit_bytes
     start = max(source.start, (at.offset - _window_bytes(source.encoding, max_tokens)) // unit * unit)
     window = source.read_at(start, at.offset - start)
@@ -170,13 +172,13 @@ def _backward(source: Source, at: Position, max_tokens: int) -> Piece:
     wanted = _last_lines(text, at.lines_left or 0)
     shown, left = fit_end(wanted, max_tokens)
     offset = start + _byte_length(window, text[: len(text) - len(shown)], encoding, errors)
-    lines_left = (at.lines_left or 0) - Piece(shown, encoding).line_count + _is_inside_a_line(source, offset)
+    lines_left = (at.lines_left or 0) - TextPiece(shown, encoding).line_count + _is_inside_a_line(source, offset)
     if not left and (len(wanted) < len(text) or offset <= source.start or lines_left <= 0):
-        return Piece(shown, encoding, None, None, notes)
-    return Piece(shown, encoding, Position(offset, lines_left, backwards=True), None, notes)
+        return TextPiece(shown, encoding, None, None, notes)
+    return TextPiece(shown, encoding, ReadPosition(offset, lines_left, backwards=True), None, notes)
 
 
-def _is_inside_a_line(source: Source, offset: int) -> bool:
+def _is_inside_a_line(source: TextSource, offset: int) -> bool:
     newline = source.encoding.newline
     return offset > source.start and source.read_at(offset - len(newline), len(newline)) != newline
 
@@ -190,7 +192,7 @@ def _last_lines(text: str, lines: int) -> str:
     return text[start:]
 
 
-def _before_nul(source: Source, window: bytes) -> bytes:
+def _before_nul(source: TextSource, window: bytes) -> bytes:
     """Return the text before the first NUL: what begins as text may go on as something else, or as a hole."""
     nul = window.find(b"\0") if source.encoding.unit_bytes == 1 else -1
     if nul == 0:
@@ -198,7 +200,7 @@ def _before_nul(source: Source, window: bytes) -> bytes:
     return window if nul < 0 else window[:nul]
 
 
-def _after_nul(source: Source, window: bytes) -> int:
+def _after_nul(source: TextSource, window: bytes) -> int:
     """Return where the text after the last NUL begins, 0 without one."""
     after = window.rfind(b"\0") + 1 if source.encoding.unit_bytes == 1 else 0
     if after and after == len(window):
@@ -206,7 +208,7 @@ def _after_nul(source: Source, window: bytes) -> int:
     return after
 
 
-def _decoded(source: Source, window: bytes, final: bool) -> tuple[Encoding, str, str, tuple[str, ...]]:
+def _decoded(source: TextSource, window: bytes, final: bool) -> tuple[Encoding, str, str, tuple[str, ...]]:
     """Return a window's text. Bytes that break the encoding of a file's beginning are judged anew, then replaced."""
     encoding = source.encoding
     try:
@@ -243,7 +245,7 @@ def _window_bytes(encoding: Encoding, max_tokens: int) -> int:
     return _ASCII_PER_TOKEN * (max_tokens + 1) * encoding.unit_bytes + _WIDEST_CHAR_BYTES
 
 
-def _offset_of_line(call: Call, source: Source, line: int) -> int:
+def _offset_of_line(call: Call, source: TextSource, line: int) -> int:
     offset, seen = source.start, 1
     while seen < line and offset < source.size:
         call.check()
@@ -263,7 +265,7 @@ def _offset_of_line(call: Call, source: Source, line: int) -> int:
     return _checked_start(source, offset, line, seen)
 
 
-def _checked_start(source: Source, offset: int, line: int, seen: int) -> int:
+def _checked_start(source: TextSource, offset: int, line: int, seen: int) -> int:
     past_the_end = seen < line or (offset >= source.size and line > 1)
     if past_the_end:
         total = seen if offset > source.start and not _ends_with_newline(source) else seen - 1
@@ -271,7 +273,7 @@ def _checked_start(source: Source, offset: int, line: int, seen: int) -> int:
     return offset
 
 
-def _ends_with_newline(source: Source) -> bool:
+def _ends_with_newline(source: TextSource) -> bool:
     return not _is_inside_a_line(source, source.size)
 
 

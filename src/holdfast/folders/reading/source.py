@@ -9,7 +9,7 @@ from holdfast.errors import Conflict
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import OpenFile
-from holdfast.folders.children.extract import extract
+from holdfast.folders.children.extract import extract_document
 from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file, sniff
 from holdfast.text.media_types import document_format
 
@@ -17,7 +17,7 @@ ReadAt = Callable[[int, int], bytes]
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class TextSource:
     """Bytes of text that can be read at any offset; `first` is their beginning, already read.
 
     `size` is that at opening, so a file that grows meanwhile still has an end.
@@ -48,7 +48,7 @@ class Source:
             raise Conflict("The file changed since the cursor was given. Read it again from the start.")
 
 
-def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> Source:
+def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> TextSource:
     """Say how a file reads as text. InvalidArgument when it is binary; documents are extracted first."""
     size, version = file.status.st_size, FileVersion.from_stat(file.status).content_text
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
@@ -57,10 +57,12 @@ def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> Source:
     encoding = sniff(first, complete=len(first) == size)
     if encoding is None:
         raise binary_file()
-    return Source(size, encoding, version, first, lambda offset, length: read_fully(file.fd, offset, length))
+    return TextSource(size, encoding, version, first, lambda offset, length: read_fully(file.fd, offset, length))
 
 
-def _extracted(call: Call, file: OpenFile, settings: FolderSettings, version: str) -> Source:
-    document = extract(call, file, settings.max_document_bytes)
+def _extracted(call: Call, file: OpenFile, settings: FolderSettings, version: str) -> TextSource:
+    document = extract_document(call, file, settings.max_document_bytes)
     data = document.text.encode()
-    return Source(len(data), UTF8, version, data, lambda offset, length: data[offset : offset + length], document.note)
+    return TextSource(
+        len(data), UTF8, version, data, lambda offset, length: data[offset : offset + length], document.note
+    )

@@ -101,7 +101,7 @@ class ClassificationRun:
                 [
                     CachedFile(one.found, one.file_hash, None, verdict)
                     for one, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
-                    if one.file_hash and not excerpt.is_passing
+                    if one.file_hash and not excerpt.is_transient
                 ]
             )
         return verdicts
@@ -185,8 +185,8 @@ class ClassificationRun:
         deeper = deepen(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
         self.bytes_read += sum(excerpt.bytes_read for excerpt in deeper)
         read = [(one, excerpt) for (one, _), excerpt in zip(files, deeper, strict=True)]
-        self.unread.update(one.found.relative for one, excerpt in read if excerpt.is_passing)
-        known = [CachedFile(one.found, one.file_hash, excerpt) for one, excerpt in read if not excerpt.is_passing]
+        self.unread.update(one.found.relative for one, excerpt in read if excerpt.is_transient)
+        known = [CachedFile(one.found, one.file_hash, excerpt) for one, excerpt in read if not excerpt.is_transient]
         self.cache.remember(known)
         return deeper
 

@@ -20,7 +20,13 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.descriptors import READ_FILE, read_ends, read_fully
 from holdfast.folders.access.file_version import hash_ends
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.children.extract_batch import AT_ONCE, Bounds, Taken, Wanted, take_texts
+from holdfast.folders.children.extract_batch import (
+    FILES_PER_CHILD,
+    ExtractedText,
+    ExtractionLimits,
+    ExtractionRequest,
+    extract_texts,
+)
 from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
 from holdfast.organiser.scan.excerpts import TAIL_BYTES, decoded, first_look, reader_of
 
@@ -60,9 +66,9 @@ def deepen(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]],
     Documents over `max_bytes` are not read. Raises Cancelled or TimedOut as the call does.
     """
     excerpts: list[Excerpt] = []
-    for at in range(0, len(files), AT_ONCE):
+    for at in range(0, len(files), FILES_PER_CHILD):
         call.check()
-        excerpts += _deepened(jail, call, files[at : at + AT_ONCE], max_bytes)
+        excerpts += _deepened(jail, call, files[at : at + FILES_PER_CHILD], max_bytes)
     return excerpts
 
 
@@ -128,7 +134,7 @@ def _has_writer(fd: int) -> bool:
 
 def _deepened(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
     excerpts = [excerpt for _, excerpt in files]
-    wanted: dict[int, Wanted] = {}
+    wanted: dict[int, ExtractionRequest] = {}
     with ExitStack() as held:
         for at, (found, excerpt) in enumerate(files):
             reader = reader_of(excerpt.content_type)
@@ -142,10 +148,10 @@ def _deepened(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt
                     if reader == "TEXT":
                         excerpts[at] = _text(fd, found, excerpt)
                     else:
-                        wanted[at] = Wanted(fd, reader)
+                        wanted[at] = ExtractionRequest(fd, reader)
                 except (HoldfastError, OSError) as error:
-                    excerpts[at] = _with_note(excerpt, _told(error), is_passing=True)
-        taken = take_texts(call, list(wanted.values()), Bounds(MAX_TEXT_BYTES))
+                    excerpts[at] = _with_note(excerpt, _told(error), is_transient=True)
+        taken = extract_texts(call, list(wanted.values()), ExtractionLimits(MAX_TEXT_BYTES))
     for at, each in zip(wanted, taken, strict=True):
         excerpts[at] = _taken(excerpts[at], each, files[at][0].size)
     return excerpts
@@ -169,14 +175,14 @@ def _text(fd: int, found: ScannedFile, excerpt: Excerpt) -> Excerpt:
     return replace(excerpt, text=text, tier=2, bytes_read=len(head) + len(tail))
 
 
-def _taken(excerpt: Excerpt, taken: Taken, size: int) -> Excerpt:
+def _taken(excerpt: Excerpt, taken: ExtractedText, size: int) -> Excerpt:
     if taken.error:
-        return _with_note(excerpt, taken.error, is_passing=taken.is_passing)
+        return _with_note(excerpt, taken.error, is_transient=taken.is_transient)
     return replace(excerpt, text=taken.text.replace("\0", "").strip(), tier=2, bytes_read=size)
 
 
-def _with_note(excerpt: Excerpt, note: str, *, is_passing: bool = False) -> Excerpt:
-    return replace(excerpt, tier=2, note=note, is_passing=is_passing)
+def _with_note(excerpt: Excerpt, note: str, *, is_transient: bool = False) -> Excerpt:
+    return replace(excerpt, tier=2, note=note, is_transient=is_transient)
 
 
 def _told(error: HoldfastError | OSError) -> str:

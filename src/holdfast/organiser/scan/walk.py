@@ -14,7 +14,7 @@ from holdfast.call import Call
 from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import identity_of
-from holdfast.folders.finding.walk import OPEN_DIRECTORIES, Pace, Start, open_beneath, open_start
+from holdfast.folders.finding.walk import OPEN_DIRECTORIES, WalkProgress, WalkStart, open_beneath, open_start
 from holdfast.organiser.model import SkipReason
 from holdfast.organiser.scan.batch import ScanBatch, ScanRecorder
 from holdfast.organiser.scan.directory import DirectoryScanner, ScanOptions, listed
@@ -52,7 +52,7 @@ class FolderScan:
         return self._tally.seen
 
     def __iter__(self) -> Iterator[ScanBatch]:
-        pace = Pace(self._call, None)
+        pace = WalkProgress(self._call, None)
         with open_start(self._jail, self._folder, ignore=False) as start:
             self._tally.base = start.path.rstrip("/") + "/"
             try:
@@ -67,7 +67,7 @@ class FolderScan:
         if self._tally.batch:
             yield self._tally.take()
 
-    def _walk(self, start: Start) -> Generator[None, None, None]:
+    def _walk(self, start: WalkStart) -> Generator[None, None, None]:
         yield from self._directory(_Level("", os.dup(start.fd)))
         while self._stack:
             level = self._stack[-1]
@@ -79,7 +79,7 @@ class FolderScan:
             if fd is not None:
                 yield from self._directory(_Level(f"{level.relative}{name}/", fd))
 
-    def _open(self, start: Start, level: _Level, name: str) -> int | None:
+    def _open(self, start: WalkStart, level: _Level, name: str) -> int | None:
         """Open a directory of a level; one that is the state folder is not spoken of."""
         if level.fd < 0:
             again = open_beneath(self._jail, start.fd, level.relative)

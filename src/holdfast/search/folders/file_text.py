@@ -9,8 +9,8 @@ from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, Time
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail, OpenFile
-from holdfast.folders.children.extract import extract
-from holdfast.folders.children.extract_batch import Bounds, Wanted, take_texts
+from holdfast.folders.children.extract import extract_document
+from holdfast.folders.children.extract_batch import ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.search.folders.model import ContentKind, FileRecord, FolderLimits
 from holdfast.text.decode import SAMPLE_BYTES, decode, sniff
 from holdfast.text.media_types import document_format, is_web_page
@@ -126,10 +126,12 @@ def _text(file: OpenFile, limits: FolderLimits) -> bytes | None:
 def _extracted(call: Call, file: OpenFile, kind: ContentKind, limits: FolderLimits) -> bytes | None:
     """Return a document's text, nothing for one that is broken; None when its reader failed."""
     if kind is ContentKind.PAGE:
-        (taken,) = take_texts(call, [Wanted(file.fd, "HTML")], Bounds(limits.max_file_bytes, _PAGE_SECONDS))
-        return None if taken.is_passing else taken.text.encode()
+        (taken,) = extract_texts(
+            call, [ExtractionRequest(file.fd, "HTML")], ExtractionLimits(limits.max_file_bytes, _PAGE_SECONDS)
+        )
+        return None if taken.is_transient else taken.text.encode()
     try:
-        return extract(call, file, limits.max_document_bytes).text.encode()
+        return extract_document(call, file, limits.max_document_bytes).text.encode()
     except (InvalidArgument, PayloadTooLarge):
         return b""
     except (ResourceBusy, TimedOut):

@@ -41,7 +41,7 @@ class RootIndexState:
     def load(self, files: Mapping[str, FileRecord], owing: Iterable[str]) -> None:
         """Take over what an index holds; what had something in its way is tried again."""
         with self._changed:
-            self._known = {path: known for path, known in files.items() if not known.kind.is_passing}
+            self._known = {path: known for path, known in files.items() if not known.kind.is_transient}
             self._bytes = sum(known.size for known in self._known.values())
             self._owing = dict.fromkeys(owing)
             self.is_loaded = True

@@ -35,7 +35,7 @@ class ContentKind(StrEnum):
         return self in (ContentKind.DOCUMENT, ContentKind.PAGE)
 
     @property
-    def is_passing(self) -> bool:
+    def is_transient(self) -> bool:
         """Return whether a server that starts anew should try the file again."""
         return self in (ContentKind.NO_ROOM, ContentKind.UNREAD, ContentKind.UNOPENED, ContentKind.TOO_LARGE)
 

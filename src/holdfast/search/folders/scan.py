@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from holdfast.call import Call
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.finding.walk import Kind, Walk, open_start
+from holdfast.folders.finding.walk import EntryType, Walk, open_start
 from holdfast.text.surrogates import has_lone_surrogate
 
 WHOLE = "."
@@ -41,14 +41,14 @@ def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
                 _pass_over(walk, found, f"{prefix}{folder.relative}".rstrip("/"), entries[-1][1])
                 continue
             for name, kind in entries:
-                if kind is Kind.FILE and not name.startswith(".") and not has_lone_surrogate(name):
+                if kind is EntryType.FILE and not name.startswith(".") and not has_lone_surrogate(name):
                     status = walk.look(folder, name)
                     if status is not None:
                         found.looks[f"/{folder.relative}{name}"] = FileVersion.from_stat(status).index_text
             name, kind = entries[-1]
-            if kind is Kind.DIRECTORY and (name.startswith(".") or has_lone_surrogate(name)):
+            if kind is EntryType.DIRECTORY and (name.startswith(".") or has_lone_surrogate(name)):
                 walk.prune()
-            elif kind is Kind.DIRECTORY:
+            elif kind is EntryType.DIRECTORY:
                 found.directories.append(f"{prefix}{folder.relative}{name}")
             if len(found.looks) > max_files:
                 found.is_cut = True
@@ -58,8 +58,8 @@ def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
     return found
 
 
-def _pass_over(walk: Walk, found: RootScan, path: str, last: Kind) -> None:
+def _pass_over(walk: Walk, found: RootScan, path: str, last: EntryType) -> None:
     if path not in found.unruled[-1:]:
         found.unruled.append(path)
-    if last is Kind.DIRECTORY:
+    if last is EntryType.DIRECTORY:
         walk.prune()

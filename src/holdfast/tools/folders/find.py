@@ -9,8 +9,8 @@ from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.folders.finding import listing, tree
 from holdfast.folders.finding.matches import grep_content as grep
-from holdfast.folders.finding.names import search
-from holdfast.folders.finding.ripgrep import Question
+from holdfast.folders.finding.names import search_names
+from holdfast.folders.finding.ripgrep import GrepQuery
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
@@ -112,7 +112,9 @@ def search_files(app: App, call: Call, args: SearchFiles) -> Answer:
     Leaves out .git and what .gitignore ignores, unless `path` lies in it.
     """
     folders = app.folders_of(call.caller)
-    return Answer.of(search(folders, call, args.path, args.pattern, exclude=args.exclude_patterns, cursor=args.cursor))
+    return Answer.of(
+        search_names(folders, call, args.path, args.pattern, exclude=args.exclude_patterns, cursor=args.cursor)
+    )
 
 
 @tool("grep_content", group=Group.FILES, effect=Effect.READ, title="Search file content", rate=Rate.SEARCH)
@@ -121,7 +123,7 @@ def grep_content(app: App, call: Call, args: GrepContent) -> Answer:
 
     Leaves out binary files, .git and what .gitignore ignores.
     """
-    question = Question(args.pattern, args.case_insensitive, args.context_lines, args.glob, args.include_ignored)
+    question = GrepQuery(args.pattern, args.case_insensitive, args.context_lines, args.glob, args.include_ignored)
     text = grep(
         app.folders_of(call.caller),
         call,

@@ -8,8 +8,8 @@ from holdfast.app import App
 from holdfast.call import Call
 from holdfast.clock import format_timestamp
 from holdfast.folders.children.media import read_media
-from holdfast.folders.children.query import Format, Results, query
-from holdfast.folders.reading.info import Info, describe
+from holdfast.folders.children.query import Format, QueryResults, run_query
+from holdfast.folders.reading.info import PathInfo, describe_path
 from holdfast.text.budget import fit
 from holdfast.text.names import shown
 from holdfast.tools.answer import Answer, Media, Text
@@ -67,12 +67,12 @@ def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
 def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
     """Size, times, lines, token estimate, encoding, sha256 and the shape of JSON/CSV, to plan a read before doing it."""
     folders = app.folders_of(call.caller)
-    info = _wire_info(describe(call, folders.jail, args.path, folders.settings))
+    info = _wire_info(describe_path(call, folders.jail, args.path, folders.settings))
     values = info.model_dump(exclude_none=True)
     return Answer.of("\n".join(f"{key}: {_plain(value)}" for key, value in values.items()), data=info)
 
 
-def _wire_info(info: Info) -> FileInfo:
+def _wire_info(info: PathInfo) -> FileInfo:
     return FileInfo(
         size=info.size,
         created=format_timestamp(info.created, "milliseconds"),
@@ -122,13 +122,13 @@ def _queried(app: App, call: Call, args: JqQueryArguments, form: Format) -> Answ
     folders = app.folders_of(call.caller)
     budget = answer_budget(folders)
     with folders.jail.open_file(args.file_path) as file:
-        results = query(call, file, form, args.expression, args.timeout, budget * 4)
+        results = run_query(call, file, form, args.expression, args.timeout, budget * 4)
     text, left = fit("\n".join(results.values), budget)
     notice = _query_notice(results, left)
     return Answer.of(text, f"[{notice}]" if notice else "")
 
 
-def _query_notice(results: Results, left: bool) -> str:
+def _query_notice(results: QueryResults, left: bool) -> str:
     if results.cut or left:
         return "Cut by the token budget: narrow the expression."
     if results.more:

@@ -9,8 +9,8 @@ from pydantic import Field
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.folders.reading.read import Piece, Position, Selection, read
-from holdfast.folders.reading.source import Source, open_source
+from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, read_lines
+from holdfast.folders.reading.source import TextSource, open_source
 from holdfast.folders.service import Folders
 from holdfast.text.budget import broken_cursor, decode_cursor, encode_cursor, estimate_tokens
 from holdfast.text.names import shown
@@ -41,9 +41,9 @@ class FileSlice(Arguments):
     end_line: int | None = Field(None, description="Last line, included.")
     read_to_next_pattern: str | None = Field(None, description="Regex: stop before the next line that matches.")
 
-    def selection(self) -> Selection:
+    def selection(self) -> LineSelection:
         """Return the slice in the words of the reader."""
-        return Selection(self.head, self.tail, self.start_line, self.end_line, self.read_to_next_pattern)
+        return LineSelection(self.head, self.tail, self.start_line, self.end_line, self.read_to_next_pattern)
 
 
 class FileRead(FileSlice):
@@ -52,11 +52,11 @@ class FileRead(FileSlice):
     path: str = Field(description="File path.")
     reads: list[FileSlice] | None = Field(None, max_length=100, description="Several slices of this file.")
 
-    def selections(self) -> list[Selection]:
+    def selections(self) -> list[LineSelection]:
         """Return the slices in order. InvalidArgument when there is both one slice and several."""
         if self.reads is None:
             return [self.selection()]
-        if self.selection() != Selection():
+        if self.selection() != LineSelection():
             raise InvalidArgument("Give the slice either beside path or in reads, not both.")
         return [each.selection() for each in self.reads]
 
@@ -86,7 +86,7 @@ def read_text_file(app: App, call: Call, args: ReadTextFile) -> Answer:
     with folders.jail.open_file(args.path) as file:
         source = open_source(call, file, folders.settings)
         position = _position(args.cursor, source)
-        piece = read(call, source, Selection(args.head, args.tail), answer_budget(folders), position)
+        piece = read_lines(call, source, LineSelection(args.head, args.tail), answer_budget(folders), position)
     notes = _notes(source, piece)
     if piece.rest is not None:
         notes.append(_cut_note(source, piece, encode_cursor({"v": source.version, "p": piece.rest.state()})))
@@ -94,24 +94,24 @@ def read_text_file(app: App, call: Call, args: ReadTextFile) -> Answer:
     return Answer(blocks, is_cut=piece.rest is not None)
 
 
-def _position(cursor: str | None, source: Source) -> Position | None:
+def _position(cursor: str | None, source: TextSource) -> ReadPosition | None:
     if cursor is None:
         return None
     state = decode_cursor(cursor)
     if "v" not in state or "p" not in state:
         raise broken_cursor()
     source.check_version(state["v"])
-    return Position.of(state["p"])
+    return ReadPosition.of(state["p"])
 
 
-def _notes(source: Source, piece: Piece) -> list[str]:
+def _notes(source: TextSource, piece: TextPiece) -> list[str]:
     notes = [f"{source.note}."] if source.note else []
     if not piece.encoding.is_plain_utf8:
         notes.append(f"Encoding: {piece.encoding.name}.")
     return [*notes, *piece.notes]
 
 
-def _cut_note(source: Source, piece: Piece, cursor: str) -> str:
+def _cut_note(source: TextSource, piece: TextPiece, cursor: str) -> str:
     assert piece.rest is not None
     at, size = piece.rest.offset, source.size
     where = f"from byte {at}" if piece.rest.backwards else f"up to byte {at}"
@@ -136,7 +136,7 @@ class _ManyReads:
         self.cursor: str | None = None
         self.entry, self.slice, self.version, self.position = self._resume(args.cursor)
 
-    def _resume(self, cursor: str | None) -> tuple[int, int, str | None, Position | None]:
+    def _resume(self, cursor: str | None) -> tuple[int, int, str | None, ReadPosition | None]:
         if cursor is None:
             return 0, 0, None, None
         state = decode_cursor(cursor)
@@ -145,7 +145,7 @@ class _ManyReads:
         entry, number, position = state.get("i"), state.get("r"), state.get("p")
         if not isinstance(entry, int) or not isinstance(number, int) or not 0 <= entry < len(self.files):
             raise broken_cursor()
-        return entry, number, state.get("v"), None if position is None else Position.of(position)
+        return entry, number, state.get("v"), None if position is None else ReadPosition.of(position)
 
     def answer(self) -> Answer:
         blocks = []
@@ -172,7 +172,7 @@ class _ManyReads:
         except HoldfastError as error:
             return self._failed(index, error)
 
-    def _slice(self, index: int, number: int, selection: Selection, source: Source) -> str:
+    def _slice(self, index: int, number: int, selection: LineSelection, source: TextSource) -> str:
         position = None
         if self.position is not None and (index, number) == (self.entry, self.slice):
             source.check_version(self.version)
@@ -181,7 +181,7 @@ class _ManyReads:
             self._stop(index, number, None, source)
             return self._header(index, "not reached")
         try:
-            piece = read(self.call, source, selection, self.left, position)
+            piece = read_lines(self.call, source, selection, self.left, position)
         except HoldfastError as error:
             if error.code in ("CANCELLED", "TIMEOUT"):
                 raise
@@ -192,7 +192,7 @@ class _ManyReads:
             self._stop(index, number, piece.rest, source)
         return block
 
-    def _stop(self, index: int, number: int, position: Position | None, source: Source) -> None:
+    def _stop(self, index: int, number: int, position: ReadPosition | None, source: TextSource) -> None:
         state = {"k": self.key, "i": index, "r": number, "v": source.version}
         self.cursor = encode_cursor({**state, "p": position.state() if position else None})
 
@@ -213,7 +213,7 @@ def shown_message(message: str) -> str:
     return message if message.isprintable() else shown(message)
 
 
-def _described(source: Source, piece: Piece) -> str:
+def _described(source: TextSource, piece: TextPiece) -> str:
     words = []
     if piece.first_line is not None and piece.text:
         words.append(f"lines {piece.first_line}-{piece.first_line + piece.line_count - 1}")
@@ -239,7 +239,7 @@ def _whole_or_error(folders: Folders, call: Call, path: str, max_tokens: int) ->
         with folders.jail.open_file(path) as file:
             if not max_tokens:
                 return f"{shown(path)}: not reached, the answer's token budget is used up. Use read_text_file."
-            piece = read(call, open_source(call, file, folders.settings), Selection(), max_tokens)
+            piece = read_lines(call, open_source(call, file, folders.settings), LineSelection(), max_tokens)
     except HoldfastError as error:
         call.check()
         return f"{shown(path)}: Error - {shown_message(error.message)}"
