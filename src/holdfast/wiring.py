@@ -23,8 +23,8 @@ from holdfast.adapters.open_store import (
 from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.redis_credentials import RedisKeyStore
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
+from holdfast.adapters.sqlite.state.database import inspect_database
 from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
-from holdfast.adapters.sqlite.state.inspect import inspect_database
 from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.adapters.sqlite.state.keys import SqliteKeys
 from holdfast.adapters.sqlite.state.plan_notes import SqlitePlanNotes, open_plan_notes

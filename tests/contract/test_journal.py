@@ -145,6 +145,28 @@ def test_only_changes_whose_roots_lie_beneath_are_seen(journal: Journal, roots: 
     assert [change.id for change in journal.changes(roots, 10, None)] == seen
 
 
+@pytest.mark.parametrize(
+    ("roots", "is_seen"),
+    [
+        (["/caf\udce9"], True),
+        (["/caf\udce9/sub"], True),
+        (["/x", "/caf\udce9"], True),
+        (["/"], True),
+        (["/caf"], False),
+        (["/caf\udce9/s"], False),
+        (["/café"], False),
+    ],
+)
+def test_changes_and_plans_of_a_root_whose_name_is_not_utf_8_are_listed(
+    journal: Journal, roots: list[str], *, is_seen: bool
+) -> None:
+    journal.begin(plan("change", root="/caf\udce9/sub", other="/caf\udce9/sub"), [])
+    journal.finish("change", Outcome.done(), LATER)
+    journal.plans.create(moving("plan", root="/caf\udce9/sub"))
+    assert [change.id for change in journal.changes(roots, 10, None)] == ["change"] * is_seen
+    assert [line.id for line in journal.plans.lines(roots, 10, None)] == ["plan"] * is_seen
+
+
 def test_the_newest_later_change_of_a_path_is_known(journal: Journal) -> None:
     for id_ in ("1", "2", "3"):
         journal.begin(plan(id_), [])

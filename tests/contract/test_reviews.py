@@ -149,3 +149,11 @@ def test_the_sweep_lets_texts_of_ended_reviews_go_and_names_the_open_sessions(
     found = book.find(one.id)
     assert found is not None
     assert (found.base, found.proposed, found.answered) == (None, b"", None)
+
+
+def test_a_review_beneath_a_root_whose_name_is_not_utf_8_is_listed(book: ReviewBook) -> None:
+    added(book, review(root="/caf\udce9/sub"))
+    for roots in (["/caf\udce9"], ["/caf\udce9/sub"], ["/"], ["/x", "/caf\udce9"]):
+        assert [listed.root for listed in book.listed(roots, 10, None)] == ["/caf\udce9/sub"]
+    for roots in (["/caf"], ["/caf\udce9/s"], ["/café"], []):
+        assert book.listed(roots, 10, None) == []

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.connection import create_private_file
 from holdfast.adapters.sqlite.store.files import file_name
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
@@ -49,9 +49,9 @@ def test_another_process_that_leaves_does_not_take_the_log_of_a_running_server(t
 
 def test_a_database_file_is_its_owners_alone_and_is_made_once(tmp_path: Path) -> None:
     path = tmp_path / "x.db"
-    make_private(str(path))
+    create_private_file(str(path))
     path.write_bytes(b"kept")
-    make_private(str(path))
+    create_private_file(str(path))
     assert path.read_bytes() == b"kept"
     assert path.stat().st_mode & 0o777 == 0o600
     assert [entry.name for entry in tmp_path.iterdir()] == ["x.db"]

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.adapters.sqlite.state.keys import SqliteKeys
 from holdfast.adapters.sqlite.state.migrations import STEPS
-from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.rates import Rate, parse_limits
@@ -102,7 +102,7 @@ def test_a_label_is_one_short_line(keys: ApiKeys, label: str) -> None:
 
 def test_a_database_of_the_first_shape_gets_the_table(tmp_path: Path) -> None:
     with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as old:
-        take_steps(old, STEPS[:1])
+        apply_migrations(old, STEPS[:1])
     keys = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
     assert keys.all() == []
     keys.close()

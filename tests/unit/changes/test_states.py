@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
 from holdfast.adapters.sqlite.state.migrations import STEPS
-from holdfast.adapters.sqlite.steps import take_steps
 from holdfast.changes.model import ChangeKind, Item, ItemOutcome, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.plans.states import ITEM_NEXT, PLAN_NEXT, status_of
 from holdfast.errors import Conflict
@@ -272,7 +272,7 @@ def test_a_plan_that_ended_early_has_no_batch_under_way(journal: SqliteJournal) 
 def test_intents_of_a_database_of_before_are_still_known(tmp_path: Path) -> None:
     path = tmp_path / "state.db"
     old = sqlite3.connect(path)
-    take_steps(old, STEPS[:6])
+    apply_migrations(old, STEPS[:6])
     old.execute(
         "INSERT INTO plans (id, kind, root_dir, status, created_at, stepwise) VALUES ('p', 'organise', '/r', 'APPROVED', ?, 1)",
         [AT],
@@ -298,7 +298,7 @@ BEFORE_RUNNING = 8
 
 def test_a_database_of_before_knows_which_plans_were_under_way(tmp_path: Path) -> None:
     old = sqlite3.connect(tmp_path / "state.db")
-    take_steps(old, STEPS[:BEFORE_RUNNING])
+    apply_migrations(old, STEPS[:BEFORE_RUNNING])
     plans: list[tuple[str, str, int, str | None, str, str, str | None]] = [
         # id, kind, stepwise, temp_name, status, status of its item, intended_at
         ("write", "write", 0, ".t", "APPROVED", "PENDING", None),

@@ -5,7 +5,7 @@ All of it can be made again from the files, so a file of another shape may as we
 
 import sqlite3
 
-from holdfast.adapters.sqlite.steps import take_steps
+from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.store.schema import CHUNK_TABLES
 
 _STEPS = (
@@ -29,4 +29,4 @@ _STEPS = (
 
 def migrate_folder_index(connection: sqlite3.Connection) -> None:
     """Bring the index of a folder to the newest shape."""
-    take_steps(connection, _STEPS)
+    apply_migrations(connection, _STEPS)

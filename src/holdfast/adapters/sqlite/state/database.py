@@ -1,31 +1,34 @@
-"""One SQLite file of the state folder: private, write-ahead logged, one writer at a time."""
+"""state.db, the SQLite file of the state folder: private, write-ahead logged, one writer at a time."""
 
+import json
 import sqlite3
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from typing import Any, TypeVar
+from urllib.parse import quote
 
-from holdfast.adapters.sqlite.log import use_log
-from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, to_holdfast_error, transaction
+from holdfast.adapters.sqlite.state.journal_rows import read_path
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
-from holdfast.errors import QuotaExceeded, ResourceBusy
+from holdfast.changes.model import is_beneath
 
-Read = TypeVar("Read")
+Value = TypeVar("Value")
 
 _BUSY_MS = 10_000
 _LONG_LOG_PAGES = 4_000
 
 
 class Database:
-    """A connection shared by every thread under a lock, and a second one that folds the log back into the file.
+    """A connection shared by every thread under a lock, and a second one that checkpoints the log into the file.
 
     A durable transaction is on the disk when it ends; any other one is only in the log until the next durable one.
     """
 
     def __init__(self, path: str) -> None:
-        make_private(path)
+        create_private_file(path)
         self._lock = threading.RLock()
         self._statements = {
             **named_statements(__package__, "queries.sql"),
@@ -34,26 +37,20 @@ class Database:
         self._connection = _connect(path)
         self._durable = True
         migrate(self._connection)
-        self._folder = _connect(path)
+        self._checkpointer = _connect(path)
         self._stretch_log()
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[None]:
-        """Run several statements as one; an exception takes all of them back."""
+        """Run several statements as one; an exception rolls all of them back."""
         with self._lock:
             if durable is not self._durable:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
-            self._connection.execute("BEGIN IMMEDIATE")
-            try:
+            with state_transaction(
+                self._connection, "The disk of the state folder is full, so the change could not be recorded or made."
+            ):
                 yield
-                self._connection.execute("COMMIT")
-            except BaseException as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    raise _told(error) from error
-                raise
 
     def run(self, name: str, parameters: Mapping[str, Any] | None = None) -> sqlite3.Cursor:
         """Run a named statement inside a transaction."""
@@ -69,17 +66,27 @@ class Database:
             return self._connection.execute(self._statements[name], parameters or {}).fetchall()
 
     def fetch_as(
-        self, read: Callable[[sqlite3.Row], Read], name: str, parameters: Mapping[str, Any] | None = None
-    ) -> list[Read]:
-        """Return all rows of a named query as something else, of which only that is ever held."""
-        with self._lock:
-            return [read(row) for row in self._connection.execute(self._statements[name], parameters or {})]
+        self,
+        read: Callable[[sqlite3.Row], Value],
+        columns: Sequence[str],
+        name: str,
+        parameters: Mapping[str, Any] | None = None,
+    ) -> list[Value]:
+        """Return all rows of a named query, each read at once, so that the rows are never all in memory.
 
-    def fold(self) -> None:
+        The query must have exactly these columns, in this order, so that `read` may go by position.
+        """
+        with self._lock:
+            cursor = self._connection.execute(self._statements[name], parameters or {})
+            if [column[0] for column in cursor.description] != [*columns]:
+                raise AssertionError(f"the columns of {name} are not {', '.join(columns)}")
+            return [read(row) for row in cursor]
+
+    def checkpoint(self) -> None:
         """Move the log's pages into the file, without making the writer wait unless the log has grown long."""
-        _, pages, _ = self._folder.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        _, pages, _ = self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         if pages > _LONG_LOG_PAGES:
-            self._folder.execute("PRAGMA wal_checkpoint(RESTART)")
+            self._checkpointer.execute("PRAGMA wal_checkpoint(RESTART)")
 
     def _stretch_log(self) -> None:
         """Give the log its size at once: a commit into room that exists takes half as long as one that adds some.
@@ -93,29 +100,63 @@ class Database:
             "DROP TABLE stretch",
         ):
             self._connection.execute(statement)
-        self.fold()
+        self.checkpoint()
 
     def close(self) -> None:
         """Close both connections; the last one to leave removes the log."""
         with self._lock:
-            self._folder.close()
+            self._checkpointer.close()
             self._connection.close()
 
 
-def _told(error: sqlite3.OperationalError) -> Exception:
-    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
-        return QuotaExceeded("The disk of the state folder is full, so the change could not be recorded or made.")
-    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-        return ResourceBusy("Another program holds the state database. Try again.")
-    return error
+@contextmanager
+def state_transaction(connection: sqlite3.Connection, when_full: str) -> Iterator[None]:
+    """Run one write transaction of state.db; QuotaExceeded with that text on a full disk, ResourceBusy when it is held."""
+    try:
+        with transaction(connection):
+            yield
+    except sqlite3.OperationalError as error:
+        refusal = to_holdfast_error(error, when_full)
+        if refusal is None:
+            raise
+        raise refusal from error
+
+
+def inspect_database(path: str) -> str | None:
+    """Return what is wrong with a database file, None when it opens, is sound and is in WAL mode. Changes nothing."""
+    try:
+        connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=5)
+    except sqlite3.Error as error:
+        return str(error)
+    try:
+        mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
+        if mode != "wal":
+            return f"its journal mode is {mode!r}, expected 'wal'"
+        report = connection.execute("PRAGMA quick_check(1)").fetchone()[0]
+        return None if report == "ok" else str(report)
+    except sqlite3.Error as error:
+        return str(error)
+    finally:
+        connection.close()
 
 
 def _connect(path: str) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
     connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
-    use_log(connection)
+    enable_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
+    connection.create_function("is_beneath", 2, _is_stored_path_beneath, deterministic=True)
     return connection
+
+
+def _is_stored_path_beneath(stored: str | bytes, roots: str) -> bool:
+    """Return whether a stored path is one of the roots, a JSON list, or lies inside one."""
+    return is_beneath(read_path(stored) or "/", _parse_roots(roots))
+
+
+@lru_cache(maxsize=64)
+def _parse_roots(roots: str) -> tuple[str, ...]:
+    return tuple(json.loads(roots))

@@ -14,15 +14,15 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.adapters.sqlite.log import use_log
-from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
+from holdfast.adapters.sqlite.state.database import state_transaction
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import utc_now
-from holdfast.errors import QuotaExceeded, ResourceBusy
 from holdfast.organiser.model import Evidence, Example, Excerpt, ScannedFile, Verdict
 from holdfast.organiser.ports import CachedFile
 
+_WHEN_FULL = "The disk of the state folder is full, so nothing more could be remembered."
 _BUSY_MS = 10_000
 _CACHE_KB = 16_000
 _SIGN = 2**63
@@ -37,7 +37,7 @@ class SqliteFileCache:
     """Implements `holdfast.organiser.ports.FileCache` and `Examples`."""
 
     def __init__(self, path: str) -> None:
-        make_private(path)
+        create_private_file(path)
         self._statements = named_statements(__package__, "file_cache.sql")
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
@@ -47,7 +47,7 @@ class SqliteFileCache:
             f"cache_size = -{_CACHE_KB:d}",
         ):
             self._connection.execute(f"PRAGMA {pragma}")
-        use_log(self._connection)
+        enable_wal(self._connection)
         migrate(self._connection)
 
     def hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
@@ -136,17 +136,8 @@ class SqliteFileCache:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock:
-            try:
-                self._connection.execute("BEGIN IMMEDIATE")
-                yield
-                self._connection.execute("COMMIT")
-            except BaseException as error:
-                if self._connection.in_transaction:
-                    self._connection.execute("ROLLBACK")
-                if isinstance(error, sqlite3.OperationalError):
-                    raise _told(error) from error
-                raise
+        with self._lock, state_transaction(self._connection, _WHEN_FULL):
+            yield
 
 
 def _signed(number: int) -> int:
@@ -203,11 +194,3 @@ def _verdict(category: str, confidence: float, rest: str, decider: str) -> Verdi
 
 def _example_row(example: Example) -> dict[str, Any]:
     return {**asdict(example), "name": _text(example.name)}
-
-
-def _told(error: sqlite3.OperationalError) -> Exception:
-    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
-        return QuotaExceeded("The disk of the state folder is full, so nothing more could be remembered.")
-    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-        return ResourceBusy("Another program holds the state database. Try again.")
-    return error

@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_item, read_path, read_plan, stored_path
-from holdfast.changes.model import Change, ChangeKind, Image, ItemStatus, Outcome, Plan, PlanStatus
+from holdfast.changes.model import Change, ChangeKind, Image, Item, ItemStatus, Outcome, Plan, PlanStatus
 from holdfast.changes.plans.states import item_may_become, plan_may_become
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
@@ -82,7 +82,7 @@ class SqliteJournal:
         rows = self._db.fetch("find_plan", {"id": plan_id})
         if not rows:
             return None
-        items = self._db.fetch_as(read_item, "find_items", {"plan_id": plan_id})
+        items = self._db.fetch_as(read_item, Item._fields, "find_items", {"plan_id": plan_id})
         for begun in self._db.fetch("begun_batch", {"plan_id": plan_id}):
             under_way = set(json.loads(begun["positions"]))
             items = [
@@ -157,7 +157,7 @@ class SqliteJournal:
 
     def checkpoint(self) -> None:
         """Fold the log into the database file."""
-        self._db.fold()
+        self._db.checkpoint()
 
     def close(self) -> None:
         """Close the database."""

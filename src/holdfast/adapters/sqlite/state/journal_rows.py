@@ -8,9 +8,11 @@ from holdfast.changes.model import ChangeKind, Item, ItemStatus, NodeType, Op, P
 _OPS = {op.value: op for op in Op}
 _NODES = {node.value: node for node in NodeType}
 _STATUSES = {status.value: status for status in ItemStatus}
-_MOST = 2**63
+_OP, _NODE, _STATUS, _MTIME = map(Item._fields.index, ("op", "node", "status", "mtime_ns"))
+_PATHS = tuple(map(Item._fields.index, ("src_path", "dest_path", "aside", "unit")))
+_INTEGER_LIMIT = 2**63
 _NS = "ns"
-"""Before a time that SQLite has no number for, such as one in the year 2446; it is kept as text."""
+"""Prefix of a time that is too large for an integer of SQLite, such as one in the year 2446; it is stored as text."""
 
 
 def plan_row(plan: Plan) -> dict[str, Any]:
@@ -55,7 +57,7 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
         "mode": item.mode,
         "uid": item.uid,
         "gid": item.gid,
-        "mtime_ns": item.mtime_ns if abs(item.mtime_ns) < _MOST else f"{_NS}{item.mtime_ns}",
+        "mtime_ns": item.mtime_ns if abs(item.mtime_ns) < _INTEGER_LIMIT else f"{_NS}{item.mtime_ns}",
         "identity": item.identity,
         "status": item.status.value,
         "error_msg": item.error_msg,
@@ -74,14 +76,14 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
 
 
 def read_item(row: Any) -> Item:
-    """Return a row of `plan_items`, whose columns `find_items` gives in the order of an item's fields."""
+    """Return a row of `plan_items` with the columns of `Item._fields`, in that order."""
     fields = list(row)
-    fields[0], fields[3], fields[12] = _OPS[fields[0]], _NODES[fields[3]], _STATUSES[fields[12]]
-    for path in (1, 2, 21, 25):
+    fields[_OP], fields[_NODE], fields[_STATUS] = _OPS[fields[_OP]], _NODES[fields[_NODE]], _STATUSES[fields[_STATUS]]
+    for path in _PATHS:
         if isinstance(fields[path], bytes):
             fields[path] = read_path(fields[path])
-    if isinstance(fields[10], str):
-        fields[10] = int(fields[10].removeprefix(_NS))
+    if isinstance(fields[_MTIME], str):
+        fields[_MTIME] = int(fields[_MTIME].removeprefix(_NS))
     return Item._make(fields)
 
 

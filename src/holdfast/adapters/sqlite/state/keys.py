@@ -9,8 +9,7 @@ import sqlite3
 import threading
 from typing import Any
 
-from holdfast.adapters.sqlite.log import use_log
-from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.auth.keys import Key
@@ -24,14 +23,14 @@ class SqliteKeys:
     """Implements `holdfast.auth.keys.KeyTable`. In a server it is opened after the journal, which makes the file."""
 
     def __init__(self, path: str) -> None:
-        make_private(path)
+        create_private_file(path)
         self._statements = named_statements(__package__, "keys.sql")
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
         for pragma in (f"busy_timeout = {_BUSY_MS:d}", "synchronous = FULL"):
             self._connection.execute(f"PRAGMA {pragma}")
-        use_log(self._connection)
+        enable_wal(self._connection)
         migrate(self._connection)
 
     def add(self, key: Key) -> None:

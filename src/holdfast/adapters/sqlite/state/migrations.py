@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from holdfast.adapters.sqlite.steps import take_steps
+from holdfast.adapters.sqlite.connection import apply_migrations
 
 STEPS = (
     """
@@ -199,4 +199,4 @@ STEPS = (
 
 def migrate(connection: sqlite3.Connection) -> None:
     """Bring state.db to the newest shape."""
-    take_steps(connection, STEPS)
+    apply_migrations(connection, STEPS)

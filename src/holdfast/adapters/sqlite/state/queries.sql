@@ -1,4 +1,5 @@
 -- Every statement that the journal runs, by name. Order is always by seq, never by time.
+-- is_beneath(path, roots) is a function of ours: a path is TEXT, or BLOB when it is not UTF-8, and roots are JSON.
 
 -- name: insert_plan
 INSERT INTO plans (id, kind, root_dir, other_root, temp_name, undoes, status, created_at, stepwise, folder)
@@ -139,13 +140,7 @@ UPDATE plan_items SET aside = NULL WHERE plan_id = :plan_id AND position = :posi
 SELECT p.seq, p.id, p.status, p.folder, p.created_at, p.executed_at, p.root_dir, p.other_root
 FROM plans p
 WHERE p.seq < :before_seq AND p.kind = 'organise'
-  AND EXISTS (SELECT 1 FROM json_each(:roots) r
-              WHERE p.root_dir = r.value OR substr(p.root_dir, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
-                 OR r.value = '/')
-  AND (p.other_root IS NULL OR EXISTS (
-        SELECT 1 FROM json_each(:roots) r
-        WHERE p.other_root = r.value OR substr(p.other_root, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
-           OR r.value = '/'))
+  AND is_beneath(p.root_dir, :roots) AND (p.other_root IS NULL OR is_beneath(p.other_root, :roots))
 ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: find_plan
@@ -182,13 +177,7 @@ WHERE p.seq < :before_seq
        OR (p.stepwise = 1 AND p.status = 'RUNNING'
            AND EXISTS (SELECT 1 FROM plan_items n WHERE n.plan_id = p.id AND n.status = 'DONE')))
   AND p.kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo', 'review', 'organise')
-  AND EXISTS (SELECT 1 FROM json_each(:roots) r
-              WHERE p.root_dir = r.value OR substr(p.root_dir, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
-                 OR r.value = '/')
-  AND (p.other_root IS NULL OR EXISTS (
-        SELECT 1 FROM json_each(:roots) r
-        WHERE p.other_root = r.value OR substr(p.other_root, 1, length(r.value) + 1) = rtrim(r.value, '/') || '/'
-           OR r.value = '/'))
+  AND is_beneath(p.root_dir, :roots) AND (p.other_root IS NULL OR is_beneath(p.other_root, :roots))
 ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: latest_on_path

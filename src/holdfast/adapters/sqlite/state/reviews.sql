@@ -33,10 +33,7 @@ SELECT p.seq, p.id, p.root_dir, p.status, p.created_at, i.src_path, r.session, r
        r.answered IS NOT NULL AS has_answer
 FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE r.closed_as IS NULL AND p.status IN ('CREATED', 'APPROVED', 'RUNNING', 'FAILED') AND p.seq < :before_seq
-  AND (:roots IS NULL OR EXISTS (
-        SELECT 1 FROM json_each(:roots) j
-        WHERE p.root_dir = j.value OR substr(p.root_dir, 1, length(j.value) + 1) = rtrim(j.value, '/') || '/'
-           OR j.value = '/'))
+  AND (:roots IS NULL OR is_beneath(p.root_dir, :roots))
 ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: save_review

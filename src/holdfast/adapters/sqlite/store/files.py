@@ -10,8 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 from holdfast.adapters.locks import ThreadLocks
-from holdfast.adapters.sqlite.log import use_log
-from holdfast.adapters.sqlite.private import make_private
+from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
 from holdfast.adapters.sqlite.store.schema import migrate_store
 from holdfast.errors import ResourceBusy
 from holdfast.store.paths import next_group_start
@@ -154,12 +153,12 @@ class TenantFiles:
     def _connect(self, name: str) -> sqlite3.Connection:
         path = ":memory:" if name == _EMPTY else self._path(name)
         if name != _EMPTY:
-            make_private(path)
+            create_private_file(path)
         connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=64)
         try:
             connection.row_factory = sqlite3.Row
             connection.execute("PRAGMA busy_timeout = 10000")
-            use_log(connection)
+            enable_wal(connection)
             connection.execute("PRAGMA synchronous = FULL")
             connection.execute("PRAGMA foreign_keys = ON")
             connection.create_function("beyond", 2, next_group_start, deterministic=True)

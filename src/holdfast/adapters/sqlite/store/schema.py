@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from holdfast.adapters.sqlite.steps import take_steps
+from holdfast.adapters.sqlite.connection import apply_migrations
 
 CHUNK_TABLES = """
     CREATE TABLE mcp_file_chunks (
@@ -152,4 +152,4 @@ _STEPS = (
 
 def migrate_store(connection: sqlite3.Connection) -> None:
     """Bring a store file to the newest shape."""
-    take_steps(connection, _STEPS)
+    apply_migrations(connection, _STEPS)
