@@ -30,7 +30,7 @@ from holdfast.search.index import Indexer
 from holdfast.search.ports import Embedder
 from holdfast.store.model import Stage, StoreLimits
 from holdfast.store.service import Store
-from holdfast.worker.lag import Lags, TimedEmbedder
+from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop
 from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.purge import Purge
@@ -84,9 +84,9 @@ def measured(name: str, embedder: Embedder | None, seconds: float, rate: float) 
         opened = open_store(folder, url)
         stack.callback(opened.close)
         store = Store(opened.database, StoreLimits())
-        lags = Lags(window_seconds=10_000)
-        timed = TimedEmbedder(embedder, lags) if embedder else None
-        loop = Loop(opened.queue, Indexer(opened.index, timed), NoKeys(), pace=JobPolicy(), lags=lags)
+        stats = IndexingStats(window_seconds=10_000)
+        timed = TimedEmbedder(embedder, stats) if embedder else None
+        loop = Loop(opened.queue, Indexer(opened.index, timed), NoKeys(), policy=JobPolicy(), stats=stats)
         workers = Workers(loop, opened.index, Purge(store, opened.upkeep), timed, 2)
         workers.start()
         written = write_by_the_clock(store, seconds, rate)
@@ -94,10 +94,10 @@ def measured(name: str, embedder: Embedder | None, seconds: float, rate: float) 
         deadline = time.monotonic() + 30
         while time.monotonic() < deadline and any(one.stage is Stage.WORDS for one in opened.queue.backlog()):
             time.sleep(0.1)
-        words, meaning = lags.lag(Stage.WORDS), lags.lag(Stage.MEANING)
+        words, meaning = stats.lag(Stage.WORDS), stats.lag(Stage.MEANING)
         workers.stop(20)
         model = embedder.model if embedder else "none"
-        speed = lags.speed().per_second * (2 if embedder else 0)
+        speed = stats.speed().per_second * (2 if embedder else 0)
         return Row(
             name, model, written, words.p50_ms, words.p95_ms, meaning.p50_ms, meaning.p95_ms, round(speed, 1), backlog
         )

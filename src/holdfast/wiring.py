@@ -38,7 +38,7 @@ from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.settings import EmbedderSettings, FilesSettings, Settings
-from holdfast.credentials.envelope import Keks
+from holdfast.credentials.envelope import KeyEncryptionKeys
 from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
@@ -59,11 +59,10 @@ from holdfast.secret import Secret
 from holdfast.store.service import Store
 from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.worker.lag import Lags, TimedEmbedder
+from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import JobKeys, NoKeys
-from holdfast.worker.outdated_vectors import OutdatedVectors
-from holdfast.worker.purge import Purge
+from holdfast.worker.purge import OutdatedVectors, Purge
 from holdfast.worker.service import Workers
 
 _log = logging.getLogger(__name__)
@@ -238,15 +237,15 @@ def _workers(
     *,
     is_alone: bool = True,
 ) -> Workers:
-    lags = Lags()
-    timed = TimedEmbedder(embedder, lags) if embedder else None
+    stats = IndexingStats()
+    timed = TimedEmbedder(embedder, stats) if embedder else None
     needs_key = timed is not None and timed.needs_key
     keys: ModelKeys = NoKeys()
     if needs_key:
         keys = JobKeys(opened.queue, _credentials(files), Secret(files.search.embedder.api_key.get_secret_value()))
     index = files.index
-    pace = JobPolicy(index.batch_size, index.retry_max, index.retry_backoff_ms)
-    loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, pace, lags)
+    policy = JobPolicy(index.batch_size, index.retry_max, index.retry_backoff_ms)
+    loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, policy, stats)
     outdated = OutdatedVectors(opened.index, timed, loop.stop.is_set) if timed else None
     purge = Purge(store, opened.upkeep, vectors=outdated)
     return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
@@ -262,10 +261,12 @@ def _credentials(files: FilesSettings) -> Credentials:
     keks = {name: Secret(secret.get_secret_value()) for name, secret in security.encryption_keks.items()}
     ttl_seconds = security.credential_cache_ttl_seconds
     if url and keks:
-        return Credentials(RedisKeyStore(url, security.credential_cache_prefix), Keks(keks), ttl_seconds)
+        return Credentials(RedisKeyStore(url, security.credential_cache_prefix), KeyEncryptionKeys(keks), ttl_seconds)
     if url:
         _log.warning("keys for index jobs stay in this process: set security.encryption_keks to share them by Redis")
-    return Credentials(MemoryKeyStore(), Keks(keks) if keks else Keks.of_this_process(), ttl_seconds)
+    return Credentials(
+        MemoryKeyStore(), KeyEncryptionKeys(keks) if keks else KeyEncryptionKeys.for_this_process(), ttl_seconds
+    )
 
 
 def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str) -> Reviews:

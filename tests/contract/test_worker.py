@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any
 
 import pytest
@@ -17,7 +18,7 @@ from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage, StoreLimits
 from holdfast.store.paths import span_of_path
 from holdfast.store.service import Store
-from holdfast.worker.lag import Lags, TimedEmbedder
+from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import NoKeys
 from holdfast.worker.purge import Purge
@@ -72,15 +73,15 @@ def loop_of(
     backend: Backend, embedder: Embedder | None = None, keys: ModelKeys | None = None, clock: Clock | None = None
 ) -> Loop:
     """Return a worker's loop after everything that earlier tests left is done."""
-    lags = Lags()
-    timed = TimedEmbedder(embedder, lags) if embedder else None
+    stats = IndexingStats()
+    timed = TimedEmbedder(embedder, stats) if embedder else None
     loop = Loop(
         backend.open_queue(),
         Watched(backend, timed),
         keys or NoKeys(),
         needs_key=bool(timed and timed.needs_key),
-        pace=JobPolicy(retry_backoff_ms=1000),
-        lags=lags,
+        policy=JobPolicy(retry_backoff_ms=1000),
+        stats=stats,
         now=clock or Clock(),
     )
     for stage in Stage:
@@ -112,10 +113,10 @@ def test_two_writes_and_one_pass_index_the_last_state_once(backend: Backend, sto
     loop = loop_of(backend)
     store.write(me, "p", "/a", "first")
     store.write(me, "p", "/a", " and second")
-    assert loop.words_pass() == 1
+    assert loop.run_words_pass() == 1
     assert watched(loop).done == [("/a", 2)]
     assert indexed(backend, me, "/a") == [(0, 16)]
-    assert loop.words_pass() == 0
+    assert loop.run_words_pass() == 0
 
 
 @pytest.mark.req("SE-03.b")
@@ -127,7 +128,7 @@ def test_a_job_older_than_the_file_does_nothing(backend: Backend, store: Store, 
     store.delete(me, "p", "/a")
     assert watched(loop).index_words([old]) == [False]
     loop.queue.finish(old, loop.now())
-    assert loop.words_pass() == 1
+    assert loop.run_words_pass() == 1
     assert indexed(backend, me, "/a") == []
 
 
@@ -135,7 +136,7 @@ def test_a_job_older_than_the_file_does_nothing(backend: Backend, store: Store, 
 def test_an_empty_file_has_no_chunks_and_its_job_is_done(backend: Backend, store: Store, me: AuthContext) -> None:
     loop = loop_of(backend, Topics("cat"))
     store.write(me, "p", "/a", "")
-    assert loop.words_pass() == 1
+    assert loop.run_words_pass() == 1
     assert job_rows(backend, me)[0]["status"] == "done"
     assert indexed(backend, me, "/a") == []
 
@@ -149,20 +150,20 @@ def test_a_failing_job_waits_longer_each_time_and_is_given_up_with_its_reason(
     for path in ("/a", "/bad", "/z"):
         store.write(me, "p", path, "x")
     watched(loop).bad["/bad"] = RuntimeError(f"could not parse {CANARY}")
-    assert loop.words_pass() == 3
+    assert loop.run_words_pass() == 3
     assert sorted(watched(loop).done) == [("/a", 1), ("/z", 3)], "one bad job harms only itself"
     for attempt in range(1, 5):
         row = job_rows(backend, me)[1]
         assert (row["status"], row["retry_count"]) == ("pending", attempt)
         clock.go_on(milliseconds=1000 * attempt * 0.74)
-        assert loop.words_pass() == 0
+        assert loop.run_words_pass() == 0
         clock.go_on(milliseconds=1000 * attempt * 0.52)
-        assert loop.words_pass() == 1
+        assert loop.run_words_pass() == 1
     row = job_rows(backend, me)[1]
     assert (row["status"], row["retry_count"]) == ("failed", 5)
     assert row["last_error"].startswith("RuntimeError at test_worker.py:")
     clock.go_on(days=1)
-    assert loop.words_pass() == 0
+    assert loop.run_words_pass() == 0
 
 
 def test_a_wait_is_bounded_and_never_quite_the_same(backend: Backend) -> None:
@@ -179,10 +180,10 @@ def test_the_job_of_a_dead_worker_is_done_by_another_after_its_lease(
     clock = Clock()
     dead, living = loop_of(backend, clock=clock), loop_of(backend, clock=clock)
     store.write(me, "p", "/a", "x")
-    assert len(dead.queue.claim(10, dead.pace.lease_ms, clock())) == 1
-    assert living.words_pass() == 0
-    clock.go_on(milliseconds=dead.pace.lease_ms + 1)
-    assert living.words_pass() == 1
+    assert len(dead.queue.claim(10, dead.policy.lease_ms, clock())) == 1
+    assert living.run_words_pass() == 0
+    clock.go_on(milliseconds=dead.policy.lease_ms + 1)
+    assert living.run_words_pass() == 1
     assert indexed(backend, me, "/a") == [(0, 1)]
     assert job_rows(backend, me)[0]["status"] == "done"
 
@@ -198,7 +199,7 @@ def test_many_workers_never_work_on_one_file_at_once_and_leave_nothing(
 
     def work(loop: Loop) -> None:
         while not done.is_set():
-            loop.words_pass()
+            loop.run_words_pass()
 
     with ThreadPoolExecutor(4) as pool:
         for loop in loops:
@@ -224,17 +225,17 @@ def test_meaning_follows_words_and_both_lags_are_told(backend: Backend, store: S
     clock = Clock()
     loop = loop_of(backend, Topics("cat", "boat"), clock=clock)
     store.write(me, "p", "/a", "a cat")
-    loop.words_pass()
+    loop.run_words_pass()
     index = backend.open_index()
     (chunk,) = index.chunks_without_vectors(me.apikey_hash, "p", "/a", "topics")
     assert chunk.text == "a cat"
     clock.go_on(seconds=10)
-    assert loop.meaning_pass() == 1
+    assert loop.run_meaning_pass() == 1
     assert index.chunks_without_vectors(me.apikey_hash, "p", "/a", "topics") == []
-    words, meaning = loop.lags.lag(Stage.WORDS), loop.lags.lag(Stage.MEANING)
+    words, meaning = loop.stats.lag(Stage.WORDS), loop.stats.lag(Stage.MEANING)
     assert (words.count, meaning.count) == (1, 1)
     assert 1_000 < words.p95_ms < 9_000 < meaning.p95_ms
-    assert loop.lags.speed().texts == 1
+    assert loop.stats.speed().texts == 1
 
 
 def test_a_model_that_is_down_is_tried_again_and_one_that_is_not_there_is_not(
@@ -243,18 +244,18 @@ def test_a_model_that_is_down_is_tried_again_and_one_that_is_not_there_is_not(
     topics, clock = Topics("cat"), Clock()
     loop = loop_of(backend, topics, clock=clock)
     store.write(me, "p", "/a", "a cat")
-    loop.words_pass()
+    loop.run_words_pass()
     topics.is_down = True
-    loop.meaning_pass()
+    loop.run_meaning_pass()
     assert job_rows(backend, me)[0] | {"retry_count": 1, "last_error": "the model is down"} == job_rows(backend, me)[0]
     topics.is_down = False
     clock.go_on(seconds=2)
-    loop.meaning_pass()
+    loop.run_meaning_pass()
     assert job_rows(backend, me)[0]["status"] == "done"
     store.write(me, "p", "/a", " again")
-    loop.words_pass()
+    loop.run_words_pass()
     monkeypatch.setattr(watched(loop), "index_meaning", _not_installed)
-    loop.meaning_pass()
+    loop.run_meaning_pass()
     row = job_rows(backend, me)[-1]
     assert (row["status"], row["last_error"]) == ("failed", "not installed: onnxruntime")
 
@@ -267,12 +268,12 @@ def test_a_worker_that_is_told_to_stop_gives_its_jobs_back(backend: Backend, sto
     loop = loop_of(backend, Topics("cat"))
     for number in range(3):
         store.write(me, "p", f"/{number}", "a cat")
-    loop.words_pass()
+    loop.run_words_pass()
     loop.stop.set()
-    assert loop.meaning_pass() == 0
+    assert loop.run_meaning_pass() == 0
     assert [row["status"] for row in job_rows(backend, me)] == ["pending"] * 3
     loop.stop.clear()
-    assert loop.meaning_pass() == 3
+    assert loop.run_meaning_pass() == 3
 
 
 @pytest.mark.req("SE-02.c", "SE-07.a")
@@ -299,7 +300,7 @@ def test_jobs_that_wait_for_a_model_end_when_it_is_switched_off_and_come_back_wi
     model = Topics("cat", "boat")
     loop = loop_of(backend, model)
     store.write(me, "p", "/a", "a cat")
-    until("it waits for its meaning", lambda: loop.words_pass() == 0)
+    until("it waits for its meaning", lambda: loop.run_words_pass() == 0)
     index, purge = backend.open_index(), Purge(store, backend.open_upkeep())
     without = replace(loop, indexing=Watched(backend, None))
     assert not Workers(without, index, purge, None, 1, is_alone=False).drain(0.2), (
@@ -324,8 +325,8 @@ def test_another_model_is_brought_in_while_the_old_vectors_serve(
     old, new = Topics("cat", "boat"), Topics("cat", "boat", "dog", model="topics-2")
     first, text = loop_of(backend, old), f"a cat of {me.apikey_hash}"
     store.write(me, "p", "/a", text)
-    first.words_pass()
-    first.meaning_pass()
+    first.run_words_pass()
+    first.run_meaning_pass()
     second = loop_of(backend, new)
     index = backend.open_index()
     workers = Workers(second, index, Purge(store, backend.open_upkeep()), new, 1)
@@ -333,7 +334,7 @@ def test_another_model_is_brought_in_while_the_old_vectors_serve(
     scope, vector = Scope("p", span_of_path("/a")), old._vector("cat")
     assert len(index.find_nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
     assert index.find_nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5) == []
-    while second.meaning_pass():
+    while second.run_meaning_pass():
         pass
     assert len(index.find_nearest(me.apikey_hash, scope, "topics-2", new._vector("cat"), 5)) == 1
     assert len(index.find_nearest(me.apikey_hash, scope, "topics", vector, 5)) == 1
@@ -349,14 +350,14 @@ def test_the_purge_takes_deleted_files_and_their_chunks_when_their_days_are_over
     loop = loop_of(backend)
     store.write(me, "p", "/a", "x")
     store.delete(me, "p", "/a")
-    loop.words_pass()
-    purge = Purge(store, backend.open_upkeep(), clock)
-    assert purge.when_due() == 0, "not at the start"
-    purge.at_once()
+    loop.run_words_pass()
+    assert Purge(store, backend.open_upkeep(), clock).run_due() == 0, "not at the start"
+    purge = partial(Purge, store, backend.open_upkeep(), clock, delay_seconds=0)
+    purge().run_due()
     deleted = f"SELECT count(*) AS files FROM mcp_files WHERE apikey_hash = '{me.apikey_hash}'"
     assert backend.look(me, deleted) == [{"files": 1}]
     clock.go_on(days=9)
-    assert purge.at_once() >= 2
+    assert purge().run_due() >= 2
     assert backend.look(me, deleted) == [{"files": 0}]
     assert job_rows(backend, me) == []
 
@@ -370,14 +371,14 @@ def test_work_that_takes_longer_than_its_lease_keeps_it(backend: Backend, store:
     real = watched(slow).index_words
 
     def index_words(jobs: Sequence[ClaimedJob]) -> list[bool]:
-        clock.go_on(milliseconds=slow.pace.lease_ms * 0.9)
-        taken.append(slow.keep_in_hand())
-        clock.go_on(milliseconds=slow.pace.lease_ms * 0.9)
-        taken.append(other.words_pass())
+        clock.go_on(milliseconds=slow.policy.lease_ms * 0.9)
+        taken.append(slow.renew_words_leases())
+        clock.go_on(milliseconds=slow.policy.lease_ms * 0.9)
+        taken.append(other.run_words_pass())
         return real(jobs)
 
     watched(slow).index_words = index_words  # type: ignore[method-assign]
-    assert slow.words_pass() == 1
+    assert slow.run_words_pass() == 1
     assert taken == [1, 0], "kept by one, not given to the other"
-    assert slow.keep_in_hand() == 0
+    assert slow.renew_words_leases() == 0
     assert job_rows(backend, me)[0]["status"] == "done"

@@ -23,7 +23,7 @@ from holdfast.store.model import ClaimedJob, Stage
 from holdfast.store.paths import span_with_prefix
 from holdfast.store.ports import IndexQueue
 from holdfast.store.service import Store
-from holdfast.worker.loop import JobPolicy, Loop, kept_for_backlog
+from holdfast.worker.loop import JobPolicy, Loop, backlog_slots
 from holdfast.worker.model_keys import NoKeys
 from tests.contract.test_store_cost import rows_read
 from tests.helpers.databases import Backend, new_caller, postgres_backend, postgres_database, sqlite_backend
@@ -106,7 +106,7 @@ def test_the_backlog_has_places_of_its_own_and_they_are_given_to_others_when_it_
 
 @pytest.mark.parametrize("limit", [1, 3, 4, 20])
 def test_every_fourth_place_is_the_backlogs(limit: int) -> None:
-    kept = [kept_for_backlog(number, limit) for number in range(12)]
+    kept = [backlog_slots(number, limit) for number in range(12)]
     assert sum(kept) == 12 * limit // 4
     assert max(kept) - min(kept) <= 1
 
@@ -133,7 +133,7 @@ def test_a_backlog_comes_to_its_end_under_more_fresh_changes_than_can_be_done(
     while left:
         for number in range(8):
             store.write(me, "p", f"/new/{passes}/{number}", "a boat")
-        assert loop.words_pass() == 4
+        assert loop.run_words_pass() == 4
         passes += 1
         left = open_backlog(backend, me)
         assert passes <= 10, "a place in each pass of four"
@@ -145,10 +145,10 @@ def test_the_lag_is_that_of_fresh_changes(backend: Backend, store: Store, me: Au
     loop = loop_of(backend, Topics("cat", "boat"))
     backlog_of(loop.queue, store, me, Stage.WORDS, 3)
     store.write(me, "p", "/new", "a boat")
-    assert loop.words_pass() == 4
-    while loop.meaning_pass():
+    assert loop.run_words_pass() == 4
+    while loop.run_meaning_pass():
         pass
-    assert [loop.lags.lag(stage).count for stage in Stage] == [1, 1]
+    assert [loop.stats.lag(stage).count for stage in Stage] == [1, 1]
 
 
 class Interrupted(Topics):
@@ -170,17 +170,17 @@ def test_a_long_file_of_the_backlog_makes_way_and_loses_nothing_of_its_work(
 ) -> None:
     def meanwhile() -> None:
         store.write(me, "p", "/new", "a boat")
-        assert loop.words_pass() == 1
+        assert loop.run_words_pass() == 1
 
     model = Interrupted(meanwhile)
-    loop = replace(loop_of(backend, model), pace=JobPolicy(batch_size=4, lease_ms=1))
+    loop = replace(loop_of(backend, model), policy=JobPolicy(batch_size=4, lease_ms=1))
     parts = [f"# Part {number}\n\n" + "a cat sat there. " * 90 for number in range(3 * EMBED_BATCH)]
     store.write(me, "p", "/old", "\n\n".join(parts))
-    loop.words_pass()
+    loop.run_words_pass()
     emptied(loop.queue).requeue(me.apikey_hash, "p", Stage.MEANING, datetime.now(UTC))
-    assert loop.meaning_pass() == 1
+    assert loop.run_meaning_pass() == 1
     assert len(model.embedded) == EMBED_BATCH, "one request, then it made way"
-    while loop.meaning_pass():
+    while loop.run_meaning_pass():
         pass
     assert model.embedded[EMBED_BATCH] == "a boat"
     assert len(model.embedded) == len(parts) + 1
@@ -188,7 +188,7 @@ def test_a_long_file_of_the_backlog_makes_way_and_loses_nothing_of_its_work(
 
 def loop_of(backend: Backend, embedder: Topics | None) -> Loop:
     queue = emptied(backend.open_queue())
-    return Loop(queue, Indexer(backend.open_index(), embedder), NoKeys(), pace=JobPolicy(batch_size=4), now=now)
+    return Loop(queue, Indexer(backend.open_index(), embedder), NoKeys(), policy=JobPolicy(batch_size=4), now=now)
 
 
 def open_backlog(backend: Backend, me: AuthContext) -> int:

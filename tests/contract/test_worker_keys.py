@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from holdfast.auth.context import AuthContext
-from holdfast.credentials.envelope import Keks
+from holdfast.credentials.envelope import KeyEncryptionKeys
 from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.search.model import Vector
@@ -41,7 +41,10 @@ class Keyed(Topics):
 def keyed_loop(backend: Backend) -> tuple[Loop, Keyed, JobKeys]:
     clock, embedder = Clock(), Keyed()
     keys = JobKeys(
-        backend.open_queue(), Credentials(MemoryKeyStore(), Keks.of_this_process()), Secret("local key"), now=clock
+        backend.open_queue(),
+        Credentials(MemoryKeyStore(), KeyEncryptionKeys.for_this_process()),
+        Secret("local key"),
+        now=clock,
     )
     return loop_of(backend, embedder, keys, clock), embedder, keys
 
@@ -52,15 +55,15 @@ def test_a_job_without_a_key_waits_and_its_tenants_next_call_makes_it_due(
 ) -> None:
     loop, embedder, keys = keyed_loop(backend)
     store.write(me, "p", "/a", "a cat")
-    loop.words_pass()
+    loop.run_words_pass()
     assert indexed(backend, me, "/a") == [(0, 5)], "words do not wait for a key"
-    loop.meaning_pass()
+    loop.run_meaning_pass()
     assert job_rows(backend, me)[0] | {"status": "waiting_credential", "retry_count": 0} == job_rows(backend, me)[0]
     keys.on_model_key(new_caller())
     keys.on_model_key(replace(new_caller(), model_key=Secret("a stranger's key")))
     keys.on_model_key(replace(me, model_key=Secret(CANARY)))
     until("the job is due", lambda: job_rows(backend, me)[0]["status"] == "pending")
-    loop.meaning_pass()
+    loop.run_meaning_pass()
     assert embedder.keys == [CANARY]
     assert job_rows(backend, me)[0]["status"] == "done"
     assert keys.key_for(_as_claimed(backend, me)) is None, "the envelope went with the job"
@@ -82,10 +85,10 @@ def test_a_key_is_sealed_with_the_write_and_is_in_no_row_and_no_log(
     with caplog.at_level(logging.DEBUG):
         store.write(me, "p", "/a", "a cat")
         keys.on_model_key(replace(me, model_key=Secret(CANARY)))
-        loop.words_pass()
+        loop.run_words_pass()
         until("the key is sealed", lambda: keys.key_for(_as_claimed(backend, me)) is not None)
         embedder.is_down = True
-        loop.meaning_pass()
+        loop.run_meaning_pass()
     rows = [
         backend.look(me, f"SELECT * FROM {table} WHERE apikey_hash = '{me.apikey_hash}'")
         for table in ("mcp_file_index_jobs", "mcp_files", "mcp_file_chunks", "mcp_applied")

@@ -11,9 +11,8 @@ from holdfast.search.index import Indexer
 from holdfast.search.model import Scope
 from holdfast.store.paths import span_with_prefix
 from holdfast.store.service import Store
-from holdfast.worker import outdated_vectors
-from holdfast.worker.outdated_vectors import KEPT, OutdatedVectors
-from holdfast.worker.purge import Purge
+from holdfast.worker import purge as purge_module
+from holdfast.worker.purge import OUTDATED_VECTOR_RETENTION, OutdatedVectors, Purge
 from tests.helpers.databases import Backend, new_caller
 from tests.helpers.indexing import Topics, drain
 
@@ -51,11 +50,11 @@ def vectors(backend: Backend, me: AuthContext) -> dict[str, int]:
 def test_old_vectors_serve_until_all_are_new_and_go_a_day_later(
     backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(outdated_vectors, "VECTORS_AT_ONCE", 2)
+    monkeypatch.setattr(purge_module, "VECTORS_AT_ONCE", 2)
     written(backend, store, me)
     index = backend.open_index()
     assert index.list_models(me.apikey_hash) == [OLD.model]
-    purge, later = OutdatedVectors(index, NEW).purge, utc_clock() + KEPT + timedelta(minutes=1)
+    purge, later = OutdatedVectors(index, NEW).purge, utc_clock() + OUTDATED_VECTOR_RETENTION + timedelta(minutes=1)
     embed_anew(backend, me, FILES - 1)
     purge(later)
     assert vectors(backend, me) == {OLD.model: FILES, NEW.model: FILES - 1}, "one chunk still needs the old model"
@@ -78,10 +77,11 @@ def test_each_tenant_keeps_its_old_vectors_as_long_as_it_needs_them(backend: Bac
     purge = Purge(
         store,
         backend.open_upkeep(),
-        lambda: utc_clock() + 2 * KEPT,
+        lambda: utc_clock() + 2 * OUTDATED_VECTOR_RETENTION,
         OutdatedVectors(backend.open_index(), NEW),
+        delay_seconds=0,
     )
-    assert purge.at_once() >= FILES
+    assert purge.run_due() >= FILES
     assert vectors(backend, done) == {NEW.model: FILES}
     assert vectors(backend, waiting) == {OLD.model: FILES}
 
@@ -92,7 +92,9 @@ def test_a_worker_that_is_told_to_stop_leaves_the_rest_of_the_vectors(
 ) -> None:
     written(backend, store, me)
     embed_anew(backend, me, FILES)
-    assert OutdatedVectors(backend.open_index(), NEW, lambda: True).purge(utc_clock() + 2 * KEPT) == 0
+    assert (
+        OutdatedVectors(backend.open_index(), NEW, lambda: True).purge(utc_clock() + 2 * OUTDATED_VECTOR_RETENTION) == 0
+    )
     assert vectors(backend, me) == {OLD.model: FILES, NEW.model: FILES}
 
 

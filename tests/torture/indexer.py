@@ -35,7 +35,7 @@ from holdfast.store.model import ClaimedJob
 from holdfast.store.ports import IndexQueue
 from holdfast.worker.loop import JobPolicy, Loop
 from holdfast.worker.model_keys import NoKeys
-from holdfast.worker.wakeup import Bell
+from holdfast.worker.service import WakeUp
 
 
 @dataclass(frozen=True)
@@ -136,11 +136,11 @@ def queue_and_index(engine: str, location: str) -> tuple[IndexQueue, Index]:
 
 def drain(queue: IndexQueue, index: Index, lease_ms: int) -> None:
     """Do what is left, with no fault, an hour later than it is, so that every lease has ended; nothing may be left."""
-    pace = JobPolicy(lease_ms=lease_ms)
-    loop = Loop(queue, Indexer(index, Letters()), NoKeys(), pace=pace, now=lambda: utc_clock() + timedelta(hours=1))
+    policy = JobPolicy(lease_ms=lease_ms)
+    loop = Loop(queue, Indexer(index, Letters()), NoKeys(), policy=policy, now=lambda: utc_clock() + timedelta(hours=1))
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
-        if not loop.words_pass() and not loop.meaning_pass():
+        if not loop.run_words_pass() and not loop.run_meaning_pass():
             if not any(one.status in ("pending", "processing") for one in queue.backlog()):
                 return
             time.sleep(0.05)
@@ -154,26 +154,26 @@ def work(plan: WorkerPlan) -> None:
     # What was read long ago does harm only while the others are quick.
     usual_seconds = 0.0 if plan.mutant == "writes what it read" else plan.usual_seconds
     indexing = Dawdling(index, random.Random(plan.seed), 2.5 * plan.lease_ms / 1000, usual_seconds)
-    loop = Loop(queue, indexing, NoKeys(), pace=JobPolicy(lease_ms=plan.lease_ms, retry_backoff_ms=50))
-    bell = Bell()
-    queue.listen(bell.ring)
-    passes = (loop.words_pass, loop.meaning_pass)
-    threads = [threading.Thread(target=_lane, args=(loop, bell, one), daemon=True) for one in passes]
+    loop = Loop(queue, indexing, NoKeys(), policy=JobPolicy(lease_ms=plan.lease_ms, retry_backoff_ms=50))
+    wake_up = WakeUp()
+    queue.listen(wake_up.send)
+    passes = (loop.run_words_pass, loop.run_meaning_pass)
+    threads = [threading.Thread(target=_lane, args=(loop, wake_up, run_pass), daemon=True) for run_pass in passes]
     for thread in threads:
         thread.start()
     signal.pause()
 
 
-def _lane(loop: Loop, bell: Bell, work_once: Callable[[], int]) -> None:
+def _lane(loop: Loop, wake_up: WakeUp, run_pass: Callable[[], int]) -> None:
     while True:
-        heard = bell.rings
+        known_count = wake_up.count
         try:
-            if work_once():
-                bell.ring()
+            if run_pass():
+                wake_up.send()
                 continue
         except Exception as error:
             print(type(error).__name__, file=sys.stderr)
-        bell.wait(heard, min(0.2, loop.queue.poll_seconds))
+        wake_up.wait(known_count, min(0.2, loop.queue.poll_seconds))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Sealed keys in Redis or Valkey, so that a worker in another process can take them."""
+"""Keeps sealed keys in Redis or Valkey, so that a worker in another process can take them."""
 
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -19,26 +19,26 @@ class RedisKeyStore:
         self._prefix = prefix
 
     def put(self, name: str, sealed: bytes, ttl_seconds: int) -> None:
-        """Keep a sealed key for so long."""
-        self._asked(lambda redis: redis.set(self._prefix + name, sealed, ex=ttl_seconds))
+        """Keep a sealed key for that time."""
+        self._run(lambda redis: redis.set(self._prefix + name, sealed, ex=ttl_seconds))
 
     def get(self, name: str) -> bytes | None:
-        """Return a sealed key, None when it is not there or its time is over."""
-        found = self._asked(lambda redis: redis.get(self._prefix + name))
-        return bytes(found) if found is not None else None
+        """Return a sealed key, None when there is none or it has expired."""
+        sealed = self._run(lambda redis: redis.get(self._prefix + name))
+        return bytes(sealed) if sealed is not None else None
 
     def drop(self, name: str) -> None:
-        """Forget a sealed key."""
-        self._asked(lambda redis: redis.delete(self._prefix + name))
+        """Drop a sealed key."""
+        self._run(lambda redis: redis.delete(self._prefix + name))
 
     def close(self) -> None:
         """Close every connection."""
         self._client.close()
 
-    def _asked(self, ask: Callable[[Any], _Answer]) -> _Answer:
+    def _run(self, command: Callable[[Any], _Answer]) -> _Answer:
         from redis import RedisError
 
         try:
-            return ask(self._client)
+            return command(self._client)
         except (RedisError, OSError):
             raise KeyStoreUnavailable from None

@@ -1,1 +1,1 @@
-"""Keys of callers that wait for a worker: sealed, short-lived, opened only for the job that they were sealed for."""
+"""Model keys of callers, kept for a worker: encrypted, short-lived, opened only for the job they were sealed for."""

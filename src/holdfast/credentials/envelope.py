@@ -1,8 +1,8 @@
-"""Seals a key for one job under a key encryption secret, and opens it again for that job alone.
+"""Encrypts a key for one job under a key encryption key, and decrypts it again for that job alone.
 
 Every envelope has a data key of its own, derived from the secret and a random number, and carries a commitment to it, so
-that no envelope opens under two secrets. What the envelope is bound to is told by whoever opens it, never by the
-envelope: the digest in it only says early that it is another job's.
+that no envelope opens under two secrets. The job that an envelope is bound to is given by whoever opens it, never by the
+envelope: the digest in it only shows early that it belongs to another job.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ _TAG_BYTES = 16
 
 
 class SealFault(Exception):
-    """An envelope could not be made or opened; the text says nothing of what is in it."""
+    """An envelope could not be made or opened; the message does not reveal what is in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,14 +38,14 @@ class Binding:
     job: int
 
     def digest(self) -> bytes:
-        """Return what is the same for this job alone."""
+        """Return a hash that is unique to this job."""
         parts = [part.encode() for part in (self.tenant, self.project, self.path, str(self.job))]
         return hashlib.sha256(b"".join(struct.pack(">I", len(part)) + part for part in parts)).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Envelope:
-    """A sealed key. `aad` is the digest of what it is bound to, `expires_at` is in seconds since 1970."""
+    """An encrypted key. `aad` is the digest of the job it is bound to, `expires_at` is in seconds since 1970."""
 
     kek_id: str
     dek_id: bytes
@@ -62,12 +62,12 @@ class Envelope:
         return _HEAD.pack(_MAGIC, len(name)) + name + body
 
     def to_bytes(self) -> bytes:
-        """Return the one form in which it is kept."""
+        """Return the stored form."""
         return self.header() + self.ciphertext
 
     @classmethod
     def from_bytes(cls, data: bytes) -> "Envelope":
-        """Return what the bytes say. SealFault when they are no envelope."""
+        """Parse the stored form. SealFault when the bytes are no envelope."""
         try:
             magic, length = _HEAD.unpack_from(data)
             name = data[_HEAD.size : _HEAD.size + length].decode()
@@ -81,8 +81,8 @@ class Envelope:
         return cls(name, dek_id, commitment, nonce, aad, expires_at, ciphertext)
 
 
-class Keks:
-    """The key encryption secrets by id. The longest id encrypts, of equally long ones the largest; all decrypt."""
+class KeyEncryptionKeys:
+    """The key encryption keys by id. The longest id encrypts, of equally long ones the largest; all decrypt."""
 
     def __init__(self, by_id: Mapping[str, Secret]) -> None:
         for name, secret in by_id.items():
@@ -93,8 +93,8 @@ class Keks:
         self._by_id = dict(by_id)
 
     @classmethod
-    def of_this_process(cls) -> "Keks":
-        """Return secrets that end with the process."""
+    def for_this_process(cls) -> "KeyEncryptionKeys":
+        """Return a random key, which is lost when the process ends."""
         return cls({"process": Secret(secrets.token_hex(32))})
 
     @property
@@ -103,17 +103,17 @@ class Keks:
         return max(self._by_id, key=lambda name: (len(name), name))
 
     def seal(self, key: Secret, binding: Binding, expires_at: int) -> Envelope:
-        """Return a key that can be opened for one job until a time."""
+        """Encrypt a key for one job, until a time."""
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
         kek_id, dek_id, nonce = self.newest, secrets.token_bytes(32), secrets.token_bytes(12)
-        data_key, commitment = self._derived(kek_id, dek_id)
-        bare = Envelope(kek_id, dek_id, commitment, nonce, binding.digest(), expires_at, b"")
-        ciphertext = AESGCM(data_key).encrypt(nonce, key.reveal().encode(), bare.header())
-        return Envelope(kek_id, dek_id, commitment, nonce, bare.aad, expires_at, ciphertext)
+        data_key, commitment = self._derive_data_key(kek_id, dek_id)
+        unsealed = Envelope(kek_id, dek_id, commitment, nonce, binding.digest(), expires_at, b"")
+        ciphertext = AESGCM(data_key).encrypt(nonce, key.reveal().encode(), unsealed.header())
+        return Envelope(kek_id, dek_id, commitment, nonce, unsealed.aad, expires_at, ciphertext)
 
     def open(self, envelope: Envelope, binding: Binding, now: float) -> Secret:
-        """Return the key. SealFault when it is another job's, too old, of an unknown secret, or not as it was sealed."""
+        """Decrypt a key. SealFault when it belongs to another job, is expired, changed, or sealed under an unknown secret."""
         from cryptography.exceptions import InvalidTag
         from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
@@ -123,27 +123,27 @@ class Keks:
             raise SealFault("sealed under a secret that is not known here")
         if not hmac.compare_digest(envelope.aad, binding.digest()):
             raise SealFault("sealed for something else")
-        data_key, commitment = self._derived(envelope.kek_id, envelope.dek_id)
+        data_key, commitment = self._derive_data_key(envelope.kek_id, envelope.dek_id)
         if not hmac.compare_digest(commitment, envelope.commitment):
             raise SealFault("sealed under another secret of the same id")
         try:
-            opened = AESGCM(data_key).decrypt(envelope.nonce, envelope.ciphertext, envelope.header())
+            plaintext = AESGCM(data_key).decrypt(envelope.nonce, envelope.ciphertext, envelope.header())
         except InvalidTag:
             raise SealFault("changed since it was sealed") from None
-        return Secret(opened.decode())
+        return Secret(plaintext.decode())
 
-    def _derived(self, kek_id: str, dek_id: bytes) -> tuple[bytes, bytes]:
+    def _derive_data_key(self, kek_id: str, dek_id: bytes) -> tuple[bytes, bytes]:
         from cryptography.hazmat.primitives.hashes import SHA256
         from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
         info = _INFO + kek_id.encode()
         derived = HKDF(algorithm=SHA256(), length=64, salt=dek_id, info=info).derive(
-            _stretched(self._by_id[kek_id], kek_id)
+            _stretch_secret(self._by_id[kek_id], kek_id)
         )
         return derived[:32], derived[32:]
 
 
 @lru_cache(maxsize=64)
-def _stretched(secret: Secret, kek_id: str) -> bytes:
-    """Return 32 bytes of a secret, made dear to guess: it may be a phrase of 16 characters."""
+def _stretch_secret(secret: Secret, kek_id: str) -> bytes:
+    """Return 32 bytes of a secret by scrypt: guessing must be expensive, since a secret may be a phrase of 16 characters."""
     return hashlib.scrypt(secret.reveal().encode(), salt=b"holdfast-kek\0" + kek_id.encode(), **_SCRYPT)

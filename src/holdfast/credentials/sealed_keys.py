@@ -1,15 +1,15 @@
-"""Where sealed keys lie until a worker takes them: in this process, or where several processes reach them."""
+"""The port of the store of sealed keys, and one in the memory of this process."""
 
 import threading
 import time
 from collections import OrderedDict
 from typing import Protocol
 
-MAX_KEPT = 20_000
+MAX_KEYS = 20_000
 
 
 class KeyStoreUnavailable(Exception):
-    """The cabinet does not answer."""
+    """The store of sealed keys does not answer."""
 
 
 class SealedKeyStore(Protocol):
@@ -20,52 +20,52 @@ class SealedKeyStore(Protocol):
         """Whether other processes see what is put here."""
 
     def put(self, name: str, sealed: bytes, ttl_seconds: int) -> None:
-        """Keep a sealed key for so long."""
+        """Keep a sealed key for that time."""
 
     def get(self, name: str) -> bytes | None:
-        """Return a sealed key, None when it is not there or its time is over."""
+        """Return a sealed key, None when there is none or it has expired."""
 
     def drop(self, name: str) -> None:
-        """Forget a sealed key."""
+        """Drop a sealed key."""
 
     def close(self) -> None:
-        """Let go of the cabinet."""
+        """Close the connection."""
 
 
 class MemoryKeyStore:
-    """Keeps sealed keys in this process; the oldest go when there are too many."""
+    """Keeps sealed keys in this process; the oldest are dropped when there are too many."""
 
     is_shared = False
 
-    def __init__(self, max_kept: int = MAX_KEPT) -> None:
-        self._max_kept = max_kept
-        self._kept: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
+    def __init__(self, max_keys: int = MAX_KEYS) -> None:
+        self._max_keys = max_keys
+        self._keys: OrderedDict[str, tuple[float, bytes]] = OrderedDict()
         self._lock = threading.Lock()
 
     def put(self, name: str, sealed: bytes, ttl_seconds: int) -> None:
-        """Keep a sealed key for so long."""
+        """Keep a sealed key for that time."""
         with self._lock:
-            self._kept.pop(name, None)
-            self._kept[name] = (time.monotonic() + ttl_seconds, sealed)
-            while self._kept and (len(self._kept) > self._max_kept or self._is_over(next(iter(self._kept)))):
-                self._kept.popitem(last=False)
+            self._keys.pop(name, None)
+            self._keys[name] = (time.monotonic() + ttl_seconds, sealed)
+            while self._keys and (len(self._keys) > self._max_keys or self._is_expired(next(iter(self._keys)))):
+                self._keys.popitem(last=False)
 
     def get(self, name: str) -> bytes | None:
-        """Return a sealed key, None when it is not there or its time is over."""
+        """Return a sealed key, None when there is none or it has expired."""
         with self._lock:
-            if name in self._kept and self._is_over(name):
-                del self._kept[name]
-            return self._kept[name][1] if name in self._kept else None
+            if name in self._keys and self._is_expired(name):
+                del self._keys[name]
+            return self._keys[name][1] if name in self._keys else None
 
     def drop(self, name: str) -> None:
-        """Forget a sealed key."""
+        """Drop a sealed key."""
         with self._lock:
-            self._kept.pop(name, None)
+            self._keys.pop(name, None)
 
     def close(self) -> None:
-        """Forget every one."""
+        """Drop every key."""
         with self._lock:
-            self._kept.clear()
+            self._keys.clear()
 
-    def _is_over(self, name: str) -> bool:
-        return time.monotonic() >= self._kept[name][0]
+    def _is_expired(self, name: str) -> bool:
+        return time.monotonic() >= self._keys[name][0]

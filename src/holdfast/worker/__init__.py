@@ -1,1 +1,1 @@
-"""Behind the calls: the lanes that bring the index up to date with the files, and what goes when its time is over."""
+"""Background work on the store: lanes that keep the search index up to date, and the purge of what is out of retention."""

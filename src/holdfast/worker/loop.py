@@ -1,4 +1,4 @@
-"""One pass over due jobs: claim some, do them, and hand each back with its outcome; a bad job harms only itself."""
+"""Runs one pass over due index jobs: claim some, do them, finish, retry or fail each; a bad job harms only itself."""
 
 import logging
 import random
@@ -17,7 +17,7 @@ from holdfast.search.ports import EmbedFault, IndexFault
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage
 from holdfast.store.ports import IndexQueue
-from holdfast.worker.lag import Lags
+from holdfast.worker.indexing_stats import IndexingStats
 
 _log = logging.getLogger(__name__)
 
@@ -29,14 +29,14 @@ class Indexing(Protocol):
     """What is done for jobs."""
 
     def index_words(self, jobs: Sequence[ClaimedJob]) -> list[bool]:
-        """Index the words of the jobs' files; returns for each whether its meaning is owed now."""
+        """Index the words of the jobs' files; returns for each whether its meaning stage is due."""
 
     def index_meaning(self, job: ClaimedJob, key: Secret | None, check: Callable[[], None]) -> None:
         """Embed what a file has no vector for."""
 
 
 class ModelKeys(Protocol):
-    """Where the key of a job comes from."""
+    """Where the model key of a job comes from."""
 
     def on_model_key(self, auth: AuthContext) -> None:
         """Receive a caller, whose key its jobs may need; never blocks."""
@@ -47,16 +47,16 @@ class ModelKeys(Protocol):
     def await_key(self, job: ClaimedJob) -> None:
         """Let a job wait for its tenant's key."""
 
-    def done_with(self, job: ClaimedJob) -> None:
+    def forget_key(self, job: ClaimedJob) -> None:
         """Forget the key of a job that has ended."""
 
     def close(self) -> None:
-        """Let go of them."""
+        """Close what holds the keys."""
 
 
 @dataclass(frozen=True, slots=True)
 class JobPolicy:
-    """How many jobs at once, how long each may be held, and when to give up."""
+    """How many jobs are claimed at once, how long they are leased, and when they are retried or given up."""
 
     batch_size: int = 20
     retry_max: int = 5
@@ -66,17 +66,17 @@ class JobPolicy:
 
     @property
     def meaning_lease_ms(self) -> int:
-        """Return how long a slow job is held; a request to a model may take most of it."""
+        """Return how long a meaning job is leased; a request to a model may take most of it."""
         return 3 * self.lease_ms
 
     @property
     def meaning_batch(self) -> int:
-        """Return how many jobs a slow lane takes, so that the others get some."""
+        """Return how many jobs a meaning lane claims, so that the other lanes get some."""
         return max(1, self.batch_size // 5)
 
 
 class ClaimLost(Exception):
-    """The job is somebody else's by now, or of an older state of its file."""
+    """Another worker has the job, or its file has changed since it was claimed."""
 
 
 class WorkerStopping(Exception):
@@ -89,105 +89,103 @@ class BacklogYields(Exception):
 
 @dataclass
 class Loop:
-    """What the lanes of one worker share. `needs_key` says that a job's meaning needs its tenant's key."""
+    """What the lanes of one worker share. `needs_key` says that the meaning of a job needs its tenant's key."""
 
     queue: IndexQueue
     indexing: Indexing
     keys: ModelKeys
     needs_key: bool = False
-    pace: JobPolicy = JobPolicy()
-    lags: Lags = field(default_factory=Lags)
+    policy: JobPolicy = JobPolicy()
+    stats: IndexingStats = field(default_factory=IndexingStats)
     now: Callable[[], datetime] = utc_clock
     stop: threading.Event = field(default_factory=threading.Event)
-    choose: random.Random = field(default_factory=random.Random)
-    _in_hand: Sequence[ClaimedJob] = ()
-    _passes: dict[Stage, "count[int]"] = field(default_factory=lambda: {stage: count() for stage in Stage})
+    jitter: random.Random = field(default_factory=random.Random)
+    _words_jobs: Sequence[ClaimedJob] = ()
+    _claim_numbers: dict[Stage, "count[int]"] = field(default_factory=lambda: {stage: count() for stage in Stage})
 
-    def words_pass(self) -> int:
-        """Index the words of some due files; returns how many jobs were taken."""
-        jobs = self._claimed(Stage.WORDS, self.pace.batch_size, self.pace.lease_ms)
+    def run_words_pass(self) -> int:
+        """Index the words of some due files; returns how many jobs were claimed."""
+        jobs = self._claim(Stage.WORDS, self.policy.batch_size, self.policy.lease_ms)
         if not jobs:
             return 0
-        self._in_hand = jobs
+        self._words_jobs = jobs
         try:
-            return self._words_of(jobs)
+            self._index_words(jobs)
         finally:
-            self._in_hand = ()
+            self._words_jobs = ()
+        return len(jobs)
 
-    def keep_in_hand(self) -> int:
-        """Renew the leases of jobs whose words are being indexed, for whoever looks after it; returns how many there are."""
-        jobs = self._in_hand
+    def renew_words_leases(self) -> int:
+        """Renew the leases of the jobs whose words are being indexed, from another thread; returns how many there are."""
+        jobs = self._words_jobs
         for job in jobs:
-            self.queue.renew(job, self.pace.lease_ms, self.now())
+            self.queue.renew(job, self.policy.lease_ms, self.now())
         return len(jobs)
 
-    def _words_of(self, jobs: Sequence[ClaimedJob]) -> int:
-        try:
-            owed = self.indexing.index_words(jobs)
-        except Exception as error:  # noqa: BLE001 - found out one by one whose fault it is
-            if len(jobs) == 1:
-                self._failed(jobs[0], error)
-            else:
-                for job in jobs:
-                    self._words_alone(job)
-            return len(jobs)
-        self._worded(list(zip(jobs, owed, strict=True)))
-        return len(jobs)
-
-    def meaning_pass(self) -> int:
-        """Embed some due files; returns how many jobs were taken."""
-        jobs = self._claimed(Stage.MEANING, self.pace.meaning_batch, self.pace.meaning_lease_ms)
+    def run_meaning_pass(self) -> int:
+        """Embed some due files; returns how many jobs were claimed, 0 when the worker stops."""
+        jobs = self._claim(Stage.MEANING, self.policy.meaning_batch, self.policy.meaning_lease_ms)
         waiting = list(jobs)
         while waiting:
             job = waiting.pop(0)
             try:
-                self._meant(job, waiting)
+                self._index_meaning(job, waiting)
             except ClaimLost:
-                _log.debug("job %d was overtaken", job.id)
+                _log.debug("the claim of job %d was lost", job.id)
             except (WorkerStopping, BacklogYields) as reason:
-                for left in (job, *waiting):
-                    self.queue.release(left, self.now())
+                for unfinished in (job, *waiting):
+                    self.queue.release(unfinished, self.now())
                 return 0 if isinstance(reason, WorkerStopping) else len(jobs)
             except Exception as error:  # noqa: BLE001 - one bad job never ends a lane
-                self._failed(job, error)
+                self._fail(job, error)
         return len(jobs)
 
-    def _claimed(self, stage: Stage, limit: int, lease_ms: int) -> list[ClaimedJob]:
-        kept = kept_for_backlog(next(self._passes[stage]), limit)
-        return self.queue.claim(limit, lease_ms, self.now(), stage, kept)
+    def _claim(self, stage: Stage, limit: int, lease_ms: int) -> list[ClaimedJob]:
+        for_backlog = backlog_slots(next(self._claim_numbers[stage]), limit)
+        return self.queue.claim(limit, lease_ms, self.now(), stage, for_backlog)
 
-    def _words_alone(self, job: ClaimedJob) -> None:
+    def _index_words(self, jobs: Sequence[ClaimedJob]) -> None:
         try:
-            self._worded([(job, self.indexing.index_words([job])[0])])
-        except Exception as error:  # noqa: BLE001 - likewise
-            self._failed(job, error)
+            needs_meaning = self.indexing.index_words(jobs)
+        except Exception as error:  # noqa: BLE001 - the jobs are tried one by one, to find which is at fault
+            if len(jobs) == 1:
+                self._fail(jobs[0], error)
+                return
+            for job in jobs:
+                try:
+                    self._finish_words([job], self.indexing.index_words([job]))
+                except Exception as fault:  # noqa: BLE001 - one bad job never ends a lane
+                    self._fail(job, fault)
+        else:
+            self._finish_words(jobs, needs_meaning)
 
-    def _worded(self, jobs: Sequence[tuple[ClaimedJob, bool]]) -> None:
-        self.lags.visible(Stage.WORDS, [job.written_at for job, _ in jobs if not job.is_backlog], self.now())
-        self.queue.finish_all([(job, Stage.MEANING if owed else None) for job, owed in jobs], self.now())
+    def _finish_words(self, jobs: Sequence[ClaimedJob], needs_meaning: Sequence[bool]) -> None:
+        outcomes = list(zip(jobs, needs_meaning, strict=True))
+        self.stats.record_visible(Stage.WORDS, [job.written_at for job in jobs if not job.is_backlog], self.now())
+        self.queue.finish_all([(job, Stage.MEANING if further else None) for job, further in outcomes], self.now())
         if self.needs_key:
-            for job, owed in jobs:
-                if not owed:
-                    self.keys.done_with(job)
+            for job, further in outcomes:
+                if not further:
+                    self.keys.forget_key(job)
 
-    def _meant(self, job: ClaimedJob, others: Sequence[ClaimedJob]) -> None:
+    def _index_meaning(self, job: ClaimedJob, waiting: Sequence[ClaimedJob]) -> None:
         key = self.keys.key_for(job) if self.needs_key else None
         if key is None and self.needs_key:
             self.keys.await_key(job)
             return
-        self.indexing.index_meaning(job, key, _Holding(self, job, others).check)
+        self.indexing.index_meaning(job, key, _LeaseKeeper(self, job, waiting).check)
         if self.queue.finish(job, self.now()):
-            self.lags.visible(Stage.MEANING, [] if job.is_backlog else [job.written_at], self.now())
+            self.stats.record_visible(Stage.MEANING, [] if job.is_backlog else [job.written_at], self.now())
             if self.needs_key:
-                self.keys.done_with(job)
+                self.keys.forget_key(job)
 
-    def _failed(self, job: ClaimedJob, error: Exception) -> None:
-        """Give a job back to be tried later, or up; the reason that is kept holds neither content nor key."""
-        reason, attempt = reason_of(error), job.retry_count + 1
+    def _fail(self, job: ClaimedJob, error: Exception) -> None:
+        """Retry a job later, or give it up; the stored reason holds neither content nor key."""
+        reason, attempt = describe_error(error), job.retry_count + 1
         _log.warning("job %d (%s) failed, attempt %d: %s", job.id, job.stage, attempt, reason)
         is_hopeless = isinstance(error, EmbedFault) and not error.retryable
         try:
-            if attempt >= self.pace.retry_max or is_hopeless:
+            if attempt >= self.policy.retry_max or is_hopeless:
                 self.queue.fail(job, reason, self.now())
             else:
                 due_at = self.now() + timedelta(milliseconds=self.backoff_ms(attempt))
@@ -196,49 +194,49 @@ class Loop:
             _log.warning("job %d is taken up again when its lease ends: %s", job.id, type(fault).__name__)
 
     def backoff_ms(self, attempt: int) -> float:
-        """Return how long to wait before the next attempt: longer each time, up to a bound, and never quite the same."""
-        longest = min(self.pace.retry_backoff_ms * attempt, self.pace.backoff_max_ms)
-        return longest * self.choose.uniform(0.75, 1.25)
+        """Return the backoff before the next attempt: it grows with each, up to a bound, with jitter."""
+        backoff = min(self.policy.retry_backoff_ms * attempt, self.policy.backoff_max_ms)
+        return backoff * self.jitter.uniform(0.75, 1.25)
 
 
-class _Holding:
-    """Keeps the claims of a lane while it works on the first of them."""
+class _LeaseKeeper:
+    """Renews the leases of a lane's claimed jobs while it works on the first of them."""
 
-    def __init__(self, loop: Loop, job: ClaimedJob, others: Sequence[ClaimedJob]) -> None:
+    def __init__(self, loop: Loop, job: ClaimedJob, waiting: Sequence[ClaimedJob]) -> None:
         self._loop = loop
         self._job = job
-        self._others = others
-        self._renew_at = self._next()
+        self._waiting = waiting
+        self._renew_at = self._next_renewal()
 
     def check(self) -> None:
-        """Raise WorkerStopping when the worker ends, ClaimLost when the job was lost; renew the leases now and then.
+        """Renew the leases at intervals; WorkerStopping, ClaimLost when the job was lost, BacklogYields.
 
-        A job of the backlog has at least until then before it is to make way: what it has done by then stays done.
+        A backlog job yields at a renewal, never before the first: what it has done by then stays done.
         """
         loop = self._loop
         if loop.stop.is_set():
             raise WorkerStopping
         if time.monotonic() < self._renew_at:
             return
-        self._renew_at = self._next()
-        if not loop.queue.renew(self._job, loop.pace.meaning_lease_ms, loop.now()):
+        self._renew_at = self._next_renewal()
+        if not loop.queue.renew(self._job, loop.policy.meaning_lease_ms, loop.now()):
             raise ClaimLost
-        for other in self._others:
-            loop.queue.renew(other, loop.pace.meaning_lease_ms, loop.now())
+        for job in self._waiting:
+            loop.queue.renew(job, loop.policy.meaning_lease_ms, loop.now())
         if self._job.is_backlog and loop.queue.is_fresh_due(self._job.stage, loop.now()):
             raise BacklogYields
 
-    def _next(self) -> float:
-        return time.monotonic() + min(2.0, self._loop.pace.lease_ms / 3000)
+    def _next_renewal(self) -> float:
+        return time.monotonic() + min(2.0, self._loop.policy.lease_ms / 3000)
 
 
-def kept_for_backlog(number: int, limit: int) -> int:
-    """Return how many of the places of a claim, the so-manieth, are the backlog's: every fourth of all places."""
-    return ((number + 1) * limit) // _BACKLOG_SHARE - (number * limit) // _BACKLOG_SHARE
+def backlog_slots(claim_number: int, limit: int) -> int:
+    """Return how many slots of the n-th claim are reserved for the backlog: a quarter overall."""
+    return ((claim_number + 1) * limit) // _BACKLOG_SHARE - (claim_number * limit) // _BACKLOG_SHARE
 
 
-def reason_of(error: Exception) -> str:
-    """Return what may be kept of an error: the words of our own faults, of all others the kind and the place alone."""
+def describe_error(error: Exception) -> str:
+    """Return what may be stored of an error: the message of our own, only the type and place of any other."""
     if isinstance(error, EmbedFault | IndexFault | HoldfastError):
         return str(error)[:_MAX_ERROR_CHARS]
     trace = error.__traceback__

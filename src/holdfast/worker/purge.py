@@ -1,4 +1,4 @@
-"""What has outlived its time goes: deleted files, old versions, answered keys, ended jobs, outdated vectors."""
+"""Removes what has outlived its retention: deleted files, old versions, idempotency keys, ended jobs, outdated vectors."""
 
 import logging
 import time
@@ -7,19 +7,52 @@ from datetime import datetime, timedelta
 
 from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError
+from holdfast.search.ports import Embedder, Index
 from holdfast.store.ports import StoreUpkeep
 from holdfast.store.service import Store
-from holdfast.worker.outdated_vectors import OutdatedVectors
 
 _log = logging.getLogger(__name__)
 
 PURGE_SECONDS = 3600.0
-TIDY_SECONDS = 60.0
-DONE_KEPT = timedelta(hours=1)
+PURGE_DONE_SECONDS = 60.0
+DONE_JOB_RETENTION = timedelta(hours=1)
+OUTDATED_VECTOR_RETENTION = timedelta(days=1)
+"""How long a chunk keeps the vectors of other models after it got one of the model in use: a day to change back."""
+
+VECTORS_AT_ONCE = 1_000
+
+
+class OutdatedVectors:
+    """Removes vectors of models no longer in use, once the model in use has one for every chunk.
+
+    `is_stopping` is asked between one batch and the next.
+    """
+
+    def __init__(self, index: Index, embedder: Embedder, is_stopping: Callable[[], bool] = lambda: False) -> None:
+        self._index = index
+        self._embedder = embedder
+        self._is_stopping = is_stopping
+
+    def purge(self, now: datetime) -> int:
+        """Remove the outdated vectors of every tenant that no longer needs them; returns how many."""
+        removed, before, model = 0, now - OUTDATED_VECTOR_RETENTION, self._embedder.model
+        for tenant in self._index.list_tenants():
+            outdated_models = [name for name in self._index.list_models(tenant) if name != model]
+            if not outdated_models or self._index.files_without_vectors(tenant, model, 1):
+                continue
+            for outdated in outdated_models:
+                dropped = VECTORS_AT_ONCE
+                while dropped == VECTORS_AT_ONCE and not self._is_stopping():
+                    dropped = self._index.delete_outdated_vectors(tenant, outdated, model, before, VECTORS_AT_ONCE)
+                    removed += dropped
+        return removed
 
 
 class Purge:
-    """Removes what the settings no longer keep, now and then; a fault is logged and tried again at the next time."""
+    """Removes what the settings no longer keep, at intervals; an error is logged and the next interval tries again.
+
+    The first run is due after `delay_seconds`.
+    """
 
     def __init__(
         self,
@@ -27,38 +60,33 @@ class Purge:
         upkeep: StoreUpkeep,
         now: Callable[[], datetime] = utc_clock,
         vectors: OutdatedVectors | None = None,
+        delay_seconds: float = PURGE_DONE_SECONDS,
     ) -> None:
         self._store = store
         self._upkeep = upkeep
         self._now = now
         self._vectors = vectors
-        self._purge_at = self._tidy_at = time.monotonic() + TIDY_SECONDS
+        self._purge_at = self._purge_done_at = time.monotonic() + delay_seconds
 
-    def when_due(self) -> int:
-        """Do what is due; returns the rows removed."""
-        removed, at = 0, time.monotonic()
-        if at >= self._tidy_at:
-            self._tidy_at = at + TIDY_SECONDS
-            removed += self._done(lambda: self._upkeep.purge_done(self._now() - DONE_KEPT))
+    def run_due(self) -> int:
+        """Run the purges that are due; returns the rows removed."""
+        removed, at, vectors = 0, time.monotonic(), self._vectors
+        if at >= self._purge_done_at:
+            self._purge_done_at = at + PURGE_DONE_SECONDS
+            removed += _run_logged(lambda: self._upkeep.purge_done(self._now() - DONE_JOB_RETENTION))
         if at >= self._purge_at:
             self._purge_at = at + PURGE_SECONDS
-            removed += self._done(lambda: self._store.purge(self._upkeep))
-            removed += self._done(self._outdated)
+            removed += _run_logged(lambda: self._store.purge(self._upkeep))
+            if vectors is not None:
+                removed += _run_logged(lambda: vectors.purge(self._now()))
         return removed
 
-    def at_once(self) -> int:
-        """Do everything now; returns the rows removed."""
-        done = self._upkeep.purge_done(self._now() - DONE_KEPT)
-        return done + self._store.purge(self._upkeep) + self._outdated()
 
-    def _outdated(self) -> int:
-        return self._vectors.purge(self._now()) if self._vectors else 0
-
-    def _done(self, work: Callable[[], int]) -> int:
-        try:
-            return work()
-        except HoldfastError as error:
-            _log.warning("nothing was purged: %s", error)
-        except Exception as error:  # noqa: BLE001 - the lanes go on
-            _log.error("fault in the purge: %s", type(error).__name__)
-        return 0
+def _run_logged(purge: Callable[[], int]) -> int:
+    try:
+        return purge()
+    except HoldfastError as error:
+        _log.warning("nothing was purged: %s", error)
+    except Exception as error:  # noqa: BLE001 - the lanes go on
+        _log.error("fault in the purge: %s", type(error).__name__)
+    return 0

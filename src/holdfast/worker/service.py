@@ -1,4 +1,4 @@
-"""The index workers of one process: a lane for words, some for meaning, one for upkeep; started, watched, stopped."""
+"""Starts, watches and stops the index workers of one process: threads (lanes) for words, for meaning and for upkeep."""
 
 import logging
 import os
@@ -14,24 +14,23 @@ from holdfast.auth.context import LOCAL_TENANT, AuthContext
 from holdfast.clock import format_utc
 from holdfast.search.ports import Embedder, Index
 from holdfast.store.model import Backlog, FailedJob, Stage
-from holdfast.worker.lag import NO_LAG, Lag, Speed
+from holdfast.worker.indexing_stats import NO_LAG, Lag, Speed
 from holdfast.worker.loop import Loop
 from holdfast.worker.purge import Purge
-from holdfast.worker.wakeup import Bell
 
 _log = logging.getLogger(__name__)
 
 _UPKEEP_SECONDS = 5.0
 _PAUSE_AFTER_FAULT_SECONDS = 1.0
-_LEAST_WAIT_SECONDS = 0.02
-_FAILED_SHOWN = 20
-_KINDNESS = 10
-"""How far the slow lanes step back, in the system's own measure of priority, so that calls come first."""
+_MIN_WAIT_SECONDS = 0.02
+_MAX_LISTED_FAILURES = 20
+_NICE = 10
+"""The nice value of the slow lanes, so that calls come first."""
 
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """How fresh the index is. Lags and speed are what this process saw; the backlog is everybody's."""
+    """How fresh the index is. Lags and speed are of this process; the backlog is of all tenants."""
 
     words: Lag
     meaning: Lag
@@ -42,25 +41,57 @@ class IndexStatus:
     lanes: int
 
     def as_json(self) -> dict[str, Any]:
-        """Return it in plain values."""
+        """Return the status as JSON values."""
         return {
             "lag": {"words": asdict(self.words), "meaning": asdict(self.meaning)},
             "embedder": {"model": self.model, **asdict(self.embedder)},
             "backlog": [
-                {"stage": one.stage, "status": one.status, "jobs": one.jobs, "oldest_at": format_utc(one.oldest_at)}
-                for one in self.backlog
+                {
+                    "stage": group.stage,
+                    "status": group.status,
+                    "jobs": group.jobs,
+                    "oldest_at": format_utc(group.oldest_at),
+                }
+                for group in self.backlog
             ],
-            "failed": [_shown(one) for one in self.failed],
+            "failed": [_failed_job_json(job) for job in self.failed],
             "lanes": self.lanes,
         }
 
 
-class Workers:
-    """One lane for words and so many for meaning, over one loop; 0 leaves all of it to another process.
+class WakeUp:
+    """A wake-up signal for worker threads; one sent while a thread is busy is not lost.
 
-    Without an embedder the jobs that wait for meaning are ended without it, since nobody else would: once there is a
-    model, `catch_up` finds their files. They are left alone where others have one (`is_alone` False). There is no lane
-    but that of upkeep where nothing is indexed.
+    It counts its signals: a thread that remembers the count from before its work learns at once of a later one.
+    """
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._condition = threading.Condition()
+
+    @property
+    def count(self) -> int:
+        """Return how many signals were sent."""
+        return self._count
+
+    def send(self) -> None:
+        """Wake every waiting thread."""
+        with self._condition:
+            self._count += 1
+            self._condition.notify_all()
+
+    def wait(self, known_count: int, seconds: float) -> None:
+        """Wait until more signals than `known_count` were sent, at most that long."""
+        with self._condition:
+            self._condition.wait_for(lambda: self._count != known_count, seconds)
+
+
+class Workers:
+    """One words lane and `lanes` meaning lanes over one loop; 0 leaves all of it to another process.
+
+    Without an embedder a lane ends the jobs that wait for meaning, since nobody else would: once there is a model,
+    `catch_up` finds their files. They are left alone where other processes have a model (`is_alone` False). Where
+    nothing is indexed (`is_on` False) there is only the upkeep lane.
     """
 
     def __init__(
@@ -82,16 +113,16 @@ class Workers:
         self._is_on = is_on
         self._meaning_lanes = lanes if embedder else int(is_alone)
         self._busy_until = 0.0
-        self._bell = Bell()
+        self._wake_up = WakeUp()
         self._threads: list[threading.Thread] = []
         self._unlisten: Callable[[], None] = lambda: None
 
     def start(self) -> None:
-        """Begin; returns at once. What a lane needs is loaded by its first job."""
+        """Start the lanes; returns at once. What a lane needs is loaded by its first job."""
         if self._threads or self._lanes == 0:
             return
         self._loop.stop.clear()
-        self._unlisten = self._loop.queue.listen(self._bell.ring)
+        self._unlisten = self._loop.queue.listen(self._wake_up.send)
         lanes: list[tuple[str, Callable[[], None]]] = [("upkeep", self._upkeep_lane)]
         if self._is_on:
             lanes += [("words", self._words_lane), ("watch", self._watch_lane)]
@@ -101,12 +132,12 @@ class Workers:
             thread.start()
 
     def release(self) -> None:
-        """Let the lanes come to an end; returns at once."""
+        """Tell the lanes to end; returns at once."""
         self._loop.stop.set()
-        self._bell.ring()
+        self._wake_up.send()
 
     def stop(self, seconds: float = 2.0) -> None:
-        """End after the jobs in hand, within so long; what was not finished is due again at once or with its lease."""
+        """End the lanes after their current jobs, at most that long; an unfinished job is due at once or after its lease."""
         self.release()
         deadline = time.monotonic() + seconds
         for thread in self._threads:
@@ -123,31 +154,35 @@ class Workers:
 
     @property
     def is_running(self) -> bool:
-        """Return whether the lanes of this process work."""
+        """Return whether the lanes were started."""
         return bool(self._threads)
 
     def has_work(self) -> bool:
-        """Return whether a lane of this process has, or will have, something to do, as of its last look; never waits."""
+        """Return whether a lane of this process had work lately, or the queue had jobs; never blocks."""
         return bool(self._threads) and time.monotonic() < self._busy_until
 
     def status(self) -> IndexStatus:
         """Return how fresh the index is."""
-        lags = self._loop.lags
-        model = self._embedder.model if self._embedder else None
-        words, meaning = lags.lag(Stage.WORDS), lags.lag(Stage.MEANING) if self._embedder else NO_LAG
-        queue = self._loop.queue
-        failed = queue.failed(_FAILED_SHOWN)
-        return IndexStatus(words, meaning, lags.speed(), queue.backlog(), failed, model, len(self._threads))
+        stats, queue = self._loop.stats, self._loop.queue
+        return IndexStatus(
+            words=stats.lag(Stage.WORDS),
+            meaning=stats.lag(Stage.MEANING) if self._embedder else NO_LAG,
+            embedder=stats.speed(),
+            backlog=queue.backlog(),
+            failed=queue.failed(_MAX_LISTED_FAILURES),
+            model=self._embedder.model if self._embedder else None,
+            lanes=len(self._threads),
+        )
 
-    def drain(self, seconds: float, progress: Callable[[int], None] = lambda _left: None) -> bool:
-        """Do jobs here until none is due or under way anywhere, or so long; returns whether none is left."""
+    def drain(self, seconds: float, progress: Callable[[int], None] = lambda _remaining: None) -> bool:
+        """Do jobs in this thread until none is due or running anywhere, at most that long; returns whether none is."""
         deadline = time.monotonic() + seconds
-        while left := self._left():
-            progress(left)
+        while remaining := self._count_unfinished():
+            progress(remaining)
             if time.monotonic() >= deadline:
                 return False
-            if not self._loop.words_pass() and not (self._meaning_lanes and self._loop.meaning_pass()):
-                time.sleep(_LEAST_WAIT_SECONDS)
+            if not self._loop.run_words_pass() and not (self._meaning_lanes and self._loop.run_meaning_pass()):
+                time.sleep(_MIN_WAIT_SECONDS)
         return True
 
     def retry_failed(self) -> int:
@@ -175,67 +210,61 @@ class Workers:
         return added
 
     def _words_lane(self) -> None:
-        self._repeat(Stage.WORDS, self._worded)
+        def run_pass() -> int:
+            claimed = self._loop.run_words_pass()
+            if claimed:
+                self._wake_up.send()  # their meaning may be due
+            return claimed
 
-    def _worded(self) -> int:
-        done = self._loop.words_pass()
-        if done:
-            self._bell.ring()
-        return done
+        self._repeat(Stage.WORDS, run_pass)
 
     def _meaning_lane(self) -> None:
-        _step_back()
-        self._repeat(Stage.MEANING, self._loop.meaning_pass)
+        _lower_priority()
+        self._repeat(Stage.MEANING, self._loop.run_meaning_pass)
 
     def _upkeep_lane(self) -> None:
-        _step_back()
-        stop = self._loop.stop
-        self._guarded(self.catch_up)
-        while not stop.wait(_UPKEEP_SECONDS):
-            self._guarded(self._purge.when_due)
-            self._guarded(self._index.run_maintenance)
+        _lower_priority()
+        self._run_logged(self.catch_up)
+        while not self._loop.stop.wait(_UPKEEP_SECONDS):
+            self._run_logged(self._purge.run_due)
+            self._run_logged(self._index.run_maintenance)
 
     def _watch_lane(self) -> None:
-        """Keep the leases of long work, and know whether there is work; upkeep may take too long for that."""
+        """Renew the leases of long work, and notice whether there is work; upkeep may take too long for that."""
         while not self._loop.stop.wait(_UPKEEP_SECONDS):
-            self._guarded(self._loop.keep_in_hand)
-            self._guarded(self._look)
+            self._run_logged(self._loop.renew_words_leases)
+            if self._run_logged(self._count_unfinished):
+                self._mark_busy()
 
-    def _look(self) -> int:
-        left = self._left()
-        if left:
-            self._stay()
-        return left
-
-    def _left(self) -> int:
+    def _count_unfinished(self) -> int:
         depth = self._loop.queue.depth()
         return depth.get("pending", 0) + depth.get("processing", 0)
 
-    def _stay(self) -> None:
+    def _mark_busy(self) -> None:
         self._busy_until = time.monotonic() + 2 * _UPKEEP_SECONDS
 
-    def _repeat(self, stage: Stage, work: Callable[[], int]) -> None:
+    def _repeat(self, stage: Stage, run_pass: Callable[[], int]) -> None:
         stop = self._loop.stop
         while not stop.is_set():
-            heard = self._bell.rings
-            if self._guarded(work):
-                self._stay()
+            known_count = self._wake_up.count
+            if self._run_logged(run_pass):
+                self._mark_busy()
             elif not stop.is_set():
-                self._bell.wait(heard, self._until_due(stage))
+                self._wake_up.wait(known_count, self._seconds_until_due(stage))
 
-    def _until_due(self, stage: Stage) -> float:
-        """Return how long a lane may sleep: until the next job is due, or until it is time to look again."""
-        longest = self._loop.queue.poll_seconds
+    def _seconds_until_due(self, stage: Stage) -> float:
+        """Return how long a lane may sleep: until the next job is due, or until the next poll."""
+        poll_seconds = self._loop.queue.poll_seconds
         try:
             due_at = self._loop.queue.next_due(stage)
-        except Exception:  # noqa: BLE001 - the next look says what is wrong
-            return longest
+        except Exception:  # noqa: BLE001 - the next pass logs what is wrong
+            return poll_seconds
         if due_at is None:
-            return longest
-        return min(longest, max(_LEAST_WAIT_SECONDS, (due_at - self._loop.now()).total_seconds()))
+            return poll_seconds
+        return min(poll_seconds, max(_MIN_WAIT_SECONDS, (due_at - self._loop.now()).total_seconds()))
 
-    def _guarded(self, work: Callable[[], int]) -> int:
-        """Do it; a fault outside any job is logged by its kind, and the lane goes on after a pause."""
+    def _run_logged(self, work: Callable[[], int]) -> int:
+        """Do the work; an error outside any job is logged by its type, and the lane goes on after a pause."""
         try:
             return work()
         except Exception as error:  # noqa: BLE001 - a lane never ends before it is told to
@@ -244,8 +273,8 @@ class Workers:
             return 0
 
 
-def _shown(job: FailedJob) -> dict[str, Any]:
-    """Return a failed job for whoever runs the server: where another tenant's file lies is not his business."""
+def _failed_job_json(job: FailedJob) -> dict[str, Any]:
+    """Return a failed job for the operator of the server, without the project and path of another tenant's file."""
     is_local = job.tenant == LOCAL_TENANT
     return {
         "tenant": job.tenant[:8],
@@ -258,7 +287,7 @@ def _shown(job: FailedJob) -> dict[str, Any]:
     }
 
 
-def _step_back() -> None:
+def _lower_priority() -> None:
     if sys.platform == "linux":
         with suppress(OSError):
-            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _KINDNESS)
+            os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), _NICE)

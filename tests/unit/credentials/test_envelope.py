@@ -6,20 +6,20 @@ from dataclasses import replace
 import pytest
 
 from holdfast.config.settings import SecuritySettings
-from holdfast.credentials.envelope import Binding, Envelope, Keks, SealFault
+from holdfast.credentials.envelope import Binding, Envelope, KeyEncryptionKeys, SealFault
 from holdfast.secret import Secret
 
 KEY = "sk-the-callers-own-key"
 JOB = Binding("tenant-a", "p", "/notes/a.md", 7)
 NOW = 1_900_000_000
-KEKS = Keks({"a1": Secret("first secret of ours"), "a2": Secret("second secret of ours")})
+KEKS = KeyEncryptionKeys({"a1": Secret("first secret of ours"), "a2": Secret("second secret of ours")})
 
 
-def sealed(keks: Keks = KEKS, job: Binding = JOB) -> Envelope:
+def sealed(keks: KeyEncryptionKeys = KEKS, job: Binding = JOB) -> Envelope:
     return keks.seal(Secret(KEY), job, NOW + 300)
 
 
-def opened(data: bytes, keks: Keks = KEKS, job: Binding = JOB, now: int = NOW) -> str:
+def opened(data: bytes, keks: KeyEncryptionKeys = KEKS, job: Binding = JOB, now: int = NOW) -> str:
     return keks.open(Envelope.from_bytes(data), job, now).reveal()
 
 
@@ -88,13 +88,13 @@ def test_its_time_is_checked_when_it_is_opened_and_cannot_be_moved() -> None:
 def test_the_longest_id_encrypts_and_the_largest_among_equals_and_all_decrypt() -> None:
     names = ["z", "a10", "a9", "b10"]
     secrets = {name: Secret(f"a secret for {name} alone") for name in names}
-    assert Keks(secrets).newest == "b10"
+    assert KeyEncryptionKeys(secrets).newest == "b10"
     for name in names:
-        older = Keks({name: secrets[name]})
-        assert opened(sealed(older).to_bytes(), Keks(secrets)) == KEY
-    gone = Keks({name: secrets[name] for name in names if name != "b10"})
+        older = KeyEncryptionKeys({name: secrets[name]})
+        assert opened(sealed(older).to_bytes(), KeyEncryptionKeys(secrets)) == KEY
+    gone = KeyEncryptionKeys({name: secrets[name] for name in names if name != "b10"})
     with pytest.raises(SealFault):
-        opened(sealed(Keks(secrets)).to_bytes(), gone)
+        opened(sealed(KeyEncryptionKeys(secrets)).to_bytes(), gone)
 
 
 @pytest.mark.req("SE-41")
@@ -102,9 +102,9 @@ def test_a_short_secret_is_refused_by_the_settings_and_by_itself() -> None:
     with pytest.raises(ValueError, match="shorter than 16"):
         SecuritySettings.model_validate({"encryption_keks": {"a": "fifteen letters"}})
     with pytest.raises(ValueError, match="shorter than 16"):
-        Keks({"a": Secret("fifteen letters")})
+        KeyEncryptionKeys({"a": Secret("fifteen letters")})
 
 
 def test_another_secret_under_the_same_id_does_not_open() -> None:
     with pytest.raises(SealFault, match="another secret"):
-        opened(sealed().to_bytes(), Keks({"a2": Secret("not the same secret")}))
+        opened(sealed().to_bytes(), KeyEncryptionKeys({"a2": Secret("not the same secret")}))

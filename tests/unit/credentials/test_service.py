@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from holdfast.adapters.redis_credentials import RedisKeyStore
-from holdfast.credentials.envelope import Binding, Keks
+from holdfast.credentials.envelope import Binding, KeyEncryptionKeys
 from holdfast.credentials.sealed_keys import MemoryKeyStore, SealedKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.secret import Secret
@@ -24,8 +24,8 @@ def valkey() -> Iterator[Valkey]:
 
 
 @pytest.fixture(params=["memory", "redis"])
-def cabinet(request: pytest.FixtureRequest) -> Iterator[SealedKeyStore]:
-    """Give each cabinet in turn."""
+def key_store(request: pytest.FixtureRequest) -> Iterator[SealedKeyStore]:
+    """Give each key_store in turn."""
     if request.param == "memory":
         yield MemoryKeyStore()
         return
@@ -36,8 +36,8 @@ def cabinet(request: pytest.FixtureRequest) -> Iterator[SealedKeyStore]:
 
 
 @pytest.mark.req("SE-40.c", "SE-42.a")
-def test_a_key_is_kept_for_its_job_taken_and_forgotten(cabinet: SealedKeyStore) -> None:
-    credentials = Credentials(cabinet, Keks.of_this_process())
+def test_a_key_is_kept_for_its_job_taken_and_forgotten(key_store: SealedKeyStore) -> None:
+    credentials = Credentials(key_store, KeyEncryptionKeys.for_this_process())
     assert credentials.take(JOB) is None
     assert credentials.keep(JOB, Secret(CANARY))
     assert credentials.has(JOB)
@@ -49,26 +49,26 @@ def test_a_key_is_kept_for_its_job_taken_and_forgotten(cabinet: SealedKeyStore) 
 
 
 @pytest.mark.req("SE-40.c")
-def test_a_key_whose_time_is_over_is_not_there(cabinet: SealedKeyStore) -> None:
-    credentials = Credentials(cabinet, Keks.of_this_process(), ttl_seconds=1)
+def test_a_key_whose_time_is_over_is_not_there(key_store: SealedKeyStore) -> None:
+    credentials = Credentials(key_store, KeyEncryptionKeys.for_this_process(), ttl_seconds=1)
     credentials.keep(replace(JOB, job=3), Secret(CANARY))
-    later = Credentials(cabinet, Keks.of_this_process(), ttl_seconds=0)
-    sealed = cabinet.get(replace(JOB, job=3).digest().hex())
+    later = Credentials(key_store, KeyEncryptionKeys.for_this_process(), ttl_seconds=0)
+    sealed = key_store.get(replace(JOB, job=3).digest().hex())
     assert sealed is not None
-    cabinet.put(JOB.digest().hex(), sealed, 100)
+    key_store.put(JOB.digest().hex(), sealed, 100)
     assert later.take(JOB) is None
 
 
 @pytest.mark.req("SE-40.d")
 def test_nothing_of_a_key_is_in_redis_or_in_the_log(valkey: Valkey, caplog: pytest.LogCaptureFixture) -> None:
-    cabinet = RedisKeyStore(valkey.url, "canary:")
-    credentials = Credentials(cabinet, Keks.of_this_process())
-    stranger = Credentials(cabinet, Keks.of_this_process())
+    key_store = RedisKeyStore(valkey.url, "canary:")
+    credentials = Credentials(key_store, KeyEncryptionKeys.for_this_process())
+    stranger = Credentials(key_store, KeyEncryptionKeys.for_this_process())
     with caplog.at_level(logging.DEBUG):
         credentials.keep(JOB, Secret(CANARY))
-        names = [name for name in cabinet._client.scan_iter() if name.startswith(b"canary:")]
-        (stored,) = [cabinet._client.get(name) for name in names]
-        assert cabinet._client.ttl(names[0]) in range(290, 301)
+        names = [name for name in key_store._client.scan_iter() if name.startswith(b"canary:")]
+        (stored,) = [key_store._client.get(name) for name in names]
+        assert key_store._client.ttl(names[0]) in range(290, 301)
         assert stranger.take(JOB) is None
         valkey.kill()
         try:
@@ -85,9 +85,9 @@ def test_nothing_of_a_key_is_in_redis_or_in_the_log(valkey: Valkey, caplog: pyte
 
 
 def test_a_full_cabinet_lets_the_oldest_go() -> None:
-    cabinet = MemoryKeyStore(max_kept=2)
+    key_store = MemoryKeyStore(max_keys=2)
     for name in "abc":
-        cabinet.put(name, name.encode(), 100)
-    assert [cabinet.get(name) for name in "abc"] == [None, b"b", b"c"]
-    cabinet.put("d", b"d", 0)
-    assert cabinet.get("d") is None
+        key_store.put(name, name.encode(), 100)
+    assert [key_store.get(name) for name in "abc"] == [None, b"b", b"c"]
+    key_store.put("d", b"d", 0)
+    assert key_store.get("d") is None
