@@ -7,8 +7,7 @@ from typing import Any
 
 import click
 
-from holdfast.text.names import is_seen
-from holdfast.text.visible import visible_lines
+from holdfast.text.display import escape_lines, is_visible
 
 _WANTS_JSON = "holdfast.json"
 _NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
@@ -30,7 +29,7 @@ def json_text(data: object, indent: int | None = None) -> str:
 
     def escape(match: re.Match[str]) -> str:
         char = match[0]
-        return char if char == "\n" or is_seen(char) else json.dumps(char)[1:-1]
+        return char if char == "\n" or is_visible(char) else json.dumps(char)[1:-1]
 
     return _NOT_PLAIN_ASCII.sub(escape, json.dumps(data, ensure_ascii=False, indent=indent))
 
@@ -42,7 +41,7 @@ def quantity(count: int, noun: str) -> str:
 
 def paragraphs(text: str) -> str:
     """Return a text of several lines, safe for a terminal, without the line end after the last."""
-    return "\n".join(visible_lines(text))
+    return "\n".join(escape_lines(text))
 
 
 def print_error(context: click.Context, message: str, payload: Mapping[str, Any]) -> None:

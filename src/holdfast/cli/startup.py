@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from holdfast.clock import format_timestamp
 from holdfast.config.environment import state_dir
-from holdfast.text.visible import visible
+from holdfast.text.display import escape_invisible
 from holdfast.transport.state_folder import StateFolder
 
 if TYPE_CHECKING:
@@ -49,6 +49,6 @@ class _LogFormatter(logging.Formatter):
         """Return one line; a traceback is reduced to the type of its error."""
         error_type = f" {record.exc_info[0].__name__}" if record.exc_info and record.exc_info[0] else ""
         is_ours = record.name.startswith("holdfast")
-        text = visible(record.getMessage()) if is_ours else f"at {record.filename}:{record.lineno}"
+        text = escape_invisible(record.getMessage()) if is_ours else f"at {record.filename}:{record.lineno}"
         at = format_timestamp(record.created, "seconds")
         return f"{at} {record.levelname.lower()} {record.name} {text}{error_type}"

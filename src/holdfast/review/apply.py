@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from holdfast.errors import Conflict, EditRejected
 from holdfast.review.model import Review, as_text
-from holdfast.text.decode import decode, sniff
+from holdfast.text.decode import decode, detect_encoding
 from holdfast.text.diff import unified_diff
 from holdfast.text.edit_text import encode_text
 from holdfast.text.merge import merge
@@ -23,7 +23,7 @@ class Applied:
         if self.merged is None:
             return ""
         encoding = self.review.encoding
-        written = as_text(self.merged, sniff(self.merged) or encoding)
+        written = as_text(self.merged, detect_encoding(self.merged) or encoding)
         return unified_diff(as_text(self.review.text, encoding), written, self.review.path)
 
 
@@ -51,7 +51,7 @@ def content_of(applied: Applied) -> Callable[[bytes | None], bytes]:
 
 def _merged(review: Review, present: bytes) -> bytes | None:
     """Return the merge in the encoding that the file has now, None when there is none."""
-    encoding = sniff(present)
+    encoding = detect_encoding(present)
     if encoding is None or review.base is None:
         return None
     try:

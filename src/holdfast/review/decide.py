@@ -6,7 +6,7 @@ from holdfast.changes.model import PlanStatus
 from holdfast.errors import Conflict, InvalidArgument
 from holdfast.review.model import Action, Decision, Review, Verdict, as_text
 from holdfast.text.decode import decode
-from holdfast.text.diff import hunks, with_hunks
+from holdfast.text.diff import apply_hunks, compute_hunks
 from holdfast.text.edit_text import encode_text
 
 MAX_REASON_CHARS = 20_000
@@ -72,11 +72,11 @@ def _wanted(review: Review, verdict: Verdict) -> bytes | None:
     if verdict.text is not None or verdict.decision is not Decision.APPROVE:
         raise InvalidArgument("hunks go with an approval without a text of its own.")
     before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
-    count = len(hunks(before, after))
+    count = len(compute_hunks(before, after))
     wrong = [number for number in verdict.hunks if not 1 <= number <= count]
     if wrong or not verdict.hunks:
         raise InvalidArgument(f"hunks are numbers from 1 to {count}: {list(verdict.hunks)}")
-    return encode_text(with_hunks(before, after, verdict.hunks), review.encoding)
+    return encode_text(apply_hunks(before, after, verdict.hunks), review.encoding)
 
 
 def encoded(review: Review, text: str) -> bytes:

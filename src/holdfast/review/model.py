@@ -6,7 +6,7 @@ from enum import StrEnum
 from hashlib import sha256
 
 from holdfast.changes.model import PlanStatus
-from holdfast.text.decode import UTF8, Encoding, decode, sniff
+from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding
 from holdfast.text.edit import Edit
 
 
@@ -95,7 +95,7 @@ class Review:
     @property
     def encoding(self) -> Encoding:
         """Return how the file's text is stored."""
-        return sniff(self.base or b"") or UTF8
+        return detect_encoding(self.base or b"") or UTF8
 
     def closed(self, action: Action) -> "Review":
         """Return the review as it ended, without its texts."""

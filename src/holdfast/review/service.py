@@ -32,10 +32,10 @@ from holdfast.review.present import Presenters
 from holdfast.review.sessions import Sessions
 from holdfast.review.watch import Watcher
 from holdfast.text.decode import round_trips
-from holdfast.text.diff import Hunk, hunks
+from holdfast.text.diff import Hunk, compute_hunks
+from holdfast.text.display import escape_lines
 from holdfast.text.edit import Edit, EditLimits
 from holdfast.text.edit_text import edit_bytes
-from holdfast.text.visible import visible_lines
 
 _log = logging.getLogger(__name__)
 _REJECTION_STANDS_SECONDS = 60.0
@@ -223,8 +223,8 @@ class Reviews:
 
     def readable_diff(self, review: Review) -> str:
         """Return the hunks of what a review would write, with nothing in them that could deceive a reader."""
-        found = hunks(as_text(review.base, review.encoding), as_text(review.text, review.encoding))
-        return "".join("\n".join([hunk.header.rstrip(), *visible_lines(hunk.body), ""]) for hunk in found)
+        found = compute_hunks(as_text(review.base, review.encoding), as_text(review.text, review.encoding))
+        return "".join("\n".join([hunk.header.rstrip(), *escape_lines(hunk.body), ""]) for hunk in found)
 
     def pending(self) -> list[Listed]:
         """Return every open review for the person, newest first."""
@@ -236,7 +236,7 @@ class Reviews:
         if not review.is_open or self._has_expired(review):
             raise NotFound(f"The review {review_id} is over.")
         before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
-        return Shown(review, before, after, tuple(hunks(before, after)))
+        return Shown(review, before, after, tuple(compute_hunks(before, after)))
 
     def decide(self, review_id: str, verdict: Verdict) -> Review:
         """Take a person's word. The first one wins: Conflict when it comes second, or for something else than shown."""

@@ -20,7 +20,7 @@ def estimate_tokens(text: str) -> int:
     return -(-ascii_chars // _ASCII_PER_TOKEN) + len(text) - ascii_chars
 
 
-def fit(text: str, max_tokens: int) -> tuple[str, bool]:
+def cut_to_budget(text: str, max_tokens: int) -> tuple[str, bool]:
     """Return the start of a text that stays within the budget, and whether something is left over.
 
     The cut falls after a line's end; only a first line that is too long by itself is cut inside.
@@ -32,7 +32,7 @@ def fit(text: str, max_tokens: int) -> tuple[str, bool]:
     return text[: line_end or end], True
 
 
-def fit_end(text: str, max_tokens: int) -> tuple[str, bool]:
+def cut_end_to_budget(text: str, max_tokens: int) -> tuple[str, bool]:
     """Return the end of a text that stays within the budget, and whether something before it is left over.
 
     It begins at a line's start unless its last line is too long by itself.
@@ -59,13 +59,13 @@ def decode_cursor(cursor: str) -> dict[str, Any]:
         state = json.loads(raw)
         json.dumps(state, ensure_ascii=False).encode("utf-8", "surrogateescape")  # a name that no file can have
     except (ValueError, binascii.Error, RecursionError):
-        raise broken_cursor() from None
+        raise invalid_cursor() from None
     if not isinstance(state, dict):
-        raise broken_cursor()
+        raise invalid_cursor()
     return state
 
 
-def broken_cursor() -> InvalidArgument:
+def invalid_cursor() -> InvalidArgument:
     """Return the error for a cursor that no answer of this server gave."""
     return InvalidArgument("The cursor is not one this server gave. Repeat the call without a cursor.")
 

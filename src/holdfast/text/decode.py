@@ -4,7 +4,7 @@ import codecs
 from dataclasses import dataclass
 
 from holdfast.errors import InvalidArgument
-from holdfast.text.decode_legacy import guess
+from holdfast.text.decode_legacy import guess_legacy_encoding
 
 SAMPLE_BYTES = 1 << 16
 
@@ -23,7 +23,7 @@ class Encoding:
     @property
     def name(self) -> str:
         """Return the name that callers are told."""
-        shown = _SHOWN.get(self.codec, self.codec)
+        shown = _DISPLAY_NAMES.get(self.codec, self.codec)
         return f"{shown} with BOM" if self.bom else shown
 
     @property
@@ -39,8 +39,8 @@ class Encoding:
 
 UTF8 = Encoding("utf-8")
 
-_SHOWN = {"cp1252": "windows-1252", "cp1251": "windows-1251", "cp1250": "windows-1250"}
-_MARKED = (
+_DISPLAY_NAMES = {"cp1252": "windows-1252", "cp1251": "windows-1251", "cp1250": "windows-1250"}
+_WITH_BOM = (
     Encoding("utf-8", codecs.BOM_UTF8),
     Encoding("utf-32-le", codecs.BOM_UTF32_LE, 4),
     Encoding("utf-32-be", codecs.BOM_UTF32_BE, 4),
@@ -49,25 +49,25 @@ _MARKED = (
 )
 
 
-def binary_file() -> InvalidArgument:
+def binary_file_error() -> InvalidArgument:
     """Return the error for a file that holds no text."""
     return InvalidArgument("Binary file. Use read_media_file.")
 
 
-def sniff(data: bytes, *, complete: bool = True) -> Encoding | None:
+def detect_encoding(data: bytes, *, complete: bool = True) -> Encoding | None:
     """Return the encoding of a file from its bytes, None when they are no text.
 
     `complete` says that the data is the whole file; a sample may end inside a character.
     Valid UTF-8 is decided over all the data; a legacy encoding over a sample that begins where ASCII ends.
     """
-    for marked in _MARKED:
+    for marked in _WITH_BOM:
         if data.startswith(marked.bom):
-            return marked if _holds(data, marked, complete) else None
+            return marked if _decodes(data, marked, complete) else None
     if b"\0" in data:
         return None
-    if _holds(data, UTF8, complete):
+    if _decodes(data, UTF8, complete):
         return UTF8
-    return _legacy(data)
+    return _detect_legacy(data)
 
 
 def decode(data: bytes, encoding: Encoding, *, errors: str = "strict") -> str:
@@ -88,7 +88,7 @@ def round_trips(data: bytes, encoding: Encoding) -> bool:
         return False
 
 
-def _holds(data: bytes, encoding: Encoding, complete: bool) -> bool:
+def _decodes(data: bytes, encoding: Encoding, complete: bool) -> bool:
     try:
         codecs.getincrementaldecoder(encoding.codec)().decode(data, complete)
     except UnicodeDecodeError:
@@ -96,11 +96,11 @@ def _holds(data: bytes, encoding: Encoding, complete: bool) -> bool:
     return True
 
 
-def _legacy(data: bytes) -> Encoding | None:
+def _detect_legacy(data: bytes) -> Encoding | None:
     sample = _sample_from_first_high_byte(data)
     if len(sample) - len(sample.translate(None, _CONTROLS)) > _MAX_CONTROL_SHARE * len(sample):
         return None
-    codec = guess(sample)
+    codec = guess_legacy_encoding(sample)
     return Encoding(codec) if codec else None
 
 

@@ -18,15 +18,15 @@ _SYMBOLS_OF_1252 = frozenset(b"\xa1\xa2\xa3\xa4\xa5\xa6\xa8\xac\xaf\xb1\xb2\xb3\
 Everyday = Callable[[int, int], float]
 
 
-def guess(sample: bytes) -> str | None:
+def guess_legacy_encoding(sample: bytes) -> str | None:
     """Return the Python codec that reads the sample best, None when no encoding gives readable text."""
-    return _east_asian(sample) or _single_byte(sample)
+    return _guess_east_asian(sample) or _guess_single_byte(sample)
 
 
-def _east_asian(sample: bytes) -> str | None:
+def _guess_east_asian(sample: bytes) -> str | None:
     best, best_score = None, _MIN_EAST_ASIAN
     for codecs, everyday in _EAST_ASIAN:
-        codec = next((name for name in codecs if _reads(sample, name)), None)
+        codec = next((name for name in codecs if _can_decode(sample, name)), None)
         if codec is None:
             continue
         score = _score(sample, everyday, half_width=everyday is _shift_jis)
@@ -106,14 +106,14 @@ _EAST_ASIAN: tuple[tuple[tuple[str, ...], Everyday], ...] = (
 )
 
 
-def _single_byte(sample: bytes) -> str | None:
-    dense, western = _is_dense(sample), _reads(sample, "cp1252")
+def _guess_single_byte(sample: bytes) -> str | None:
+    dense, western = _is_dense(sample), _can_decode(sample, "cp1252")
     if western and not dense and not _has_symbols_in_words(sample):
         return "cp1252"
-    return _by_charset_normalizer(sample, _NOT_LATIN if dense else _LATIN) or ("cp1252" if western else None)
+    return _guess_by_charset_normalizer(sample, _NOT_LATIN if dense else _LATIN) or ("cp1252" if western else None)
 
 
-def _reads(sample: bytes, codec: str) -> bool:
+def _can_decode(sample: bytes, codec: str) -> bool:
     try:
         sample.decode(codec)
     except UnicodeDecodeError as error:
@@ -144,7 +144,7 @@ def _in_a_word(byte: int) -> bool:
     return byte >= 0xC0 or _is_letter(byte)
 
 
-def _by_charset_normalizer(sample: bytes, candidates: list[str]) -> str | None:
+def _guess_by_charset_normalizer(sample: bytes, candidates: list[str]) -> str | None:
     from charset_normalizer import from_bytes
 
     best = from_bytes(sample, cp_isolation=candidates).best()

@@ -28,26 +28,26 @@ def unified_diff(before: str, after: str, path: str) -> str:
     if before == after:
         return ""
     out = [f"--- a/{path.lstrip('/')}\n", f"+++ b/{path.lstrip('/')}\n"]
-    for hunk in hunks(before, after):
+    for hunk in compute_hunks(before, after):
         out += (hunk.header, hunk.body)
     return "".join(out)
 
 
-def hunks(before: str, after: str) -> list[Hunk]:
+def compute_hunks(before: str, after: str) -> list[Hunk]:
     """Return the hunks of the unified diff, in order."""
     old, new = split_lines(before), split_lines(after)
-    head = _same_lines(old, new)
-    tail = _same_lines(old[head:][::-1], new[head:][::-1])
+    head = _count_equal_lines(old, new)
+    tail = _count_equal_lines(old[head:][::-1], new[head:][::-1])
     first = max(0, head - CONTEXT_LINES)
     last = max(0, tail - CONTEXT_LINES)
     old, new = old[first : len(old) - last], new[first : len(new) - last]
-    return [_hunk(group, old, new, first) for group in _groups(old, new)]
+    return [_build_hunk(group, old, new, first) for group in _group_opcodes(old, new)]
 
 
-def with_hunks(before: str, after: str, chosen: Collection[int]) -> str:
+def apply_hunks(before: str, after: str, chosen: Collection[int]) -> str:
     """Return the first text with only the chosen hunks, numbered from 1, of its difference to the second."""
     old, out, at = split_lines(before), [], 0
-    for number, hunk in enumerate(hunks(before, after), start=1):
+    for number, hunk in enumerate(compute_hunks(before, after), start=1):
         out += old[at : hunk.start]
         out += hunk.lines if number in chosen else old[hunk.start : hunk.end]
         at = hunk.end
@@ -65,19 +65,19 @@ def fence_diff(diff: str) -> str:
 Opcode = tuple[str, int, int, int, int]
 
 
-def _hunk(group: list[Opcode], old: list[str], new: list[str], first: int) -> Hunk:
+def _build_hunk(group: list[Opcode], old: list[str], new: list[str], first: int) -> Hunk:
     body: list[str] = []
     for tag, old_start, old_end, new_start, new_end in group:
         if tag == "equal":
-            body += _marked(" ", old[old_start:old_end])
+            body += _prefix_lines(" ", old[old_start:old_end])
             continue
-        body += _marked("-", old[old_start:old_end])
-        body += _marked("+", new[new_start:new_end])
+        body += _prefix_lines("-", old[old_start:old_end])
+        body += _prefix_lines("+", new[new_start:new_end])
     lines = tuple(new[group[0][3] : group[-1][4]])
     return Hunk(_header(group, first), "".join(body), group[0][1] + first, group[-1][2] + first, lines)
 
 
-def _groups(old: list[str], new: list[str]) -> list[list[Opcode]]:
+def _group_opcodes(old: list[str], new: list[str]) -> list[list[Opcode]]:
     if len(old) * len(new) > _MAX_COMPARED:
         return [[("replace", 0, len(old), 0, len(new))]]
     matcher = SequenceMatcher(None, old, new)
@@ -105,7 +105,7 @@ def split_lines(text: str) -> list[str]:
     return [*kept, last] if last else kept
 
 
-def _same_lines(one: list[str], other: list[str]) -> int:
+def _count_equal_lines(one: list[str], other: list[str]) -> int:
     count = 0
     for left, right in zip(one, other, strict=False):
         if left != right:
@@ -114,7 +114,7 @@ def _same_lines(one: list[str], other: list[str]) -> int:
     return count
 
 
-def _marked(mark: str, lines: list[str]) -> list[str]:
+def _prefix_lines(mark: str, lines: list[str]) -> list[str]:
     return [
         f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n" for line in lines
     ]

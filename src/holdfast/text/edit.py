@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
 from holdfast.text.budget import estimate_tokens
-from holdfast.text.edit_match import LfView, Suggestion, lf, places, suggestions, typographic_place
+from holdfast.text.edit_match import LfView, Suggestion, find_matches, find_similar, find_typographic_match, to_lf
 
 OVERWRITE = "OVERWRITE_FILE"
 APPEND = "APPEND_TO_FILE"
@@ -52,7 +52,7 @@ def apply_edits(
         try:
             running = _apply(running, edit, limits)
         except EditRejected as error:
-            raise _at(error, index, len(edits), running, limits) from None
+            raise _locate_error(error, index, len(edits), running, limits) from None
     if running == text or running is None:
         raise EditRejected(
             "validation_error",
@@ -65,14 +65,14 @@ def apply_edits(
 def _apply(text: str | None, edit: Edit, limits: EditLimits) -> str:
     _check(edit, limits)
     if text is None:
-        return _created(edit)
+        return _create(edit)
     if edit.old == OVERWRITE:
         return _with_newlines_of(text, edit.new)
     if edit.old == APPEND:
         return text + _with_newlines_of(text, edit.new)
     if not edit.old.strip():
-        return _filled(text, edit)
-    return _replaced(text, edit)
+        return _fill_empty(text, edit)
+    return _replace(text, edit)
 
 
 def _check(edit: Edit, limits: EditLimits) -> None:
@@ -96,7 +96,7 @@ def _check(edit: Edit, limits: EditLimits) -> None:
         )
 
 
-def _created(edit: Edit) -> str:
+def _create(edit: Edit) -> str:
     if edit.old.strip():
         raise EditRejected(
             "file_not_found",
@@ -106,7 +106,7 @@ def _created(edit: Edit) -> str:
     return edit.new
 
 
-def _filled(text: str, edit: Edit) -> str:
+def _fill_empty(text: str, edit: Edit) -> str:
     if not text and not edit.old:
         return edit.new
     error_type = "validation_error" if edit.old else "file_exists"
@@ -118,23 +118,23 @@ def _filled(text: str, edit: Edit) -> str:
     )
 
 
-def _replaced(text: str, edit: Edit) -> str:
+def _replace(text: str, edit: Edit) -> str:
     view = LfView(text)
-    old, new = lf(edit.old), lf(edit.new)
+    old, new = to_lf(edit.old), to_lf(edit.new)
     if old == new:
         raise EditRejected(
             "validation_error",
             "The text to match and its replacement differ only in line ends, which an edit keeps as the file has them.",
             f"To change line ends, replace the whole file with {OVERWRITE} as the match, or use write_file.",
         )
-    found, spots = places(view.text, old, edit.count)
+    found, spots = find_matches(view.text, old, edit.count)
     if found == 0 and edit.count == 1:
-        spot = typographic_place(view.text, old)
+        spot = find_typographic_match(view.text, old)
         found, spots = (0, []) if spot is None else (1, [spot])
     if found == 0:
-        raise _not_found(view, old, new)
+        raise _no_match_error(view, old, new)
     if found != edit.count or not spots:
-        raise _wrong_count(found, edit.count)
+        raise _wrong_count_error(found, edit.count)
     return _splice(view, spots, old, new)
 
 
@@ -169,12 +169,12 @@ def _with_newlines_of(text: str, inserted: str) -> str:
     feeds = text.count("\n")
     if not feeds:
         return inserted
-    plain = lf(inserted)
+    plain = to_lf(inserted)
     return plain.replace("\n", "\r\n") if 2 * text.count("\r\n") > feeds else plain
 
 
-def _not_found(view: LfView, old: str, new: str) -> EditRejected:
-    near: list[Suggestion] = suggestions(view.text, old)
+def _no_match_error(view: LfView, old: str, new: str) -> EditRejected:
+    near: list[Suggestion] = find_similar(view.text, old)
     if len(new.strip()) >= _REPEAT_HINT_CHARS and new in view.text:
         hint = "The replacement is already in the file: this edit may have been applied before."
     elif near:
@@ -190,7 +190,7 @@ def _not_found(view: LfView, old: str, new: str) -> EditRejected:
     )
 
 
-def _wrong_count(found: int, expected: int) -> EditRejected:
+def _wrong_count_error(found: int, expected: int) -> EditRejected:
     if found == expected:
         message = "The text to match overlaps itself in the file, so there is more than one way to replace it."
     else:
@@ -204,7 +204,7 @@ def _wrong_count(found: int, expected: int) -> EditRejected:
     )
 
 
-def _at(error: EditRejected, index: int, total: int, text: str | None, limits: EditLimits) -> EditRejected:
+def _locate_error(error: EditRejected, index: int, total: int, text: str | None, limits: EditLimits) -> EditRejected:
     """Say which edit failed, and show the file where that is affordable."""
     details = {key: value for key, value in error.details.items() if key not in ("error", "error_type", "hint")}
     if text and text.count("\n") < MAX_SHOWN_LINES and estimate_tokens(text) <= limits.max_answer_tokens:

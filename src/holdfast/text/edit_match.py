@@ -30,7 +30,7 @@ class Suggestion(TypedDict):
     similarity: float
 
 
-def lf(text: str) -> str:
+def to_lf(text: str) -> str:
     """Return the text with every CRLF as a line feed."""
     return text.replace("\r\n", "\n") if "\r" in text else text
 
@@ -40,7 +40,7 @@ class LfView:
 
     def __init__(self, raw: str) -> None:
         self.raw = raw
-        self.text = lf(raw)
+        self.text = to_lf(raw)
         self._crlf: list[int] = []
         if len(self.text) != len(raw):
             self._crlf = [match.start() - n for n, match in enumerate(re.finditer("\r\n", raw))]
@@ -50,7 +50,7 @@ class LfView:
         return offset + bisect_left(self._crlf, offset)
 
 
-def places(text: str, wanted: str, count: int) -> tuple[int, list[int]]:
+def find_matches(text: str, wanted: str, count: int) -> tuple[int, list[int]]:
     """Return how often a text occurs, and where when that is `count` times.
 
     A single match that overlaps another one is no single match: then the offsets are left out.
@@ -66,21 +66,21 @@ def places(text: str, wanted: str, count: int) -> tuple[int, list[int]]:
     return found, spots if len(spots) == count else []
 
 
-def typographic_place(text: str, wanted: str) -> int | None:
+def find_typographic_match(text: str, wanted: str) -> int | None:
     """Return the one place that matches when typographic quotes, dashes and spaces count as the plain ones.
 
     None when there is no such place, or more than one.
     """
     if text.isascii() and wanted.isascii():
         return None
-    plain, plain_wanted = _plain(text), _plain(wanted)
+    plain, plain_wanted = _to_plain(text), _to_plain(wanted)
     at = plain.find(plain_wanted)
     if at < 0 or plain.find(plain_wanted, at + 1) >= 0:
         return None
     return at
 
 
-def _plain(text: str) -> str:
+def _to_plain(text: str) -> str:
     if text.isascii():
         return text
     for plain, twins in _TWINS.items():
@@ -89,20 +89,20 @@ def _plain(text: str) -> str:
     return text
 
 
-def suggestions(text: str, wanted: str) -> list[Suggestion]:
+def find_similar(text: str, wanted: str) -> list[Suggestion]:
     """Return up to three places that resemble the wanted text, best first.
 
     The work is bounded whatever the size of the text: candidates come from lines of the wanted text that are
     found as they are, and in a small text also from windows that share its words.
     """
     wanted_lines = wanted.strip("\n").split("\n")
-    starts = _anchored_starts(text, wanted_lines)
+    starts = _starts_by_anchor(text, wanted_lines)
     lines: list[str] | None = None
     if len(text) <= _SMALL_FILE_CHARS:
         lines = text.split("\n")
-        starts |= _swept_starts(lines, wanted_lines)
+        starts |= _starts_by_words(lines, wanted_lines)
     grams = _grams(wanted_lines)
-    scored = [_scored(text, lines, start, len(wanted_lines), grams) for start in sorted(starts)]
+    scored = [_score_window(text, lines, start, len(wanted_lines), grams) for start in sorted(starts)]
     best = sorted((one for one in scored if one["similarity"] >= _MIN_SIMILARITY), key=_rank)
     chosen: list[Suggestion] = []
     for one in best:
@@ -115,7 +115,7 @@ def _rank(one: Suggestion) -> tuple[float, int]:
     return (-one["similarity"], one["start_line"])
 
 
-def _anchored_starts(text: str, wanted: list[str]) -> set[int]:
+def _starts_by_anchor(text: str, wanted: list[str]) -> set[int]:
     """Return start lines (from 0) of windows in which a long line of the wanted text stands at its place."""
     anchors = sorted(((line.strip(), n) for n, line in enumerate(wanted)), key=lambda pair: -len(pair[0]))
     starts: set[int] = set()
@@ -133,7 +133,7 @@ def _anchored_starts(text: str, wanted: list[str]) -> set[int]:
     return starts
 
 
-def _swept_starts(lines: list[str], wanted: list[str]) -> set[int]:
+def _starts_by_words(lines: list[str], wanted: list[str]) -> set[int]:
     """Return the start lines of the windows that share most words with the wanted text."""
     words = set(_WORD.findall("\n".join(wanted)[:_COMPARED_CHARS]))
     if not words:
@@ -149,9 +149,9 @@ def _swept_starts(lines: list[str], wanted: list[str]) -> set[int]:
     return {start for score, start in windows[:_SWEPT_WINDOWS] if score}
 
 
-def _scored(text: str, lines: list[str] | None, start: int, width: int, wanted: Counter[str]) -> Suggestion:
+def _score_window(text: str, lines: list[str] | None, start: int, width: int, wanted: Counter[str]) -> Suggestion:
     """Judge one window by the pairs of characters that it shares with the wanted text."""
-    window = lines[start : start + width] if lines is not None else _cut_lines(text, start, width)
+    window = lines[start : start + width] if lines is not None else _slice_lines(text, start, width)
     ours = _grams(window)
     ratio = 2 * (ours & wanted).total() / max(1, ours.total() + wanted.total())
     return {"start_line": start + 1, "end_line": start + max(1, len(window)), "similarity": round(ratio, 2)}
@@ -162,7 +162,7 @@ def _grams(lines: list[str]) -> Counter[str]:
     return Counter(map(add, text, text[1:]))
 
 
-def _cut_lines(text: str, start: int, width: int) -> list[str]:
+def _slice_lines(text: str, start: int, width: int) -> list[str]:
     at = 0
     for _ in range(start):
         at = text.find("\n", at) + 1

@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
-from holdfast.text.decode import UTF8, Encoding, decode, encode, round_trips, sniff
+from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding, encode, round_trips
 from holdfast.text.edit import Edit, EditLimits, apply_edits
 
 
@@ -33,7 +33,7 @@ def edit_bytes(
     if data is None:
         after = apply_edits(None, edits, limits, check)
         return EditResult("", after, encode_text(after, UTF8))
-    encoding = encoding or _encoding_of(data)
+    encoding = encoding or _detect_editable_encoding(data)
     before = decode(data, encoding)
     after = apply_edits(before, edits, limits, check)
     return EditResult(before, after, encode_text(after, encoding))
@@ -50,12 +50,12 @@ def encode_text(text: str, encoding: Encoding) -> bytes:
             "Use characters of the file's encoding, or rewrite the whole file as UTF-8 with write_file.",
         ) from None
     if not encoding.codec.startswith("utf-") and decode(data, encoding) != text:
-        raise _not_exact(encoding)
+        raise _not_exact_error(encoding)
     return data
 
 
-def _encoding_of(data: bytes) -> Encoding:
-    encoding = sniff(data)
+def _detect_editable_encoding(data: bytes) -> Encoding:
+    encoding = detect_encoding(data)
     if encoding is None:
         raise EditRejected(
             "validation_error",
@@ -63,11 +63,11 @@ def _encoding_of(data: bytes) -> Encoding:
             "Edit text files only; a binary file can be replaced by a program that knows its format.",
         )
     if not encoding.codec.startswith("utf-") and not round_trips(data, encoding):
-        raise _not_exact(encoding)
+        raise _not_exact_error(encoding)
     return encoding
 
 
-def _not_exact(encoding: Encoding) -> EditRejected:
+def _not_exact_error(encoding: Encoding) -> EditRejected:
     return EditRejected(
         "validation_error",
         f"The file looks like {encoding.name}, but that encoding would not give back its exact bytes.",

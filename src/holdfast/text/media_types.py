@@ -5,7 +5,7 @@ A suffix never makes an image, a document or an archive of bytes that are none.
 
 from typing import Literal
 
-from holdfast.text.decode import Encoding, sniff
+from holdfast.text.decode import Encoding, detect_encoding
 
 BINARY = "application/octet-stream"
 PDF = "application/pdf"
@@ -143,7 +143,7 @@ def content_type(head: bytes, suffix: str) -> tuple[str, Encoding | None]:
         return by_signature, None
     if suffix == ".pdf" and _PDF_MARK in head[:_PDF_MARK_WITHIN]:
         return PDF, None
-    encoding = sniff(head, complete=False)
+    encoding = detect_encoding(head, complete=False)
     return (BINARY, None) if encoding is None else (_text_content_type(head, suffix, encoding), encoding)
 
 

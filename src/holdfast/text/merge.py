@@ -11,7 +11,7 @@ from holdfast.text.diff import split_lines
 
 _MAX_COMPARED = 4_000_000
 _MAX_STEPS = 50_000_000
-_FEWEST_FOR_COMMON = 200
+_MIN_LINES_FOR_AUTOJUNK = 200
 """difflib leaves lines that occur too often aside only in texts of so many lines."""
 
 Region = tuple[int, int, int, int]
@@ -25,12 +25,12 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
     if theirs == base:
         return ours
     old, one, other = split_lines(base), split_lines(ours), split_lines(theirs)
-    head = _same(old, one, other)
-    tail = _same(old[head:][::-1], one[head:][::-1], other[head:][::-1])
+    head = _count_equal_lines(old, one, other)
+    tail = _count_equal_lines(old[head:][::-1], one[head:][::-1], other[head:][::-1])
     inner = [lines[head : len(lines) - tail] for lines in (old, one, other)]
     if max(len(inner[1]), len(inner[2])) * len(inner[0]) > _MAX_COMPARED:
         return None
-    if any(len(side) < _FEWEST_FOR_COMMON and _is_costly(inner[0], side) for side in inner[1:]):
+    if any(len(side) < _MIN_LINES_FOR_AUTOJUNK and _is_costly(inner[0], side) for side in inner[1:]):
         return None
     merged = _merge_lines(*inner)
     return None if merged is None else "".join([*old[:head], merged, *old[len(old) - tail :]])
@@ -39,8 +39,8 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
 def _merge_lines(old: list[str], one: list[str], other: list[str]) -> str | None:
     out: list[str] = []
     at_old = at_one = at_other = 0
-    for start, start_one, start_other, length in _common(old, one, other):
-        piece = _settled(old[at_old:start], one[at_one:start_one], other[at_other:start_other])
+    for start, start_one, start_other, length in _common_regions(old, one, other):
+        piece = _merge_region(old[at_old:start], one[at_one:start_one], other[at_other:start_other])
         if piece is None:
             return None
         out += piece
@@ -49,15 +49,15 @@ def _merge_lines(old: list[str], one: list[str], other: list[str]) -> str | None
     return "".join(out)
 
 
-def _settled(old: Sequence[str], one: Sequence[str], other: Sequence[str]) -> Sequence[str] | None:
+def _merge_region(old: Sequence[str], one: Sequence[str], other: Sequence[str]) -> Sequence[str] | None:
     if one in (old, other):
         return other
     return one if other == old else None
 
 
-def _common(old: list[str], one: list[str], other: list[str]) -> list[Region]:
+def _common_regions(old: list[str], one: list[str], other: list[str]) -> list[Region]:
     """Return the stretches of the base that both sides kept, and an empty one at the end of everything."""
-    kept_one, kept_other = _kept(old, one), _kept(old, other)
+    kept_one, kept_other = _matching_blocks(old, one), _matching_blocks(old, other)
     regions: list[Region] = []
     i = j = 0
     while i < len(kept_one) and j < len(kept_other):
@@ -74,7 +74,7 @@ def _common(old: list[str], one: list[str], other: list[str]) -> list[Region]:
     return [*regions, (len(old), len(one), len(other), 0)]
 
 
-def _kept(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
+def _matching_blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:
     matcher = SequenceMatcher(None, old, new, autojunk=_is_costly(old, new))
     return [(block.a, block.b, block.size) for block in matcher.get_matching_blocks() if block.size]
 
@@ -86,7 +86,7 @@ def _is_costly(old: list[str], new: list[str]) -> bool:
     return pairs * min(len(old), len(new)) > _MAX_STEPS
 
 
-def _same(*sides: list[str]) -> int:
+def _count_equal_lines(*sides: list[str]) -> int:
     count = 0
     for lines in zip(*sides, strict=False):
         if len(set(lines)) > 1:

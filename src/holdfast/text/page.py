@@ -39,6 +39,6 @@ class Page:
         return "\n".join([*self.lines, *(notice for notice in notices if notice)])
 
 
-def more(position: Mapping[str, Any]) -> str:
+def more_notice(position: Mapping[str, Any]) -> str:
     """Return the notice that there is more, with the cursor to get it."""
     return f'[More: repeat the call with cursor="{encode_cursor(dict(position))}"]'

@@ -7,13 +7,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.output import json_text, paragraphs
-from holdfast.text.names import is_seen
+from holdfast.text.display import is_visible
 
 
 @given(st.dictionaries(st.text(), st.text() | st.integers() | st.lists(st.text())))
 def test_json_holds_nothing_that_is_not_seen_and_means_the_same(data: dict[str, object]) -> None:
     text = json_text(data)
-    assert all(map(is_seen, text))
+    assert all(map(is_visible, text))
     assert json.loads(text) == data
 
 

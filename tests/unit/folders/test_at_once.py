@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.names import are_plain, is_plain
+from holdfast.text.display import are_plain, is_plain
 from holdfast.text.page import RESERVED_TOKENS, Page
 
 NAMES = st.lists(st.text(st.sampled_from('ab."\\ \n\té\u202e'), min_size=1, max_size=4), min_size=1, max_size=5)

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidArgument
-from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, fit, fit_end
+from holdfast.text.budget import cut_end_to_budget, cut_to_budget, decode_cursor, encode_cursor, estimate_tokens
 
 
 @pytest.mark.parametrize(("text", "tokens"), [("", 0), ("a", 1), ("abcd", 1), ("abcde", 2), ("中文", 2), ("ab中", 2)])
@@ -14,23 +14,23 @@ def test_four_ascii_characters_or_one_other_make_a_token(text: str, tokens: int)
 
 
 def test_a_text_within_the_budget_is_left_whole() -> None:
-    assert fit("one\ntwo\n", 2) == ("one\ntwo\n", False)
-    assert fit_end("one\ntwo\n", 2) == ("one\ntwo\n", False)
+    assert cut_to_budget("one\ntwo\n", 2) == ("one\ntwo\n", False)
+    assert cut_end_to_budget("one\ntwo\n", 2) == ("one\ntwo\n", False)
 
 
 def test_a_cut_falls_after_a_whole_line() -> None:
-    assert fit("one\ntwo\nthree\n", 3) == ("one\ntwo\n", True)
-    assert fit_end("one\ntwo\nsix\n", 2) == ("two\nsix\n", True)
+    assert cut_to_budget("one\ntwo\nthree\n", 3) == ("one\ntwo\n", True)
+    assert cut_end_to_budget("one\ntwo\nsix\n", 2) == ("two\nsix\n", True)
 
 
 def test_one_enormous_line_is_cut_inside() -> None:
-    assert fit("x" * 100, 5) == ("x" * 20, True)
-    assert fit_end("x" * 100 + "\n", 5) == ("x" * 19 + "\n", True)
+    assert cut_to_budget("x" * 100, 5) == ("x" * 20, True)
+    assert cut_end_to_budget("x" * 100 + "\n", 5) == ("x" * 19 + "\n", True)
 
 
 @given(st.text(), st.integers(1, 50))
 def test_a_cut_text_is_a_beginning_within_the_budget(text: str, tokens: int) -> None:
-    head, left = fit(text, tokens)
+    head, left = cut_to_budget(text, tokens)
     assert text.startswith(head)
     assert left == (head != text)
     assert estimate_tokens(head) <= tokens
@@ -39,7 +39,7 @@ def test_a_cut_text_is_a_beginning_within_the_budget(text: str, tokens: int) -> 
 
 @given(st.text(), st.integers(1, 50))
 def test_a_cut_end_is_an_end_within_the_budget(text: str, tokens: int) -> None:
-    tail, left = fit_end(text, tokens)
+    tail, left = cut_end_to_budget(text, tokens)
     assert text.endswith(tail)
     assert left == (tail != text)
     assert estimate_tokens(tail) <= tokens

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.decode import UTF8, Encoding, decode, encode, round_trips, sniff
+from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding, encode, round_trips
 
 REALISTIC = [
     ("gbk", "gbk", "中文文件测试\n这是一个用来检查编码的文本文件。\n"),
@@ -32,7 +32,7 @@ REALISTIC = [
 @pytest.mark.parametrize(("codec", "name", "text"), REALISTIC)
 def test_realistic_legacy_text_is_read_right_and_its_encoding_named(codec: str, name: str, text: str) -> None:
     data = text.encode(codec)
-    encoding = sniff(data)
+    encoding = detect_encoding(data)
     assert encoding is not None
     assert encoding.name == name
     assert decode(data, encoding) == text
@@ -50,7 +50,7 @@ def test_realistic_legacy_text_is_read_right_and_its_encoding_named(codec: str, 
 )
 def test_unicode_encodings_are_told_by_their_marks(codec: str, name: str) -> None:
     data = "Grüße, 世界 🙂\r\n".encode(codec)
-    encoding = sniff(data)
+    encoding = detect_encoding(data)
     assert encoding is not None
     assert encoding.name == name
     assert decode(data, encoding) == "Grüße, 世界 🙂\r\n"
@@ -61,18 +61,18 @@ def test_unicode_encodings_are_told_by_their_marks(codec: str, name: str) -> Non
     "data", [b"\x89PNG\r\n\x1a\n\0\0", b"a\0b", b"\xff\xfea", b"\x80\x81\x01\x02\x03" * 50, os.urandom(4096)]
 )
 def test_what_is_no_text_has_no_encoding(data: bytes) -> None:
-    assert sniff(data) is None
+    assert detect_encoding(data) is None
 
 
 def test_a_sample_may_end_inside_a_character() -> None:
     data = ("x" * 9 + "é").encode()[:-1]
-    assert sniff(data, complete=False) == UTF8
-    assert sniff(data, complete=True) != UTF8
+    assert detect_encoding(data, complete=False) == UTF8
+    assert detect_encoding(data, complete=True) != UTF8
 
 
 def test_legacy_text_after_a_long_ascii_beginning_is_found() -> None:
     data = b"plain line\n" * 20_000 + "这是一个用来检查编码的文本文件。\n".encode("gbk")
-    assert sniff(data) == Encoding("gbk")
+    assert detect_encoding(data) == Encoding("gbk")
 
 
 def test_bytes_that_do_not_come_back_are_said_not_to() -> None:

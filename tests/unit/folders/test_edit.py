@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from holdfast.errors import EditRejected
 from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, apply_edits
-from holdfast.text.edit_match import LfView, places
+from holdfast.text.edit_match import LfView, find_matches
 
 LIMITS = EditLimits()
 
@@ -212,7 +212,7 @@ def test_what_lies_outside_the_match_never_changes(pieces: list[str], match: str
     if not match.strip():
         return
     view = LfView(raw)
-    _, spots = places(view.text, match, 1)
+    _, spots = find_matches(view.text, match, 1)
     if spots:
         head = raw[: view.to_raw(spots[0])]
         tail = raw[view.to_raw(spots[0] + len(match)) :]

@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.names import is_plain, shown
+from holdfast.text.display import display_name, is_plain
 
 
 @pytest.mark.parametrize("name", ["a.txt", "two words", "naïve 漢字.md", "🙂.png", "-x", "[DIR] fake", "a\\b"])
 def test_an_ordinary_name_is_shown_as_it_is(name: str) -> None:
-    assert shown(name) == name
+    assert display_name(name) == name
 
 
 @pytest.mark.parametrize(
@@ -33,11 +33,11 @@ def test_an_ordinary_name_is_shown_as_it_is(name: str) -> None:
     ],
 )
 def test_a_name_that_could_mislead_is_quoted_and_escaped(name: str, text: str) -> None:
-    assert shown(name) == text
+    assert display_name(name) == text
 
 
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_a_shown_name_is_one_visible_line_and_can_be_read_back(name: str) -> None:
-    text = shown(name)
+    text = display_name(name)
     assert text.isprintable()
     assert (text if is_plain(name) else json.loads(text)) == name

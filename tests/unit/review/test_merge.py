@@ -5,7 +5,7 @@ import time
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.text.diff import hunks, split_lines, unified_diff, with_hunks
+from holdfast.text.diff import apply_hunks, compute_hunks, split_lines, unified_diff
 from holdfast.text.merge import merge
 
 BASE = "".join(f"line {number}\n" for number in range(1, 10))
@@ -94,16 +94,16 @@ def test_no_line_of_a_merge_comes_from_nowhere(base: str, ours: str, theirs: str
 
 @given(texts, texts)
 def test_all_hunks_together_give_the_second_text_and_none_the_first(before: str, after: str) -> None:
-    every = range(1, len(hunks(before, after)) + 1)
-    assert with_hunks(before, after, every) == after
-    assert with_hunks(before, after, ()) == before
+    every = range(1, len(compute_hunks(before, after)) + 1)
+    assert apply_hunks(before, after, every) == after
+    assert apply_hunks(before, after, ()) == before
 
 
 def test_a_chosen_hunk_is_applied_and_the_others_are_not() -> None:
     before = "".join(f"{number}\n" for number in range(40))
     after = before.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
-    assert [hunk.header for hunk in hunks(before, after)] == ["@@ -3,7 +3,7 @@\n", "@@ -28,7 +28,7 @@\n"]
-    assert with_hunks(before, after, {2}) == before.replace("\n30\n", "\nthirty\n")
+    assert [hunk.header for hunk in compute_hunks(before, after)] == ["@@ -3,7 +3,7 @@\n", "@@ -28,7 +28,7 @@\n"]
+    assert apply_hunks(before, after, {2}) == before.replace("\n30\n", "\nthirty\n")
     assert unified_diff(before, after, "x").count("@@ -") == 2
 
 

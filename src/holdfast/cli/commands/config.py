@@ -16,7 +16,7 @@ from holdfast.config.environment import (
     unknown_variables,
     variable,
 )
-from holdfast.text.visible import visible
+from holdfast.text.display import escape_invisible
 
 if TYPE_CHECKING:
     from holdfast.config.load import Loaded
@@ -41,7 +41,7 @@ def show(path: str | None, *, as_json: bool) -> None:
         return
     width = max(len(row["name"]) for row in rows)
     for row in rows:
-        click.echo(f"{row['name']:<{width}}  {json_text(row['value'])}  ({visible(row['source'])})")
+        click.echo(f"{row['name']:<{width}}  {json_text(row['value'])}  ({escape_invisible(row['source'])})")
 
 
 @config_group.command("check")
@@ -50,11 +50,13 @@ def check(path: str | None) -> None:
     """Check the settings file and the environment; the exit code is 2 when something is wrong."""
     loaded = load_settings(path)
     if loaded.path:
-        click.echo(f"{visible(loaded.path)}: {quantity(len(loaded.lines), 'key')}, no problems.")
+        click.echo(f"{escape_invisible(loaded.path)}: {quantity(len(loaded.lines), 'key')}, no problems.")
     else:
         click.echo("No settings file: every setting has its default.")
     for name in unknown_variables():
-        click.echo(f"warning: the environment variable {visible(name)} is not one that Holdfast reads.", err=True)
+        click.echo(
+            f"warning: the environment variable {escape_invisible(name)} is not one that Holdfast reads.", err=True
+        )
 
 
 def _settings_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:

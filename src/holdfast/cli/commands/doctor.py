@@ -6,7 +6,7 @@ import click
 
 from holdfast.cli.commands.config import settings_option
 from holdfast.cli.output import json_option, json_text, paragraphs
-from holdfast.text.visible import visible
+from holdfast.text.display import escape_invisible
 
 _COLOURS = {"ok": "green", "warning": "yellow", "broken": "red"}
 
@@ -26,6 +26,6 @@ def doctor_command(path: str | None, *, as_json: bool) -> None:
             level = click.style(f"{finding.level:<8}", fg=_COLOURS[finding.level])
             click.echo(f"{level}{finding.subject}: {paragraphs(finding.text)}")
             if finding.advice:
-                click.echo(f"{'':8}→ {visible(finding.advice)}")
+                click.echo(f"{'':8}→ {escape_invisible(finding.advice)}")
     if any(finding.level == BROKEN for finding in findings):
         raise SystemExit(1)

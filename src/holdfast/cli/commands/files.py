@@ -12,7 +12,7 @@ from holdfast.cli.client import call_tool
 from holdfast.cli.output import json_option, json_text, paragraphs
 from holdfast.errors import InvalidQuery
 from holdfast.search.model import no_matches_text
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 
 _EXAMPLES = """\b
 Examples:
@@ -89,7 +89,7 @@ def ls(asked: Asked, project: str, path: str, depth: int, limit: int) -> None:
     found = asked.call("file_list", project=project, path=path, depth=depth, limit=limit)
     for entry in found["entries"]:
         end = "/" if entry["type"] == "DIRECTORY" else ""
-        asked.say(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {shown(entry['path'] + end)}")
+        asked.say(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {display_name(entry['path'] + end)}")
     if found["has_more"]:
         click.echo("There are more: raise --limit, or list a directory beneath.", err=True)
 
@@ -120,7 +120,7 @@ def put(asked: Asked, project: str, path: str, source: BinaryIO, *, append: bool
     """Write a file from FILE, or from stdin without one; what it held before can be restored."""
     mode = "APPEND" if append else "TRUNCATE"
     found = asked.call("file_write", project=project, path=path, content=_text(source.read()), mode=mode)
-    asked.say(f"{found['bytes_written']} bytes written to {shown(path)}")
+    asked.say(f"{found['bytes_written']} bytes written to {display_name(path)}")
 
 
 @files_group.command("rm", epilog="Example: holdfast files rm -p notes /drafts --recursive")
@@ -179,7 +179,7 @@ def history(asked: Asked, project: str, path: str) -> None:
 def restore(asked: Asked, project: str, path: str, version: int) -> None:
     """Bring back a version by its number in the history, also of a deleted file. It is a write that can be undone."""
     found = asked.call("file_restore", project=project, path=path, version=version)
-    asked.say(f"{found['bytes_written']} bytes restored to {shown(path)}")
+    asked.say(f"{found['bytes_written']} bytes restored to {display_name(path)}")
 
 
 @files_group.command("search", epilog='Example: holdfast files search "release date" --prefix /drafts')
@@ -192,7 +192,7 @@ def search(asked: Asked, query: str, project: str, prefix: str, limit: int) -> N
     """Find passages, best first; the exit code is 1 when there are none."""
     found = asked.call("file_search", project=project, query=query, path_prefix=prefix, limit=limit)
     for hit in found["chunks"]:
-        where = " ".join(shown(hit[name]) for name in ("project", "file_path") if name in hit)
+        where = " ".join(display_name(hit[name]) for name in ("project", "file_path") if name in hit)
         asked.say(f"{where} [{hit['file_seek_start_bytes']}, {hit['file_seek_end_bytes']})")
         asked.say(f"{paragraphs(hit['chunk_content']).rstrip()}\n")
     if not found["chunks"]:
@@ -206,7 +206,9 @@ def projects(asked: Asked) -> None:
     """List the projects: files, bytes, last change and name."""
     found = asked.call("project_list")
     for one in found["projects"]:
-        asked.say(f"{one['file_count']:>7}  {one['total_bytes']:>11}  {one['updated_at']}  {shown(one['project'])}")
+        asked.say(
+            f"{one['file_count']:>7}  {one['total_bytes']:>11}  {one['updated_at']}  {display_name(one['project'])}"
+        )
 
 
 def _text(data: bytes) -> str:

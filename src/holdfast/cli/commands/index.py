@@ -11,8 +11,7 @@ from holdfast.cli.startup import open_state_folder
 from holdfast.clock import utc_clock
 from holdfast.config.load import load
 from holdfast.errors import HoldfastError, InvalidArgument, TimedOut
-from holdfast.text.names import shown
-from holdfast.text.visible import visible
+from holdfast.text.display import display_name, escape_invisible
 from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
 
 _EXAMPLES = """\b
@@ -134,8 +133,14 @@ def _describe(index: dict[str, Any]) -> list[str]:
     if not index["backlog"]:
         lines.append("jobs      none: everything is indexed")
     for job in index["failed"]:
-        where = f"{shown(job['project'])} {shown(job['path'])}" if job["path"] else f"a file of tenant {job['tenant']}"
-        lines.append(f"failed    {where}: {visible(job['error'])} (after {quantity(job['attempts'], 'attempt')})")
+        where = (
+            f"{display_name(job['project'])} {display_name(job['path'])}"
+            if job["path"]
+            else f"a file of tenant {job['tenant']}"
+        )
+        lines.append(
+            f"failed    {where}: {escape_invisible(job['error'])} (after {quantity(job['attempts'], 'attempt')})"
+        )
     if index["failed"]:
         lines.append("          `holdfast index retry` tries them again.")
     if any(row["status"] == "waiting_credential" for row in index["backlog"]):

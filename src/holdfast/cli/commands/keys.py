@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.output import json_option, json_text
 from holdfast.cli.startup import open_state_folder
-from holdfast.text.visible import visible
+from holdfast.text.display import escape_invisible
 
 if TYPE_CHECKING:
     from holdfast.auth.keys import ApiKeys, Key
@@ -109,5 +109,5 @@ def _describe(key: "Key") -> str:
         f"{rate} {calls} a minute" if calls else f"{rate} unlimited" for rate, calls in key.per_minute.items()
     )
     state = f"revoked {key.revoked_at}" if key.revoked_at else "valid"
-    columns = (key.id, key.created_at, state, visible(key.label), limits and f"({limits})")
+    columns = (key.id, key.created_at, state, escape_invisible(key.label), limits and f"({limits})")
     return "  ".join(column for column in columns if column)

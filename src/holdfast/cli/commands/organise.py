@@ -24,8 +24,7 @@ from holdfast.cli.commands.organise_text import (
 )
 from holdfast.cli.output import json_option, json_text
 from holdfast.errors import Conflict, InvalidArgument, NotFound
-from holdfast.text.names import shown
-from holdfast.text.visible import visible
+from holdfast.text.display import display_name, escape_invisible
 from holdfast.transport.client.calls import Progress
 
 _EXAMPLES = """\b
@@ -73,7 +72,7 @@ def scan(folder: str, *, deep: bool, every: bool, as_json: bool) -> None:
     path = os.path.realpath(folder)
     with _progress(as_json) as progress:
         if progress is not None:
-            progress(0, None, f"Looking at {shown(path)}")
+            progress(0, None, f"Looking at {display_name(path)}")
         with open_session() as session:
             arguments = {"folder_path": path, "include_subfolders": deep}
             made = session.call_on_roots([path], "create_organization_plan", progress, **arguments)
@@ -257,7 +256,7 @@ def _newest(every: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
     if not fitting:
         raise NotFound(f"There is no plan to {verb}." if every else "There are no plans.")
     plan = fitting[0]
-    click.echo(f"plan {plan['plan_id'][:8]} of {plan['created_at'][:16]} for {shown(plan['folder'])}", err=True)
+    click.echo(f"plan {plan['plan_id'][:8]} of {plan['created_at'][:16]} for {display_name(plan['folder'])}", err=True)
     return plan
 
 
@@ -302,7 +301,7 @@ def _say(data: dict[str, Any], as_json: bool, *lines: str) -> None:
 def _question(plan: dict[str, Any]) -> str:
     maker = "an agent" if plan["made_by"] == "agent" else "`holdfast organise scan`"
     made = f"made by {maker} at {plan['created_at'][:16]}"
-    where = f"the move of {counted(plan['totals']['moves'], 'file')} in {shown(plan['folder'])}"
+    where = f"the move of {counted(plan['totals']['moves'], 'file')} in {display_name(plan['folder'])}"
     return f"Approve plan {plan['plan_id'][:8]}, {made}: {where}?"
 
 
@@ -324,7 +323,7 @@ def _progress(as_json: bool) -> Iterator[Progress | None]:
 
 
 def _draw(done: float, total: float | None, message: str) -> None:
-    line = visible(message)
+    line = escape_invisible(message)
     if total:
         full = round(_BAR * min(1.0, done / total))
         line = f"{'█' * full}{'░' * (_BAR - full)} {done / total:.0%} {line}"

@@ -67,12 +67,12 @@ def _jail(folder: str) -> Iterator["Jail"]:
 
 
 def _lines(report: "EvaluationReport") -> Iterator[str]:
-    from holdfast.text.names import shown
+    from holdfast.text.display import display_name
 
-    width = max(len(shown(folder.name)) for folder in report.folders)
+    width = max(len(display_name(folder.name)) for folder in report.folders)
     yield f"{'folder':<{width}}  files  right of what it gets  of its own found again"
     for folder in sorted(report.folders, key=lambda one: -one.precision):
-        yield f"{shown(folder.name):<{width}}  {folder.files:>5}  {_right(folder):>21}  {folder.recall:>22.1%}"
+        yield f"{display_name(folder.name):<{width}}  {folder.files:>5}  {_right(folder):>21}  {folder.recall:>22.1%}"
     yield ""
     yield f"{report.accuracy:.1%} of {report.files} files would find their folder again."
     yield (

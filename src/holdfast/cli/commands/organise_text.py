@@ -6,8 +6,7 @@ from typing import Any
 
 import click
 
-from holdfast.text.names import shown
-from holdfast.text.visible import visible
+from holdfast.text.display import display_name, escape_invisible
 
 _MAX_NAMES = 10
 _MAX_LOOK = 20
@@ -29,7 +28,7 @@ _COLOURS = {
 def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: bool) -> Iterator[str]:
     """Give a plan: a line for each folder, or every file; doubts, skips, the measures."""
     width = shutil.get_terminal_size().columns
-    yield f"{click.style(shown(plan['folder']), bold=True)}  {status_of(plan['status'])}  plan {plan['plan_id'][:8]}"
+    yield f"{click.style(display_name(plan['folder']), bold=True)}  {status_of(plan['status'])}  plan {plan['plan_id'][:8]}"
     yield _headline(plan)
     yield ""
     by_folder: dict[str, list[dict[str, Any]]] = {}
@@ -42,13 +41,13 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
         yield from _glance_lines(plan["folders"], by_folder, width)
     yield from _look_lines(plan, width, every=every)
     if plan["skipped"]:
-        told = ", ".join(f"{count} {visible(reason)}" for reason, count in sorted(plan["skipped"].items()))
+        told = ", ".join(f"{count} {escape_invisible(reason)}" for reason, count in sorted(plan["skipped"].items()))
         yield f"{click.style('Left alone: ', bold=True)}{told}"
         if every:
             yield from _unreadable_lines(plan)
     yield _measure_line(plan["measures"])
     if plan.get("remark"):
-        yield visible(plan["remark"])
+        yield escape_invisible(plan["remark"])
 
 
 def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
@@ -80,24 +79,25 @@ def list_line(plan: dict[str, Any]) -> str:
     """Return a plan as one line of a list."""
     files = counted(sum(plan.get("moves", {}).values()), "file")
     name, at = plan["plan_id"][:8], plan["created_at"][:16]
-    return f"{name}  {status_of(plan['status']):<18}  {at}  {files:>13}  {shown(plan['folder'])}"
+    return f"{name}  {status_of(plan['status']):<18}  {at}  {files:>13}  {display_name(plan['folder'])}"
 
 
 def explained_lines(found: dict[str, Any]) -> Iterator[str]:
     """Give why a file is where it is."""
-    yield click.style(shown(found["path"]), bold=True)
-    yield visible(found["why"])
+    yield click.style(display_name(found["path"]), bold=True)
+    yield escape_invisible(found["why"])
     if found.get("category"):
         sure = f", {found['confidence']:.0%} sure" if found.get("confidence") is not None else ""
-        yield f"Belongs to: {shown(found['category'])}{sure}"
+        yield f"Belongs to: {display_name(found['category'])}{sure}"
     if found.get("nearest"):
-        yield "Nearest files there: " + ", ".join(map(shown, found["nearest"]))
+        yield "Nearest files there: " + ", ".join(map(display_name, found["nearest"]))
     if found.get("terms"):
-        yield "Words: " + ", ".join(map(shown, found["terms"]))
+        yield "Words: " + ", ".join(map(display_name, found["terms"]))
     for move in found["moves"]:
-        yield f"{move['at']}  {move['kind']}  {shown(move['path'])} → {shown(move['to'])}  (plan {move['plan_id'][:8]})"
+        source, target = display_name(move["path"]), display_name(move["to"])
+        yield f"{move['at']}  {move['kind']}  {source} → {target}  (plan {move['plan_id'][:8]})"
     if found.get("waiting_to"):
-        yield f"Waits to go to {shown(found['waiting_to'])} (plan {found['waiting_plan'][:8]})"
+        yield f"Waits to go to {display_name(found['waiting_to'])} (plan {found['waiting_plan'][:8]})"
 
 
 def executed_lines(done: dict[str, Any]) -> Iterator[str]:
@@ -105,7 +105,7 @@ def executed_lines(done: dict[str, Any]) -> Iterator[str]:
     totals = done["totals"]
     yield f"{status_of(done['status'])}: {totals.get('DONE', 0):,} of {totals['moves']:,} files are where they belong."
     for one in done["problems"]:
-        yield f"  {shown(one['path'])}: {one['status']}, {visible(one.get('error') or '')}"
+        yield f"  {display_name(one['path'])}: {one['status']}, {escape_invisible(one.get('error') or '')}"
     if done["status"] == "FAILED":
         yield click.style(f"To try again what failed: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
     if totals.get("DONE"):
@@ -122,7 +122,7 @@ def undone_lines(done: dict[str, Any]) -> Iterator[str]:
         return
     yield f"{counted(done['stayed'], 'file')} stayed:"
     for one in problems:
-        yield f"  {shown(one['path'])}: {visible(one['why'])}"
+        yield f"  {display_name(one['path'])}: {escape_invisible(one['why'])}"
     if len(problems) < done["stayed"]:
         yield f"  and {done['stayed'] - len(problems)} more"
     yield click.style(f"Once the way is free: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
@@ -156,7 +156,7 @@ def _glance_lines(
     folders: Sequence[dict[str, Any]], moves: Mapping[str, Sequence[dict[str, Any]]], width: int
 ) -> Iterator[str]:
     """Give a line for each folder: how many files it gets, whether it is new, how sure that is, and the first names."""
-    names = [f"{shown(folder['folder'])}/" for folder in folders]
+    names = [f"{display_name(folder['folder'])}/" for folder in folders]
     wide = min(max(map(len, names), default=0), _MAX_FOLDER_CHARS)
     for folder, name in zip(folders, names, strict=True):
         new = click.style("new", fg="green") if folder.get("is_new") else "   "
@@ -172,7 +172,7 @@ def _glance_lines(
 def _folder_lines(folder: dict[str, Any], moves: Sequence[dict[str, Any]]) -> Iterator[str]:
     """Give a folder with every file that goes there."""
     new = click.style(" new", fg="green") if folder.get("is_new") else ""
-    name = click.style(f"{shown(folder['folder'])}/", fg="blue", bold=True)
+    name = click.style(f"{display_name(folder['folder'])}/", fg="blue", bold=True)
     yield f"{name}{new}  {counted(folder['files'], 'file')}  {_sure(folder['confidence'])}"
     for number, move in enumerate(moves):
         corner = "└" if number == len(moves) - 1 else "├"
@@ -187,14 +187,18 @@ def _look_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[st
     stay = "stays where it is" if count == 1 else "stay where they are"
     yield click.style(f"Needs a look: {counted(count, 'file')} that {stay}", bold=True)
     listed = plan["uncertain"] if every else plan["uncertain"][:_MAX_LOOK]
-    wide = min(max((len(shown(one["path"])) for one in listed), default=0), width // 2)
+    wide = min(max((len(display_name(one["path"])) for one in listed), default=0), width // 2)
     for one in listed:
-        guess = f"{shown(one['folder'])}? {int(100 * one['confidence'])}%" if one["folder"] else visible(one["why"])
+        guess = (
+            f"{display_name(one['folder'])}? {int(100 * one['confidence'])}%"
+            if one["folder"]
+            else escape_invisible(one["why"])
+        )
         if every:
-            why = f"  {visible(one['why'])}" if one["folder"] else ""
-            yield f"  {shown(one['path']):<{wide}}  {click.style(guess + why, dim=True)}"
+            why = f"  {escape_invisible(one['why'])}" if one["folder"] else ""
+            yield f"  {display_name(one['path']):<{wide}}  {click.style(guess + why, dim=True)}"
         else:
-            yield f"  {_cut(shown(one['path']), wide):<{wide}}  {click.style(_cut(guess, width - wide - 4), dim=True)}"
+            yield f"  {_cut(display_name(one['path']), wide):<{wide}}  {click.style(_cut(guess, width - wide - 4), dim=True)}"
     if len(listed) < count:
         yield f"  and {count - len(listed)} more"
     if plan["status"] == "CREATED":
@@ -207,7 +211,7 @@ def _unreadable_lines(plan: dict[str, Any]) -> Iterator[str]:
     """Give the files that could not be read by name; what else was left alone is a matter of course."""
     found = [one for one in plan["left_alone"] if one["why"].startswith(_UNREADABLE)][:_MAX_UNREADABLE]
     for one in found:
-        yield f"  {shown(one['path'])}  {click.style(visible(one['why']), dim=True)}"
+        yield f"  {display_name(one['path'])}  {click.style(escape_invisible(one['why']), dim=True)}"
     if found and len(found) < plan["skipped"][_UNREADABLE]:
         yield f"  and {plan['skipped'][_UNREADABLE] - len(found)} more that cannot be read"
 
@@ -226,15 +230,15 @@ def _folder_of(move: dict[str, Any]) -> str:
 
 def _name(move: dict[str, Any]) -> str:
     old, new = str(move["path"]), str(move["to"]).rpartition("/")[2]
-    renamed = "" if old.rpartition("/")[2] == new else f" as {shown(new)}"
-    return f"{shown(old)}{renamed}"
+    renamed = "" if old.rpartition("/")[2] == new else f" as {display_name(new)}"
+    return f"{display_name(old)}{renamed}"
 
 
 def _trouble(move: dict[str, Any]) -> str:
     if move["status"] in ("PENDING", "DONE"):
         return ""
     colour = "red" if move["status"] == "ERROR" else "magenta"
-    return "  " + click.style(f"{move['status']}: {visible(move.get('error') or '')}".rstrip(": "), fg=colour)
+    return "  " + click.style(f"{move['status']}: {escape_invisible(move.get('error') or '')}".rstrip(": "), fg=colour)
 
 
 def _sure(confidence: float) -> str:

@@ -11,7 +11,7 @@ from holdfast.cli.commands.review_text import coloured, numbered, side_by_side
 from holdfast.cli.editor import edited
 from holdfast.cli.output import json_option, json_text
 from holdfast.errors import Conflict, InvalidArgument, NotFound
-from holdfast.text.visible import visible
+from holdfast.text.display import escape_invisible
 
 _EXAMPLES = """\b
 Examples:
@@ -49,7 +49,7 @@ class Waiting:
                 **arguments,
             },
         )
-        click.echo(json_text(done) if as_json else f"{done['user_action']}: {visible(done['path'])}")
+        click.echo(json_text(done) if as_json else f"{done['user_action']}: {escape_invisible(done['path'])}")
 
 
 _named = click.argument("review", default="", metavar="[ID]")
@@ -79,7 +79,7 @@ def list_command(*, as_json: bool = False) -> None:
         return
     for one in found["reviews"]:
         click.echo(
-            f"{one['review_id'][:8]}  {_STATE[one['user_action']]:<18}  {one['created_at']}  {visible(one['path'])}"
+            f"{one['review_id'][:8]}  {_STATE[one['user_action']]:<18}  {one['created_at']}  {escape_invisible(one['path'])}"
         )
     if not found["reviews"]:
         click.echo("Nothing waits for you.")
@@ -169,9 +169,9 @@ def _id_of(given: str) -> str:
 def _print(found: Waiting, *, is_split: bool) -> None:
     facts = found.facts
     what = "a new file" if facts["is_new_file"] else f"round {facts['round']}"
-    click.secho(f"{visible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
+    click.secho(f"{escape_invisible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
     if facts.get("reason"):
-        click.echo(f"You said: {visible(facts['reason'])}")
+        click.echo(f"You said: {escape_invisible(facts['reason'])}")
     if is_split:
         click.echo(side_by_side(facts["before"], facts["after"]))
         return

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from holdfast.text.diff import split_lines
-from holdfast.text.visible import visible, visible_lines
+from holdfast.text.display import escape_invisible, escape_lines
 
 _COLUMN = 58
 _MARGIN = 6
@@ -21,7 +21,7 @@ def numbered(hunks: list[dict[str, Any]]) -> Iterator[str]:
     """Give the lines of a diff whose hunks have numbers."""
     for hunk in hunks:
         yield f"{hunk['header'].rstrip()} hunk {hunk['number']}"
-        yield from visible_lines(hunk["body"])
+        yield from escape_lines(hunk["body"])
 
 
 def coloured(line: str) -> str:
@@ -67,7 +67,7 @@ def _cells(line: tuple[int, str] | None) -> list[str]:
     if line is None:
         return []
     number, text = line
-    shown = visible(text.removesuffix("\n").expandtabs(4))
+    shown = escape_invisible(text.removesuffix("\n").expandtabs(4))
     room = _COLUMN - _MARGIN
     pieces = [shown[at : at + room] for at in range(0, len(shown), room)] or [""]
     marks = [f"{number:>5} ", *[" " * _MARGIN] * (len(pieces) - 1)]

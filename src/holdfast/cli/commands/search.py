@@ -13,8 +13,7 @@ from holdfast.cli.commands.running import start_server
 from holdfast.cli.output import json_option, json_text
 from holdfast.cli.startup import open_state_folder
 from holdfast.search.tokens import tokenize, tokenize_query
-from holdfast.text.names import shown
-from holdfast.text.visible import visible
+from holdfast.text.display import display_name, escape_invisible
 
 _EXAMPLES = """\b
 Examples:
@@ -74,14 +73,14 @@ def _print_result(result: dict[str, Any], query: str, *, full: bool) -> None:
         lines = [line.removesuffix("\r") for line in str(hit["text"]).rstrip().split("\n")]
         first = 0 if full else best_line(lines, query_words)
         line = f":{hit['line'] + first}" if "line" in hit else ""
-        click.echo(f"{click.style(shown(hit['path']) + line, fg='cyan', bold=True)}  {hit['score']:.2f}")
+        click.echo(f"{click.style(display_name(hit['path']) + line, fg='cyan', bold=True)}  {hit['score']:.2f}")
         for text in lines[first:] if full else lines[first : first + _MAX_LINES]:
             click.echo(f"  {highlight(text, query_words)}")
         click.echo()
     if not result["hits"]:
         click.echo("No matches found.")
     for notice in result["notices"]:
-        click.echo(visible(notice), err=True)
+        click.echo(escape_invisible(notice), err=True)
 
 
 def best_line(lines: list[str], query_words: frozenset[str]) -> int:
@@ -98,4 +97,4 @@ def highlight(line: str, query_words: frozenset[str]) -> str:
         word = match[0]
         return word if query_words.isdisjoint(tokenize(word)) else click.style(word, fg="yellow", bold=True)
 
-    return _WORD.sub(style, visible(line))
+    return _WORD.sub(style, escape_invisible(line))

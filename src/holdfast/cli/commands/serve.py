@@ -14,7 +14,7 @@ from holdfast.cli.commands.stdio import serve_in_process
 from holdfast.cli.startup import load_settings, log_to_stderr, open_state_folder
 from holdfast.config.environment import root_dirs
 from holdfast.config.settings import Settings
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
 from holdfast.transport.shutdown import CLOSED_SECONDS, end_within
 from holdfast.transport.state_folder import StateFolder
@@ -133,7 +133,7 @@ def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, url: 
         click.echo(
             f"  MCP       {url}/mcp    with: Authorization: Bearer $(cat {folder.file('agent.token')!r})", err=True
         )
-        folders = ", ".join(map(shown, roots)) or "none over HTTP: give DIR to allow directories"
+        folders = ", ".join(map(display_name, roots)) or "none over HTTP: give DIR to allow directories"
         click.echo(f"  folders   {folders}", err=True)
     if link is not None:
         click.echo(f"  console   {link}", err=True)

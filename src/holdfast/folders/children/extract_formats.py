@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from holdfast.folders.children.respond import ChildRefusal
-from holdfast.text.decode import decode, sniff
+from holdfast.text.decode import decode, detect_encoding
 
 _MAX_MARKUP_BYTES = 4_000_000
 _MAX_LISTED = 1_000
@@ -93,7 +93,7 @@ def page_text(data: bytes) -> str:
     """Return the words of markup, a line for each block."""
     from html.parser import HTMLParser
 
-    encoding = sniff(data)
+    encoding = detect_encoding(data)
     if encoding is None:
         raise ChildRefusal("its bytes are no text")
     pieces: list[str] = []

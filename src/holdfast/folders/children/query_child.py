@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, serve
-from holdfast.text.decode import decode, sniff
+from holdfast.text.decode import decode, detect_encoding
 from holdfast.text.surrogates import replace_lone_surrogates
 
 _BEFORE = 'def modulemeta: error("modules are not available");\n'
@@ -62,7 +62,7 @@ def _results(program: Any, documents: Iterator[str]) -> Iterator[str]:
 
 def _text(file: BinaryIO) -> str:
     data = file.read()
-    encoding = sniff(data)
+    encoding = detect_encoding(data)
     if encoding is None:
         raise ChildRefusal("Binary file: JSON or YAML text was expected.")
     return decode(data, encoding, errors="replace")

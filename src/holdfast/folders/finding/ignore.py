@@ -30,7 +30,7 @@ _GROUP = re.compile(r"([@+!?*])\(")
 _WILD = re.compile(r"[*?\[].*[*?\]]|[*?\[]", re.DOTALL)
 
 
-class Hints(NamedTuple):
+class NameHints(NamedTuple):
     """A quick test that lets most names through: what no line of any file can match."""
 
     names: frozenset[str] = frozenset({REPOSITORY})
@@ -38,9 +38,9 @@ class Hints(NamedTuple):
     prefixes: tuple[str, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
 
-    def joined(self, other: "Hints") -> "Hints":
+    def joined(self, other: "NameHints") -> "NameHints":
         """Return the hints of both."""
-        return Hints(
+        return NameHints(
             self.names | other.names,
             self.suffixes + other.suffixes,
             self.prefixes + other.prefixes,
@@ -53,7 +53,7 @@ def _pattern(edges: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"{re.escape(first)}.*{re.escape(end)}" for first, end in edges), re.DOTALL)
 
 
-class Rules:
+class IgnoreRules:
     """The rules that hold in one directory: its own and those from above.
 
     `is_cut` says that a file had more of them than count, so that something may be let through that it leaves out.
@@ -61,13 +61,13 @@ class Rules:
 
     __slots__ = ("_above", "_base", "_between", "_files", "_hints", "is_cut")
 
-    def __init__(self, above: "Rules | None", base: str, files: dict[str, "RuleFile"]) -> None:
+    def __init__(self, above: "IgnoreRules | None", base: str, files: dict[str, "RuleFile"]) -> None:
         self._above, self._base, self._files = above, base, files
         self.is_cut: bool = (above is not None and above.is_cut) or any(file.is_cut for file in files.values())
-        hints = above._hints if above else Hints()
+        hints = above._hints if above else NameHints()
         for file in files.values():
             hints = hints.joined(file.hints)
-        self._hints: Hints = hints
+        self._hints: NameHints = hints
         self._between = _pattern(hints.edges).fullmatch
 
     def doubtful(self, entries: Iterable[tuple[str, object]]) -> set[str]:
@@ -83,7 +83,7 @@ class Rules:
         }
 
     def ignores(self, folder: str, name: str, *, is_directory: bool) -> bool:
-        """Return whether an entry is left out. `folder` is its directory's path, as given to `below`, ending in `/`."""
+        """Return whether an entry is left out. `folder` is its directory's path, as given to `rules_in`, ending in `/`."""
         for kind in _STRONGEST_FIRST:
             verdict = self._verdict(kind, folder + name, is_directory)
             if verdict is not None:
@@ -91,7 +91,7 @@ class Rules:
         return False
 
     def _verdict(self, kind: str, path: str, is_directory: bool) -> bool | None:
-        rules: Rules | None = self
+        rules: IgnoreRules | None = self
         while rules is not None:
             file = rules._files.get(kind)
             verdict = file.verdict(path[len(rules._base) :], is_directory) if file else None
@@ -101,10 +101,10 @@ class Rules:
         return None
 
 
-NO_RULES = Rules(None, "", {})
+NO_RULES = IgnoreRules(None, "", {})
 
 
-def below(rules: Rules, fd: int, folder: str, names: Collection[str]) -> Rules:
+def rules_in(rules: IgnoreRules, fd: int, folder: str, names: Collection[str]) -> IgnoreRules:
     """Return the rules of a directory, given those of its parent, its descriptor, its path and the names in it."""
     present = _MARKERS.intersection(names)
     if not present:
@@ -112,7 +112,7 @@ def below(rules: Rules, fd: int, folder: str, names: Collection[str]) -> Rules:
     files = {name: file for name in present - {REPOSITORY} if (file := _read(fd, (name,)))}
     if REPOSITORY in present and (file := _read(fd, _EXCLUDE)):
         files["exclude"] = file
-    return Rules(rules, folder, files) if files else rules
+    return IgnoreRules(rules, folder, files) if files else rules
 
 
 class RuleLine(NamedTuple):
@@ -163,7 +163,7 @@ class RuleFile:
                 prefixes.append(first)
             else:
                 suffixes.append(end)
-        self.hints = Hints(frozenset(names), tuple(suffixes), tuple(prefixes), tuple(edges))
+        self.hints = NameHints(frozenset(names), tuple(suffixes), tuple(prefixes), tuple(edges))
 
     def verdict(self, path: str, is_directory: bool) -> bool | None:
         """Return True for ignored, False for taken back in, None when no line speaks of it."""

@@ -11,9 +11,9 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, WalkStart, list_entries, open_start
 from holdfast.folders.service import Folders
-from holdfast.text.budget import broken_cursor, decode_cursor
-from holdfast.text.names import are_plain, shown
-from holdfast.text.page import Page, more
+from holdfast.text.budget import decode_cursor, invalid_cursor
+from holdfast.text.display import are_plain, display_name
+from holdfast.text.page import Page, more_notice
 
 EMPTY = "The directory is empty."
 _AT_ONCE = 256
@@ -45,7 +45,7 @@ def list_directory(folders: Folders, call: Call, path: str, cursor: str | None =
             if added < len(some):
                 at = index + added
                 return page.text(
-                    f"[{len(entries) - at} of {len(entries)} entries left]", more({"after": entries[at - 1][0]})
+                    f"[{len(entries) - at} of {len(entries)} entries left]", more_notice({"after": entries[at - 1][0]})
                 )
     return page.text() or EMPTY
 
@@ -61,9 +61,9 @@ def list_with_sizes(folders: Folders, call: Call, path: str, sort_by: str, curso
     for index, entry in enumerate(entries[skip:], skip):
         size = format_size(entry.size) if entry.kind is EntryType.FILE else ""
         if not page.add(
-            f"{_label(entry.kind)} {shown(entry.name).ljust(_NAME_COLUMN)} {size.rjust(_SIZE_COLUMN)}".rstrip()
+            f"{_label(entry.kind)} {display_name(entry.name).ljust(_NAME_COLUMN)} {size.rjust(_SIZE_COLUMN)}".rstrip()
         ):
-            return page.text(*_totals(entries), more({"skip": index}))
+            return page.text(*_totals(entries), more_notice({"skip": index}))
     return page.text(*_totals(entries))
 
 
@@ -81,7 +81,7 @@ def _lines(jail: Jail, start: WalkStart, entries: Sequence[tuple[str, EntryType]
             f"[FILE] {name}" if kind is EntryType.FILE else f"{_label(kind)} {name}{_target(jail, start, name, kind)}"
             for name, kind in entries
         ]
-    return [f"{_label(kind)} {shown(name)}{_target(jail, start, name, kind)}" for name, kind in entries]
+    return [f"{_label(kind)} {display_name(name)}{_target(jail, start, name, kind)}" for name, kind in entries]
 
 
 def _label(kind: EntryType) -> str:
@@ -96,7 +96,7 @@ def _target(jail: Jail, start: WalkStart, name: str, kind: EntryType) -> str:
         return ""
     try:
         with jail.place(f"{start.path}/{name}", follow=True) as place:
-            return f" -> {shown(place.path)}"
+            return f" -> {display_name(place.path)}"
     except (HoldfastError, OSError):
         return ""
 
@@ -129,7 +129,7 @@ def _text_of(cursor: str | None, key: str) -> str:
         return ""
     value = decode_cursor(cursor).get(key)
     if not isinstance(value, str) or not value:
-        raise broken_cursor()
+        raise invalid_cursor()
     return value
 
 
@@ -138,5 +138,5 @@ def _skip_of(cursor: str | None) -> int:
         return 0
     value = decode_cursor(cursor).get("skip")
     if not isinstance(value, int) or value < 0:
-        raise broken_cursor()
+        raise invalid_cursor()
     return value

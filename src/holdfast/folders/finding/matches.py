@@ -9,12 +9,12 @@ from holdfast.errors import NotDirectory
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.grep import After, Grep, GrepResult
 from holdfast.folders.finding.ripgrep import FileMatches, GrepLine, GrepQuery
-from holdfast.folders.finding.sections import compiled, default_patterns, section_ends
+from holdfast.folders.finding.sections import compile_patterns, default_patterns, section_ends
 from holdfast.folders.finding.walk import WalkStart, open_beneath, open_regular, open_start, path_key
 from holdfast.folders.service import Folders
-from holdfast.text.budget import broken_cursor, decode_cursor
-from holdfast.text.names import shown
-from holdfast.text.page import Page, more
+from holdfast.text.budget import decode_cursor, invalid_cursor
+from holdfast.text.display import display_name
+from holdfast.text.page import Page, more_notice
 
 NO_MATCHES = "No matches found."
 SECTION_BYTES = 4_000_000
@@ -58,14 +58,14 @@ class GrepReport:
     def __init__(self, max_tokens: int, max_results: int, section_patterns: Sequence[str]) -> None:
         self._page = Page(max_tokens)
         self._left = max_results
-        self._own_pattern = compiled(section_patterns) if section_patterns else None
+        self._own_pattern = compile_patterns(section_patterns) if section_patterns else None
         self._last: dict[str, Any] | None = None
 
     def text(self, found: GrepResult, prefix: str, content: Content, seconds: float) -> str:
         """Return the page; `prefix` stands before every path, `content` reads a file for its sections."""
         is_full = False
         for hits in found.files:
-            numbers, is_full = self._add(f"File: {shown(prefix + hits.relative)}", hits)
+            numbers, is_full = self._add(f"File: {display_name(prefix + hits.relative)}", hits)
             if numbers:
                 self._last = {"path": hits.relative, "line": numbers[-1]}
                 self._page.lines += [*self._sections(hits.relative, numbers, content), ""]
@@ -83,7 +83,11 @@ class GrepReport:
         if found.ran_out:
             yield f"[Stopped after {seconds:g} s; matches may be missing. Narrow search_path or glob.]"
         if is_full or found.is_cut:
-            yield more(self._last) if self._last else "[There is too much to look through. Narrow search_path or glob.]"
+            yield (
+                more_notice(self._last)
+                if self._last
+                else "[There is too much to look through. Narrow search_path or glob.]"
+            )
 
     def _add(self, header: str, hits: FileMatches) -> tuple[list[int], bool]:
         """Add what there is room for; return the lines of the matches that were added, and whether the page is full."""
@@ -118,7 +122,7 @@ class GrepReport:
         read = content(relative)
         if read is None or b"\0" in read[0][:1024]:
             return []
-        pattern = self._own_pattern or compiled(default_patterns(relative))
+        pattern = self._own_pattern or compile_patterns(default_patterns(relative))
         ends = section_ends(read[0], numbers, pattern, is_whole=read[1])
         first_of: dict[int, int] = {}
         for number, end in ends.items():
@@ -144,7 +148,7 @@ def _after_of(cursor: str | None) -> After | None:
     state = decode_cursor(cursor)
     path, line = state.get("path"), state.get("line")
     if not isinstance(path, str) or not isinstance(line, int):
-        raise broken_cursor()
+        raise invalid_cursor()
     return path_key(path), line
 
 

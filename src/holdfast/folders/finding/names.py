@@ -6,9 +6,9 @@ from holdfast.call import Call
 from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.walk import EntryType, PathKey, Walk, open_start, path_key
 from holdfast.folders.service import Folders
-from holdfast.text.budget import broken_cursor, decode_cursor
-from holdfast.text.names import shown
-from holdfast.text.page import Page, more
+from holdfast.text.budget import decode_cursor, invalid_cursor
+from holdfast.text.display import display_name
+from holdfast.text.page import Page, more_notice
 
 NO_MATCHES = "No matches found."
 
@@ -25,11 +25,11 @@ def search_names(
         prefix = start.path.rstrip("/") + "/"
         last = ""
         for relative in _matching(walk, Glob(pattern), [Glob(text) for text in exclude], after):
-            if not page.add(shown(prefix + relative)):
-                return page.text(more({"after": last}))
+            if not page.add(display_name(prefix + relative)):
+                return page.text(more_notice({"after": last}))
             last = relative
     if walk.ran_out:
-        resume = more({"after": walk.last})
+        resume = more_notice({"after": walk.last})
         return page.text(f"[Stopped after {seconds:g} s, {walk.seen} entries looked at.]", resume)
     return page.text() or NO_MATCHES
 
@@ -39,7 +39,7 @@ def _position_of(cursor: str | None) -> PathKey | None:
         return None
     after = decode_cursor(cursor).get("after")
     if not isinstance(after, str):
-        raise broken_cursor()
+        raise invalid_cursor()
     return path_key(after)
 
 

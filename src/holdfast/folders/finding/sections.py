@@ -25,13 +25,13 @@ def default_patterns(path: str) -> Sequence[str]:
     return HEADINGS if path.lower().endswith(_PROSE) else DEFINITIONS
 
 
-def compiled(patterns: Sequence[str]) -> Any:
+def compile_patterns(patterns: Sequence[str]) -> Any:
     """Compile patterns for a linear-time search over a file's bytes. InvalidQuery for one that is wrong."""
-    return _compiled(tuple(patterns))
+    return _compile_cached(tuple(patterns))
 
 
 @lru_cache(maxsize=32)
-def _compiled(patterns: tuple[str, ...]) -> Any:
+def _compile_cached(patterns: tuple[str, ...]) -> Any:
     import re2
 
     options = re2.Options()

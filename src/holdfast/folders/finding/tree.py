@@ -13,22 +13,22 @@ from json.encoder import encode_basestring
 
 from holdfast.call import Call
 from holdfast.folders.finding.glob import Glob, State
-from holdfast.folders.finding.ignore import Rules
+from holdfast.folders.finding.ignore import IgnoreRules
 from holdfast.folders.finding.walk import (
     EntryType,
     PathKey,
     WalkProgress,
     WalkStart,
+    list_names,
     list_unignored,
-    names_in,
     open_beneath,
     open_start,
     path_key,
 )
 from holdfast.folders.service import Folders
-from holdfast.text.budget import broken_cursor, decode_cursor, estimate_tokens
-from holdfast.text.names import is_plain, shown
-from holdfast.text.page import RESERVED_TOKENS, more
+from holdfast.text.budget import decode_cursor, estimate_tokens, invalid_cursor
+from holdfast.text.display import display_name, is_plain
+from holdfast.text.page import RESERVED_TOKENS, more_notice
 
 BIG_DIRECTORY = 1_000
 """A directory with more entries than this stays collapsed, unless the tree starts there."""
@@ -48,7 +48,7 @@ class TreeNode:
     relative: str
     name: str
     depth: int
-    rules: Rules
+    rules: IgnoreRules
     barred: list[State]
     on_page: bool = False
     children: "list[str | TreeNode] | None" = None
@@ -83,7 +83,7 @@ class TreeCursor:
         state = decode_cursor(cursor)
         folder, after = state.get("in"), state.get("after")
         if not isinstance(folder, str) or not isinstance(after, str):
-            raise broken_cursor()
+            raise invalid_cursor()
         return cls(folder, after)
 
     def is_reached(self, node: TreeNode) -> bool:
@@ -135,7 +135,7 @@ class _Builder:
         texts = [
             _joined(top.children or []) if top is root else top.text(top.relative.rstrip("/")) for top in self.tops
         ]
-        return f"[{','.join(text for text in texts if text)}]", more(stopped) if stopped else ""
+        return f"[{','.join(text for text in texts if text)}]", more_notice(stopped) if stopped else ""
 
     def _open_out(self, resume: TreeCursor) -> dict[str, str] | None:
         """Open out directory after directory; return the position of the first that found no room."""
@@ -209,7 +209,7 @@ class _Builder:
         self.pace.is_over(self.seen)
         fd = open_beneath(self.jail, self.start.fd, node.relative)
         if fd is not None:
-            node.entries = len(names_in(fd))
+            node.entries = len(list_names(fd))
             os.close(fd)
 
 
@@ -229,7 +229,7 @@ def _quoted(name: str) -> str:
     try:
         name.encode()
     except UnicodeEncodeError:
-        return json.dumps(shown(name))
+        return json.dumps(display_name(name))
     return json.dumps(name)
 
 

@@ -19,7 +19,7 @@ from holdfast.errors import NotDirectory
 from holdfast.folders.access.descriptors import READ_DIRECTORY, READ_FILE
 from holdfast.folders.access.jail import QUARANTINE, Jail
 from holdfast.folders.access.roots import Root, identity_of
-from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, Rules, below
+from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, IgnoreRules, rules_in
 
 OPEN_DIRECTORIES = 64
 _LONGEST_RUN = 512
@@ -45,7 +45,7 @@ class WalkStart:
     root: Root
     parts: tuple[str, ...]
     fd: int
-    rules: Rules
+    rules: IgnoreRules
 
     @property
     def folder(self) -> str:
@@ -64,7 +64,7 @@ class WalkFolder:
 
     relative: str
     name: str
-    rules: Rules
+    rules: IgnoreRules
     entries: list[tuple[str, EntryType]]
     fd: int
     at: int = 0
@@ -98,7 +98,7 @@ def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[WalkStart]:
     try:
         for depth, name in enumerate(parts):
             if ignore:
-                rules = below(rules, fd, "".join(f"{part}/" for part in parts[:depth]), names_in(fd))
+                rules = rules_in(rules, fd, "".join(f"{part}/" for part in parts[:depth]), list_names(fd))
             deeper = open_directory(jail, fd, name)
             if deeper is None:
                 with jail.open_directory(path):
@@ -128,7 +128,7 @@ def open_beneath(jail: Jail, fd: int, folder: str) -> int | None:
     return opened
 
 
-def names_in(fd: int) -> list[str]:
+def list_names(fd: int) -> list[str]:
     """Return the names in an open directory, none when it cannot be read."""
     try:
         return os.listdir(fd)
@@ -201,13 +201,15 @@ def _is_hidden(jail: Jail, fd: int, name: str) -> bool:
     return jail.is_hidden(identity_of(os.stat(name, dir_fd=fd, follow_symlinks=False)))
 
 
-def list_unignored(jail: Jail, fd: int, folder: str, rules: Rules) -> tuple[list[tuple[str, EntryType]], Rules]:
+def list_unignored(
+    jail: Jail, fd: int, folder: str, rules: IgnoreRules
+) -> tuple[list[tuple[str, EntryType]], IgnoreRules]:
     """Return a directory's entries without those that are ignored, and the rules that hold in it.
 
     `folder` is its path beneath the root. Git's own directory is left out as well.
     """
     entries = list_entries(jail, fd)
-    rules = below(rules, fd, folder, [name for name, _ in entries if name[0] == "."])
+    rules = rules_in(rules, fd, folder, [name for name, _ in entries if name[0] == "."])
     doubtful = rules.doubtful(entries)
     if not doubtful:
         return entries, rules
@@ -225,7 +227,7 @@ class IgnoreChecker:
 
     def __init__(self, jail: Jail, start: WalkStart) -> None:
         self._jail, self._start = jail, start
-        self._known: dict[str, Rules | None] = {"": self._rules(start.rules, "")}
+        self._known: dict[str, IgnoreRules | None] = {"": self._rules(start.rules, "")}
 
     def ignores(self, relative: str) -> bool:
         """Return whether a file is left out by default."""
@@ -240,12 +242,12 @@ class IgnoreChecker:
             rules = self._known[folder]
         return rules is None or rules.ignores(self._start.folder + folder, name, is_directory=False)
 
-    def _rules(self, above: Rules, folder: str) -> Rules | None:
+    def _rules(self, above: IgnoreRules, folder: str) -> IgnoreRules | None:
         fd = open_beneath(self._jail, self._start.fd, folder)
         if fd is None:
             return None
         try:
-            return below(above, fd, self._start.folder + folder, names_in(fd))
+            return rules_in(above, fd, self._start.folder + folder, list_names(fd))
         finally:
             os.close(fd)
 
@@ -334,7 +336,7 @@ class Walk:
         elif fd is not None and _is_closed(fd, name):
             self.closed.append(folder.relative + name)
 
-    def _enter(self, fd: int, relative: str, name: str, rules: Rules) -> None:
+    def _enter(self, fd: int, relative: str, name: str, rules: IgnoreRules) -> None:
         if self._ignore:
             entries, rules = list_unignored(self._jail, fd, self._above + relative, rules)
         else:

@@ -19,7 +19,7 @@ from holdfast.folders.access.roots import identity_of
 from holdfast.folders.access.syscalls import birth_time
 from holdfast.folders.reading.shape import csv_shape, json_shape
 from holdfast.text.budget import estimate_tokens
-from holdfast.text.decode import SAMPLE_BYTES, Encoding, decode, sniff
+from holdfast.text.decode import SAMPLE_BYTES, Encoding, decode, detect_encoding
 from holdfast.text.media_types import document_format, media_type, text_media_type
 
 MAX_COUNTED_ENTRIES = 100_000
@@ -92,7 +92,7 @@ def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> Pat
     info, size = _status_info(file.fd), file.status.st_size
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     suffix = PurePosixPath(file.shown).suffix.lower()
-    encoding = None if document_format(first, file.shown) else sniff(first, complete=len(first) == size)
+    encoding = None if document_format(first, file.shown) else detect_encoding(first, complete=len(first) == size)
     whole = size <= settings.max_edit_bytes
     if encoding is None:
         sha256 = _hash(call, file.fd, size) if whole else None

@@ -11,8 +11,8 @@ from typing import Any
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, InvalidOffset, InvalidQuery
 from holdfast.folders.reading.source import TextSource
-from holdfast.text.budget import broken_cursor, fit, fit_end
-from holdfast.text.decode import Encoding, binary_file, sniff
+from holdfast.text.budget import cut_end_to_budget, cut_to_budget, invalid_cursor
+from holdfast.text.decode import Encoding, binary_file_error, detect_encoding
 
 _SCAN_BYTES = 1 << 20
 _ASCII_PER_TOKEN = 4
@@ -62,10 +62,10 @@ class ReadPosition:
     def of(cls, state: Any) -> "ReadPosition":
         """Return the position that a cursor carried. InvalidArgument when it is not one."""
         if not isinstance(state, dict):
-            raise broken_cursor()
+            raise invalid_cursor()
         offset, left, line = state.get("o"), state.get("n"), state.get("l")
         if not isinstance(offset, int) or not all(value is None or _is_count(value) for value in (offset, left, line)):
-            raise broken_cursor()
+            raise invalid_cursor()
         return cls(offset, left, line, bool(state.get("b")), bool(state.get("g")))
 
 
@@ -93,7 +93,7 @@ def read_lines(
     pattern = _compiled(selection.read_to_next_pattern)
     at = position or _first_position(call, source, selection)
     if at.offset > source.size:
-        raise broken_cursor()
+        raise invalid_cursor()
     return _backward(source, at, max_tokens) if at.backwards else _forward(source, at, pattern, max_tokens)
 
 
@@ -112,7 +112,7 @@ def _forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens: int
     reaches_end = at.offset + len(window) >= source.size
     encoding, text, errors, notes = _decoded(source, window, reaches_end)
     end, found = _selected_end(text, at, pattern)
-    shown, left = fit(text[:end], max_tokens)
+    shown, left = cut_to_budget(text[:end], max_tokens)
     if left or (not found and not reaches_end):
         return _cut_short(at, shown, window, encoding, errors, notes)
     if pattern is not None and not found:
@@ -170,7 +170,7 @@ def _backward(source: TextSource, at: ReadPosition, max_tokens: int) -> TextPiec
         window, start = window[whole_lines:], start + whole_lines
     encoding, text, errors, notes = _decoded(source, window, final=True)
     wanted = _last_lines(text, at.lines_left or 0)
-    shown, left = fit_end(wanted, max_tokens)
+    shown, left = cut_end_to_budget(wanted, max_tokens)
     offset = start + _byte_length(window, text[: len(text) - len(shown)], encoding, errors)
     lines_left = (at.lines_left or 0) - TextPiece(shown, encoding).line_count + _is_inside_a_line(source, offset)
     if not left and (len(wanted) < len(text) or offset <= source.start or lines_left <= 0):
@@ -196,7 +196,7 @@ def _before_nul(source: TextSource, window: bytes) -> bytes:
     """Return the text before the first NUL: what begins as text may go on as something else, or as a hole."""
     nul = window.find(b"\0") if source.encoding.unit_bytes == 1 else -1
     if nul == 0:
-        raise binary_file()
+        raise binary_file_error()
     return window if nul < 0 else window[:nul]
 
 
@@ -204,7 +204,7 @@ def _after_nul(source: TextSource, window: bytes) -> int:
     """Return where the text after the last NUL begins, 0 without one."""
     after = window.rfind(b"\0") + 1 if source.encoding.unit_bytes == 1 else 0
     if after and after == len(window):
-        raise binary_file()
+        raise binary_file_error()
     return after
 
 
@@ -216,7 +216,7 @@ def _decoded(source: TextSource, window: bytes, final: bool) -> tuple[Encoding, 
     except UnicodeDecodeError:
         pass
     if encoding.is_plain_utf8 and source.first.isascii():
-        other = sniff(window, complete=final)
+        other = detect_encoding(window, complete=final)
         if other is not None and other.unit_bytes == 1 and not other.is_plain_utf8:
             return other, _decode(window, other, "replace", final), "replace", ()
     note = f"Some bytes are not valid {encoding.name} and are shown as U+FFFD."

@@ -10,7 +10,7 @@ from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import OpenFile
 from holdfast.folders.children.extract import extract_document
-from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file, sniff
+from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file_error, detect_encoding
 from holdfast.text.media_types import document_format
 
 ReadAt = Callable[[int, int], bytes]
@@ -54,9 +54,9 @@ def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> TextSou
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     if document_format(first, file.shown) is not None:
         return _extracted(call, file, settings, version)
-    encoding = sniff(first, complete=len(first) == size)
+    encoding = detect_encoding(first, complete=len(first) == size)
     if encoding is None:
-        raise binary_file()
+        raise binary_file_error()
     return TextSource(size, encoding, version, first, lambda offset, length: read_fully(file.fd, offset, length))
 
 

@@ -13,7 +13,7 @@ from holdfast.organiser.classify.starter import known_as
 from holdfast.organiser.classify.taxonomy import decider_key
 from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Evidence, Excerpt, ModelCall, ScannedFile, Verdict
 from holdfast.organiser.ports import SentenceEmbedder
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 
 if TYPE_CHECKING:
     from holdfast.organiser.classify.evaluate import EvaluationReport
@@ -154,7 +154,7 @@ def _copy(excerpt: Excerpt, copies: dict[str, tuple[str, str]]) -> Verdict | Non
     if (same := copies.get(excerpt.text)) is None:
         return None
     category, name = same
-    rule = f"the same text as {shown(name)}"
+    rule = f"the same text as {display_name(name)}"
     return Verdict(
         category, _SAME_TEXT, reasoning=f"It has {rule}, in {category}.", evidence=Evidence((name,), (), rule)
     )

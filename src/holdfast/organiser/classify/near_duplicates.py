@@ -12,7 +12,7 @@ from math import log
 from holdfast.organiser.classify.text_classifier import TextClassifier
 from holdfast.organiser.classify.tfidf import is_word, terms_of
 from holdfast.organiser.model import Evidence, Verdict
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 
 ALIKE = 0.85
 """How sure it makes a verdict; less than the same text does."""
@@ -72,7 +72,7 @@ class NearDuplicates:
         if len(twins) != 1 or not self.untrusted.isdisjoint(twins):
             return None
         label, name = twins.popitem()
-        rule = f"all but the same words as {shown(name)}"
+        rule = f"all but the same words as {display_name(name)}"
         folder = self.folders[label]
         return Verdict(folder, ALIKE, reasoning=f"It has {rule}, in {folder}.", evidence=Evidence((name,), (), rule))
 

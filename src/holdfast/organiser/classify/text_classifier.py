@@ -16,7 +16,7 @@ from holdfast.organiser.classify.space import DIMENSIONS, Space
 from holdfast.organiser.classify.starter import known_as
 from holdfast.organiser.classify.tfidf import Floats, Rows, is_word, terms_of
 from holdfast.organiser.model import MIN_CHARS, Category, Evidence, Example, Verdict
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 
 _TERMS = 5
 _UNSURE = 0.5
@@ -140,7 +140,7 @@ class TextClassifier:
             return f"{name} is nearest, but files were often sent there wrongly when the folder was tried: review only."
         said = f"Nearest to {name}"
         if evidence.nearest:
-            said += f", to {shown(evidence.nearest[0])}"
+            said += f", to {display_name(evidence.nearest[0])}"
         if evidence.terms:
             said += f"; telling words: {', '.join(evidence.terms)}"
         if confidence < _UNSURE and len(self.names) > 1:

@@ -6,7 +6,7 @@ Tier 1 is the first 2 KB and the last 1 KB, or all of a file under 3 KB.
 import re
 
 from holdfast.organiser.model import Excerpt, Verdict
-from holdfast.text.decode import Encoding, sniff
+from holdfast.text.decode import Encoding, detect_encoding
 from holdfast.text.media_types import EMAIL, EPUB, HTML, OFFICE, PDF, ZIP, content_type
 
 HEAD_BYTES = 2_048
@@ -70,7 +70,7 @@ def reader_of(kind: str) -> str | None:
 
 def decoded(head: bytes, tail: bytes, kind: str) -> str | None:
     """Return the text of a file's beginning and, where something is left out, of its end; None when it is no text."""
-    encoding = sniff(head, complete=not tail)
+    encoding = detect_encoding(head, complete=not tail)
     if encoding is None:
         return None
     text = _decoded(head, encoding)

@@ -12,7 +12,7 @@ from holdfast.folders.access.jail import Jail, OpenFile
 from holdfast.folders.children.extract import extract_document
 from holdfast.folders.children.extract_batch import ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.search.folders.model import ContentKind, FileRecord, FolderLimits
-from holdfast.text.decode import SAMPLE_BYTES, decode, sniff
+from holdfast.text.decode import SAMPLE_BYTES, decode, detect_encoding
 from holdfast.text.media_types import document_format, is_web_page
 
 _YOUNG_NS = 2_000_000_000
@@ -46,7 +46,7 @@ def read_quickly(jail: Jail, path: str, limits: FolderLimits, known: FileRecord 
         first = read_fully(file.fd, 0, min(file.status.st_size, SAMPLE_BYTES))
         if _kind(first, path).is_extracted:
             return FileReading(FileRecord(look, _kind(first, path)))
-        if file.status.st_size > limits.max_file_bytes and sniff(first, complete=False) is not None:
+        if file.status.st_size > limits.max_file_bytes and detect_encoding(first, complete=False) is not None:
             return FileReading(FileRecord(look, ContentKind.TOO_LARGE))
         data = _text(file, limits)
     if data is None:
@@ -117,7 +117,7 @@ def _text(file: OpenFile, limits: FolderLimits) -> bytes | None:
     if file.status.st_size > limits.max_file_bytes:
         return None
     data = read_fully(file.fd, 0, limits.max_file_bytes)
-    encoding = sniff(data)
+    encoding = detect_encoding(data)
     if encoding is None:
         return None
     return data if encoding.is_plain_utf8 else decode(data, encoding, errors="replace").encode()

@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from holdfast.store.paths import Span
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 
 PROJECT = "folder"
 """The one project of a folder's index."""
@@ -83,7 +83,7 @@ class IndexProgress(NamedTuple):
 
     def notices(self, root: str) -> list[str]:
         """Return what a caller should know of an answer from here."""
-        found, name = [], shown(root)
+        found, name = [], display_name(root)
         if self.words < WHOLE:
             found.append(
                 f"The index of {name} is {self.words} % ready. What it lacks was searched by words, for 2 seconds at most: "
@@ -99,7 +99,7 @@ class IndexProgress(NamedTuple):
         if self.unruled:
             more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
             found.append(
-                f"{shown(self.unruled[0])}{more} has more ignore rules than are followed, so nothing in it is searched; "
+                f"{display_name(self.unruled[0])}{more} has more ignore rules than are followed, so nothing in it is searched; "
                 "grep_content follows them all."
             )
         return found
@@ -127,7 +127,7 @@ class UnsearchedCounts(NamedTuple):
             (self.textless, "document", "documents", "that gave no text (damaged, locked, or pictures alone)"),
         ]
         sorts = [f"{_counted(count, one, more)} {why}" for count, one, more, why in told if count]
-        return [f"Not searched in {shown(root)}: {'; '.join(sorts)}."] if sorts else []
+        return [f"Not searched in {display_name(root)}: {'; '.join(sorts)}."] if sorts else []
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,10 +9,10 @@ from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, fit
+from holdfast.text.budget import cut_to_budget, decode_cursor, encode_cursor, estimate_tokens
 from holdfast.text.diff import fence_diff, unified_diff
+from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
-from holdfast.text.names import shown as shown_name
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.edits import ExactEdit, to_edits
@@ -156,7 +156,9 @@ def edit_file(app: App, call: Call, arguments: EditFile) -> Answer:
     edits = [Edit(edit.old_text, edit.new_text) for edit in arguments.edits]
     folders = app.folders_of(call.caller)
     done = app.changes.edit(folders, call, arguments.path, edits, dry_run=arguments.dry_run)
-    shown, cut = fit(unified_diff(done.before, done.after, arguments.path), folders.settings.max_answer_tokens)
+    shown, cut = cut_to_budget(
+        unified_diff(done.before, done.after, arguments.path), folders.settings.max_answer_tokens
+    )
     note = "The diff is longer than an answer may be; the rest was left out." if cut else ""
     trail = "Dry run: nothing was written." if arguments.dry_run else _trail(done)
     return Answer.of(fence_diff(shown), note, trail)
@@ -236,7 +238,7 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
     """
     undone = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
     plan, trail = undone.plan, f"change {undone.change_id}"
-    path = shown_name(plan.folder or plan.first.src_path)
+    path = display_name(plan.folder or plan.first.src_path)
     found = undone_moves(undone) if plan.stepwise else None
     if undone.change_id is None:
         return Answer.of(f"The {plan.kind} of {path} was taken back before; nothing is left to undo.", data=found)
@@ -272,14 +274,14 @@ def _trim_error(outcome: FileOutcome, budget: int) -> int:
 
 def _outcome_line(outcome: FileOutcome) -> str:
     if outcome.error is not None:
-        return f"{shown_name(outcome.path)}: {outcome.error['message']} {outcome.error.get('hint', '')}".rstrip()
-    return f"{shown_name(outcome.path)}: {outcome.hash} change {outcome.change_id}"
+        return f"{display_name(outcome.path)}: {outcome.error['message']} {outcome.error.get('hint', '')}".rstrip()
+    return f"{display_name(outcome.path)}: {outcome.hash} change {outcome.change_id}"
 
 
 def _change_line(change: ListedChange) -> str:
-    where = shown_name(change.path)
+    where = display_name(change.path)
     if change.destination is not None:
-        where += f" -> {shown_name(change.destination)}"
+        where += f" -> {display_name(change.destination)}"
     undo = "undoable" if change.undoable else "not undoable"
     more = f", {change.entries} entries" if change.entries > 1 else ""
     more += f", kept {change.kept} of another program" if change.kept else ""

@@ -10,8 +10,8 @@ from holdfast.clock import format_timestamp
 from holdfast.folders.children.media import read_media
 from holdfast.folders.children.query import Format, QueryResults, run_query
 from holdfast.folders.reading.info import PathInfo, describe_path
-from holdfast.text.budget import fit
-from holdfast.text.names import shown
+from holdfast.text.budget import cut_to_budget
+from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.folders.read_text import answer_budget
 from holdfast.tools.registry import Arguments, Effect, Group, NoArguments, tool
@@ -103,7 +103,7 @@ def _plain(value: Any) -> str:
 def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the directories that can be used; relative paths start at the first."""
     allowed = app.folders_of(call.caller).jail.allowed
-    return Answer.of("Allowed directories:\n" + "\n".join(map(shown, allowed)))
+    return Answer.of("Allowed directories:\n" + "\n".join(map(display_name, allowed)))
 
 
 @tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600)
@@ -123,7 +123,7 @@ def _queried(app: App, call: Call, args: JqQueryArguments, form: Format) -> Answ
     budget = answer_budget(folders)
     with folders.jail.open_file(args.file_path) as file:
         results = run_query(call, file, form, args.expression, args.timeout, budget * 4)
-    text, left = fit("\n".join(results.values), budget)
+    text, left = cut_to_budget("\n".join(results.values), budget)
     notice = _query_notice(results, left)
     return Answer.of(text, f"[{notice}]" if notice else "")
 

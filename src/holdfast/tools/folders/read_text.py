@@ -12,8 +12,8 @@ from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, read_lines
 from holdfast.folders.reading.source import TextSource, open_source
 from holdfast.folders.service import Folders
-from holdfast.text.budget import broken_cursor, decode_cursor, encode_cursor, estimate_tokens
-from holdfast.text.names import shown
+from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, invalid_cursor
+from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer, Text
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
@@ -99,7 +99,7 @@ def _position(cursor: str | None, source: TextSource) -> ReadPosition | None:
         return None
     state = decode_cursor(cursor)
     if "v" not in state or "p" not in state:
-        raise broken_cursor()
+        raise invalid_cursor()
     source.check_version(state["v"])
     return ReadPosition.of(state["p"])
 
@@ -144,7 +144,7 @@ class _ManyReads:
             raise InvalidArgument("The cursor belongs to other files. Repeat the same files with it.")
         entry, number, position = state.get("i"), state.get("r"), state.get("p")
         if not isinstance(entry, int) or not isinstance(number, int) or not 0 <= entry < len(self.files):
-            raise broken_cursor()
+            raise invalid_cursor()
         return entry, number, state.get("v"), None if position is None else ReadPosition.of(position)
 
     def answer(self) -> Answer:
@@ -197,7 +197,7 @@ class _ManyReads:
         self.cursor = encode_cursor({**state, "p": position.state() if position else None})
 
     def _header(self, index: int, rest: str) -> str:
-        return f"[{self.mark} {index + 1}/{len(self.files)}] {shown(self.files[index].path)} {rest}".rstrip()
+        return f"[{self.mark} {index + 1}/{len(self.files)}] {display_name(self.files[index].path)} {rest}".rstrip()
 
     def _failed(self, index: int, error: HoldfastError) -> str:
         if error.code in ("CANCELLED", "TIMEOUT") and (self.call.cancelled or not self.call.remaining()):
@@ -210,7 +210,7 @@ class _ManyReads:
 
 def shown_message(message: str) -> str:
     """Return an error's text on one line, so that a path in it cannot forge a header."""
-    return message if message.isprintable() else shown(message)
+    return message if message.isprintable() else display_name(message)
 
 
 def _described(source: TextSource, piece: TextPiece) -> str:
@@ -238,10 +238,10 @@ def _whole_or_error(folders: Folders, call: Call, path: str, max_tokens: int) ->
     try:
         with folders.jail.open_file(path) as file:
             if not max_tokens:
-                return f"{shown(path)}: not reached, the answer's token budget is used up. Use read_text_file."
+                return f"{display_name(path)}: not reached, the answer's token budget is used up. Use read_text_file."
             piece = read_lines(call, open_source(call, file, folders.settings), LineSelection(), max_tokens)
     except HoldfastError as error:
         call.check()
-        return f"{shown(path)}: Error - {shown_message(error.message)}"
+        return f"{display_name(path)}: Error - {shown_message(error.message)}"
     cut = "\n[Cut by the token budget. Use read_text_file for the rest.]" if piece.rest else ""
-    return f"{shown(path)}:\n{piece.text}{cut}\n"
+    return f"{display_name(path)}:\n{piece.text}{cut}\n"

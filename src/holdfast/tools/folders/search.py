@@ -7,7 +7,7 @@ from holdfast.auth.context import CallerKind
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.search.folders.model import FolderAnswer, FolderHit
-from holdfast.text.names import shown
+from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
@@ -67,5 +67,5 @@ def _found(app: App, call: Call, args: SearchFolders) -> FolderAnswer:
 
 
 def _hit_text(hit: FolderHit) -> str:
-    where = shown(hit.path) if hit.line is None else f"{shown(hit.path)}:{hit.line}"
+    where = display_name(hit.path) if hit.line is None else f"{display_name(hit.path)}:{hit.line}"
     return f"{where} ({hit.score:.2f})\n{hit.text}"

@@ -12,7 +12,7 @@ from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens
-from holdfast.text.names import shown as shown_name
+from holdfast.text.display import display_name
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.organiser.shapes import (
     ExplainedFile,
@@ -126,9 +126,9 @@ def explained(found: Explanation) -> ExplainedFile:
 
 def at_a_glance(found: PlanSummary) -> str:
     """Return a plan's summary as lines."""
-    lines = [f"Plan {found.plan_id} for {shown_name(found.folder)}: {found.status}"]
+    lines = [f"Plan {found.plan_id} for {display_name(found.folder)}: {found.status}"]
     lines += [
-        f"{one.files:>6}  {shown_name(one.folder)}/{' (new)' if one.is_new else ''}  {one.confidence:.0%}"
+        f"{one.files:>6}  {display_name(one.folder)}/{' (new)' if one.is_new else ''}  {one.confidence:.0%}"
         for one in found.folders
     ]
     counts = found.totals
@@ -176,7 +176,7 @@ def _why(found: Explanation) -> str:
     if found.doubt is not None:
         return f"The plan left it to be looked at: {found.doubt.reasoning}"
     if found.skip is not None:
-        what = shown_name(replace_lone_surrogates(found.skip.relative))
+        what = display_name(replace_lone_surrogates(found.skip.relative))
         return f"The plan left {'the folder' if what == '.' else what} alone: {_reason(found.skip)}."
     return "Nothing of Holdfast has moved it."
 

@@ -13,7 +13,7 @@ from holdfast.folders.service import Folders
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor
-from holdfast.text.names import shown as shown_name
+from holdfast.text.display import display_name
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
@@ -175,8 +175,8 @@ def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
 def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
     """Tell why a file is here, or where it went."""
     found = explained(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))
-    lines = [f"It is at {shown_name(found.path)}.", found.why]
-    lines += [f"{move.at} {move.kind} {shown_name(move.path)} -> {shown_name(move.to)}" for move in found.moves]
+    lines = [f"It is at {display_name(found.path)}.", found.why]
+    lines += [f"{move.at} {move.kind} {display_name(move.path)} -> {display_name(move.to)}" for move in found.moves]
     return Answer.of("\n".join(lines), data=found)
 
 
@@ -286,10 +286,10 @@ async def _ask(app: App, call: Call, folders: Folders, shown: PlanView, runner: 
 
 
 def _every_move(shown: PlanView) -> str:
-    lines = [f"An agent asks to move {len(shown.moves)} files in {shown_name(shown.folder)}:", ""]
+    lines = [f"An agent asks to move {len(shown.moves)} files in {display_name(shown.folder)}:", ""]
     for item in shown.moves:
         source, target = relative(item.src_path, shown.folder), relative(item.dest_path or "", shown.folder)
-        lines.append(f"{shown_name(source)} -> {shown_name(target)}")
+        lines.append(f"{display_name(source)} -> {display_name(target)}")
     return "\n".join(lines)
 
 
@@ -309,7 +309,7 @@ def _executed(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
         next=next_step(shown),
     )
     lines = [f"{data.status}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."]
-    lines += [f"{shown_name(one.path)}: {one.status}, {one.error}" for one in data.problems]
+    lines += [f"{display_name(one.path)}: {one.status}, {one.error}" for one in data.problems]
     return Answer.of("\n".join([*lines, data.next]), data=data)
 
 

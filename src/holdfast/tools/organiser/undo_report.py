@@ -3,9 +3,8 @@
 from collections.abc import Iterator
 
 from holdfast.changes.model import UndoResult
-from holdfast.text.names import shown as shown_name
+from holdfast.text.display import display_name, escape_invisible
 from holdfast.text.surrogates import replace_lone_surrogates
-from holdfast.text.visible import visible
 from holdfast.tools.organiser.answers import relative
 from holdfast.tools.organiser.shapes import SkippedEntry, UndoneMoves
 
@@ -32,7 +31,7 @@ def stayed_lines(found: UndoneMoves) -> Iterator[str]:
         return
     yield f"{found.stayed} stayed where {'it is' if found.stayed == 1 else 'they are'}:"
     for one in found.problems:
-        yield f"{shown_name(one.path)}: {visible(one.why)}"
+        yield f"{display_name(one.path)}: {escape_invisible(one.why)}"
     if found.stayed > len(found.problems):
         yield f"and {found.stayed - len(found.problems)} more"
     yield "Undo it again once the way is free."

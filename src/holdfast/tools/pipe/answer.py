@@ -6,7 +6,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from holdfast.text.budget import estimate_tokens, fit
+from holdfast.text.budget import cut_to_budget, estimate_tokens
 from holdfast.text.surrogates import replace_in_data
 from holdfast.tools.answer import Answer, Media, Text
 
@@ -93,7 +93,7 @@ def _cut(text: str, tokens: int) -> str:
     """Return the start of a text that stays within the budget when it stands in JSON, where some characters are two."""
     share = tokens
     while True:
-        piece, _ = fit(text, share)
+        piece, _ = cut_to_budget(text, share)
         cost = estimate_tokens(json.dumps(piece, ensure_ascii=False))
         if cost <= tokens or not share:
             return piece

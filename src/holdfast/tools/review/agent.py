@@ -5,10 +5,10 @@ from holdfast.call import Call
 from holdfast.changes.model import PlanStatus
 from holdfast.errors import InvalidArgument
 from holdfast.review.model import Action, Review, as_text
-from holdfast.text.budget import decode_cursor, encode_cursor, fit
+from holdfast.text.budget import cut_to_budget, decode_cursor, encode_cursor
 from holdfast.text.diff import unified_diff
+from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
-from holdfast.text.names import shown as shown_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.edits import to_edits
 from holdfast.tools.registry import Effect, Group, Runner, tool
@@ -65,7 +65,7 @@ def commit_review(app: App, call: Call, arguments: Commit) -> Answer:
     """Write an approved proposal. Changes made to the file meanwhile are merged, or it is a CONFLICT."""
     folders = app.folders_of(call.caller)
     applied, written = app.reviews.commit(folders, call, arguments.session_path, arguments.original_path)
-    merged, _ = fit(applied.merged_diff, folders.settings.max_answer_tokens)
+    merged, _ = cut_to_budget(applied.merged_diff, folders.settings.max_answer_tokens)
     data = CommitAnswer(
         user_action=Action.APPROVE.value,
         session_path=arguments.session_path,
@@ -74,7 +74,7 @@ def commit_review(app: App, call: Call, arguments: Commit) -> Answer:
         merged_diff=merged or None,
     )
     note = "Other changes of the file were merged:" if merged else ""
-    return Answer.of(f"Wrote {shown_name(written.path)}\n{written.hash}\nchange {written.change_id}", note, data=data)
+    return Answer.of(f"Wrote {display_name(written.path)}\n{written.hash}\nchange {written.change_id}", note, data=data)
 
 
 @tool("list_reviews", group=Group.REVIEW, effect=Effect.READ, title="List reviews", output=ListReviewsAnswer)
@@ -131,7 +131,7 @@ def _feedback(review: Review, budget: int) -> str | None:
         return "" if review.action is Action.REVIEW else None
     encoding = review.encoding
     diff = unified_diff(as_text(review.proposed, encoding), as_text(review.answered, encoding), review.path)
-    shown, is_cut = fit(diff, budget)
+    shown, is_cut = cut_to_budget(diff, budget)
     return f"{shown}[The diff is longer than an answer may be; the rest was left out.]\n" if is_cut else shown
 
 

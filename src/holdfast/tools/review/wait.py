@@ -8,7 +8,7 @@ from holdfast.errors import HoldfastError
 from holdfast.review.model import Action, Channel, Decision, Review, Verdict
 from holdfast.review.service import Reviews
 from holdfast.text.diff import fence_diff
-from holdfast.text.names import shown as shown_name
+from holdfast.text.display import display_name
 from holdfast.tools.registry import Runner
 
 _PROGRESS_SECONDS = 2.0
@@ -114,7 +114,7 @@ class _Wait:
 
 def _question(review: Review, diff: str) -> Question:
     kind = "create" if review.base is None else "change"
-    message = f"An agent proposes to {kind} {shown_name(review.path)}:\n\n{fence_diff(diff)}"
+    message = f"An agent proposes to {kind} {display_name(review.path)}:\n\n{fence_diff(diff)}"
     return Question(f"review-{review.shown_hash[:32]}", message, _SCHEMA)
 
 

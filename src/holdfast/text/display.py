@@ -1,4 +1,4 @@
-"""Pure: file names as they are shown, so that no name can forge a line, hide a character or turn the text around."""
+"""Pure: file names and texts as they are displayed: no character in them can forge a line, hide, or turn the text around."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ _EDGES = re.compile('/["/ ]| /')
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
-def is_seen(char: str) -> bool:
+def is_visible(char: str) -> bool:
     """Return whether a character shows itself: no control, no mark of direction, no letter that leaves no trace."""
     return char.isprintable() and char not in _INVISIBLE
 
@@ -30,7 +30,7 @@ def are_plain(names: Sequence[str]) -> bool:
     return text.isascii() and text.isprintable() and not _EDGES.search(f"/{text}/")
 
 
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     r"""Return a name or path for showing: as it is, or quoted with its strange characters escaped as in JSON.
 
     A byte that is no UTF-8 is shown as `\xNN`; such a name cannot be given back as an argument.
@@ -44,9 +44,21 @@ def _escaped(char: str) -> str:
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    if is_seen(char):
+    if is_visible(char):
         return char
     if code <= 0xFFFF:
         return f"\\u{code:04x}"
     high, low = divmod(code - 0x10000, 0x400)
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
+
+
+def escape_invisible(text: str) -> str:
+    """Return a line with every control, format and invisible character, but tabs, shown by its number."""
+    return "".join(char if is_visible(char) or char == "\t" else f"\\x{ord(char):02x}" for char in text)
+
+
+def escape_lines(body: str) -> list[str]:
+    """Return the lines of a text; carriage returns are left out where every line has one, and shown where some do."""
+    lines = body.removesuffix("\n").split("\n")
+    ends_alike = all(line.endswith("\r") for line in lines)
+    return [escape_invisible(line.removesuffix("\r") if ends_alike else line) for line in lines]
