@@ -1,6 +1,8 @@
-"""Search in folders over temporary ones, in process: real files, a real index, real lanes, without the protocol."""
+"""Search in temporary folders, in process: real files, a real index, real threads, without the protocol."""
 
+import threading
 from collections.abc import Callable, Sequence
+from datetime import datetime
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -10,10 +12,10 @@ from holdfast.adapters.watching import watch_directories
 from holdfast.folders.access.roots import close_roots
 from holdfast.folders.service import Folders
 from holdfast.search.folders.indexed_root import IndexingContext
-from holdfast.search.folders.model import FolderAnswer, FolderLimits
+from holdfast.search.folders.model import FileRecord, FolderAnswer, FolderLimits
 from holdfast.search.folders.ports import Watcher
 from holdfast.search.folders.service import FolderSearch
-from holdfast.search.model import SearchLimits
+from holdfast.search.model import Chunk, SearchLimits
 from holdfast.search.ports import Embedder
 from tests.helpers.doors import until
 from tests.helpers.finder import folders_over, new_call
@@ -23,8 +25,23 @@ LIMITS = FolderLimits(
 )
 
 
-def nobody_watches(_directories: Sequence[str], _stir: Callable[[], None]) -> None:
+def nobody_watches(_directories: Sequence[str], _report_change: Callable[[], None]) -> None:
     """Watch nothing, as where directories are too many."""
+
+
+class StuckIndex(SqliteFolderIndex):
+    """Stores so many files, and then no more until `let` is set."""
+
+    def __init__(self, folder: str, takes: int = 1_000_000) -> None:
+        super().__init__(folder)
+        self.takes = takes
+        self.let = threading.Event()
+
+    def put_file(self, root: str, path: str, record: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
+        self.takes -= 1
+        if self.takes < 0:
+            self.let.wait(60)
+        super().put_file(root, path, record, chunks, at)
 
 
 class Searcher:

@@ -1,6 +1,6 @@
-"""Pure: the words of a text as they are looked up: small letters, stemmed, identifiers by their parts and whole.
+"""Pure: splits text into tokens: lower case, stemmed, identifiers both by their parts and whole.
 
-`readFile`, `read_file` and `read-file` all give read, file and readfile. Writing without spaces is taken by pairs of
+`readFile`, `read_file` and `read-file` all give read, file and readfile. Scripts without spaces are split into pairs of
 characters. Both databases get these tokens, so that they find and rank the same.
 """
 
@@ -12,7 +12,7 @@ from itertools import islice
 import Stemmer
 
 TOKENIZER = "holdfast-1"
-"""Stored with the words; another name means that they must be made again."""
+"""Stored with the words; under another name they must be made again."""
 
 MAX_TOKEN_CHARS = 64
 MAX_QUERY_TERMS = 256
@@ -43,71 +43,72 @@ _stem = Stemmer.Stemmer("porter", 0).stemWord
 
 def tokenize(text: str) -> tuple[str, ...]:
     """Return the tokens of a text in order."""
-    found: list[str] = []
-    for word in _COMPOUND.findall(plain(text)):
-        found += _tokens(word)
-    return tuple(found)
+    tokens: list[str] = []
+    for word in _COMPOUND.findall(strip_accents(text)):
+        tokens += _word_tokens(word)
+    return tuple(tokens)
 
 
 def tokenize_query(query: str) -> list[str]:
-    """Return the tokens that a query is looked up by, repeats included; stop words only when there is nothing else.
+    """Return the tokens of a query, repeats included; stop words only when it has no other words.
 
-    Of a query with very many different tokens the first ones count.
+    Of a query with more than MAX_QUERY_TERMS different tokens the first ones count.
     """
-    words = _COMPOUND.findall(plain(query))
-    telling = [word for word in words if word.lower() not in STOP_WORDS]
-    tokens = [token for word in telling or words for token in _tokens(word)]
-    used = frozenset(islice(dict.fromkeys(tokens), MAX_QUERY_TERMS))
-    return [token for token in tokens if token in used]
+    words = _COMPOUND.findall(strip_accents(query))
+    content_words = [word for word in words if word.lower() not in STOP_WORDS]
+    tokens = [token for word in content_words or words for token in _word_tokens(word)]
+    terms = frozenset(islice(dict.fromkeys(tokens), MAX_QUERY_TERMS))
+    return [token for token in tokens if token in terms]
 
 
-def plain(text: str) -> str:
-    """Return a text without the accents of its letters, in the one form of what can be written in several."""
+def strip_accents(text: str) -> str:
+    """Return a text without accents, with compatibility characters replaced (NFKD)."""
     if text.isascii():
         return text
-    apart = unicodedata.normalize("NFKD", text)
-    return unicodedata.normalize("NFC", re.sub(f"[{_MARKS}]", "", apart))
+    decomposed = unicodedata.normalize("NFKD", text)
+    return unicodedata.normalize("NFC", re.sub(f"[{_MARKS}]", "", decomposed))
 
 
-def unquoted(text: str) -> str:
-    """Return a text with its words as they are looked up when a quote stands in them."""
+def remove_quotes(text: str) -> str:
+    """Return a text without single quotes and apostrophes, which tokens do not have either."""
     return _QUOTES.sub("", text)
 
 
 @lru_cache(maxsize=1 << 17)
-def _tokens(word: str) -> tuple[str, ...]:
+def _word_tokens(word: str) -> tuple[str, ...]:
     """Return the tokens of one word: itself, or the parts of an identifier and then the whole."""
-    bare = _POSSESSIVE.sub("", word)
-    if not bare.isascii() and _UNSPACED.search(bare):
-        return tuple(_pairs(bare))
-    pieces = [piece for piece in _CONNECTORS.split(unquoted(bare)) if piece]
-    parts = [part for piece in pieces for part in _parts(piece)]
+    word = _POSSESSIVE.sub("", word)
+    if not word.isascii() and _UNSPACED.search(word):
+        return tuple(_character_pairs(word))
+    connected = [part for part in _CONNECTORS.split(remove_quotes(word)) if part]
+    parts = [part for identifier in connected for part in _split_identifier(identifier)]
     if len(parts) < 2:
-        return tuple(_shaped(part) for part in parts)
-    return (*(_shaped(part) for part in parts), _shaped("".join(pieces)))
+        return tuple(_stem_token(part) for part in parts)
+    return (*(_stem_token(part) for part in parts), _stem_token("".join(connected)))
 
 
-def _parts(piece: str) -> list[str]:
-    """Return the words that an identifier is made of; p53 and B12 are one, Server2 is Server and 2."""
-    if not piece.isascii() or piece.isdigit() or piece.islower() or len(piece) < 4:
-        return [piece]
-    found: list[str] = _PARTS.findall(piece)
-    return found if all(len(part) > 1 or part.isdigit() for part in found) else [piece]
+def _split_identifier(identifier: str) -> list[str]:
+    """Return the words of an identifier in camel case; p53 and B12 are one word, Server2 is Server and 2."""
+    if not identifier.isascii() or identifier.isdigit() or identifier.islower() or len(identifier) < 4:
+        return [identifier]
+    parts: list[str] = _PARTS.findall(identifier)
+    return parts if all(len(part) > 1 or part.isdigit() for part in parts) else [identifier]
 
 
-def _pairs(word: str) -> list[str]:
+def _character_pairs(word: str) -> list[str]:
+    """Return a token for each pair of neighbours in a script without spaces, and one for each other part of the word."""
     tokens: list[str] = []
-    at = 0
+    end = 0
     for run in _UNSPACED.finditer(word):
-        tokens += [_shaped(word[at : run.start()])] if run.start() > at else []
-        written = run.group()
-        tokens += [written[place : place + 2] for place in range(max(1, len(written) - 1))]
-        at = run.end()
-    return [*tokens, _shaped(word[at:])] if at < len(word) else tokens
+        tokens += [_stem_token(word[end : run.start()])] if run.start() > end else []
+        characters = run.group()
+        tokens += [characters[start : start + 2] for start in range(max(1, len(characters) - 1))]
+        end = run.end()
+    return [*tokens, _stem_token(word[end:])] if end < len(word) else tokens
 
 
-def _shaped(word: str) -> str:
-    small = word.casefold()
-    is_plain = len(small) > 2 and small.isascii() and small.isalpha()
-    stemmed: str = _stem(small) if is_plain else small
+def _stem_token(word: str) -> str:
+    folded = word.casefold()
+    is_plain = len(folded) > 2 and folded.isascii() and folded.isalpha()
+    stemmed: str = _stem(folded) if is_plain else folded
     return stemmed[:MAX_TOKEN_CHARS]

@@ -3,60 +3,65 @@
 import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import datetime
 from pathlib import Path
 
 import pytest
 
-from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
-from holdfast.adapters.watching import MOST_DIRECTORIES, watch_directories
+from holdfast.adapters.watching import MAX_DIRECTORIES, watch_directories
+from holdfast.call import Call
+from holdfast.folders.access.jail import Jail
 from holdfast.search.folders import index_workers, indexed_root
 from holdfast.search.folders import service as folder_service
-from holdfast.search.folders.indexed_root import IndexedRoot
-from holdfast.search.folders.model import FileRecord, IndexProgress
+from holdfast.search.folders.model import IndexProgress
 from holdfast.search.folders.multi_root_lookup import combine_statistics
-from holdfast.search.model import Chunk, Statistics
+from holdfast.search.folders.ports import Watch
+from holdfast.search.folders.scan import RootScan, scan_root
+from holdfast.search.model import Statistics
 from tests.helpers.doors import until
 from tests.helpers.indexing import Topics
-from tests.helpers.searcher import LIMITS, Searcher, nobody_watches
+from tests.helpers.searcher import LIMITS, Searcher, StuckIndex, nobody_watches
 from tests.helpers.trees import plant
 
 pytestmark = pytest.mark.timeout(120)
 
 
-class StuckIndex(SqliteFolderIndex):
-    """Takes so many files and then no more until it is let."""
+class HandWatcher:
+    """Watches nothing by itself: a test says when something changed, and sees whether the watch was closed."""
 
-    def __init__(self, folder: str, takes: int) -> None:
-        super().__init__(folder)
-        self.takes = takes
-        self.let = threading.Event()
+    def __init__(self) -> None:
+        self.is_alive = True
+        self.report_change: Callable[[], None] = lambda: None
 
-    def put_file(self, root: str, path: str, known: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
-        self.takes -= 1
-        if self.takes < 0:
-            self.let.wait(60)
-        super().put_file(root, path, known, chunks, at)
+    def __call__(self, _directories: Sequence[str], report_change: Callable[[], None]) -> Watch:
+        self.report_change = report_change
+        return self
 
-
-def only_root(searcher: Searcher) -> IndexedRoot:
-    (found,) = searcher.search._lanes._roots.values()
-    return found
+    def close(self) -> None:
+        self.is_alive = False
 
 
-def quiet_since(root: IndexedRoot) -> float | None:
-    """Return when the last scan ended, None while another one may be under way."""
-    before = root._scanned_at
-    time.sleep(0.5)
-    return before if root._is_trusted() and root._scanned_at == before else None
+def count_scans(monkeypatch: pytest.MonkeyPatch) -> list[RootScan]:
+    """Return a list that every scan from now on is added to."""
+    scans: list[RootScan] = []
+
+    def scan(jail: Jail, call: Call, max_files: int) -> RootScan:
+        scans.append(scan_root(jail, call, max_files))
+        return scans[-1]
+
+    monkeypatch.setattr(indexed_root, "scan_root", scan)
+    return scans
+
+
+def index_threads() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name.startswith(index_workers.THREAD_NAME)]
 
 
 def test_an_index_in_the_making_says_so_and_the_rest_is_searched_by_words(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(folder_service, "_SETTLE_SECONDS", 0.5)
+    monkeypatch.setattr(folder_service, "MAX_SCAN_SECONDS", 0.5)
     plant(root, {f"{number}.md": f"filler {number}" for number in range(4)})
     plant(root, {"z1.md": "the harbours of the north, déjà vu", "z2.md": "nothing of the kind"})
     index = StuckIndex(str(tmp_path / "folders"), takes=3)
@@ -65,7 +70,9 @@ def test_an_index_in_the_making_says_so_and_the_rest_is_searched_by_words(
         answer = searcher.find("harbour", root)
         assert [Path(hit.path).name for hit in answer.hits] == ["z1.md"]
         (notice,) = answer.notices
-        assert notice.startswith(f"The index of {root} is 50 % ready. What it lacks was searched by words")
+        assert notice.startswith(
+            f"The index of {root} is 50 % ready. Files that are not indexed yet were searched by words"
+        )
         assert answer.ready < 100
         assert searcher.names("DEJA", root) == ["z1.md"]
         assert searcher.search.has_work()
@@ -106,36 +113,37 @@ def test_a_root_made_anew_in_its_place_is_another(tmp_path: Path, root: Path) ->
 
 def test_roots_that_nobody_searches_are_let_go(tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plant(root, {"a.md": "harbour"})
-    with Searcher(tmp_path) as searcher:
+    watcher = HandWatcher()
+    with Searcher(tmp_path, watcher=watcher) as searcher:
         searcher.settle(root)
-        watch = only_root(searcher)._watch
-        assert watch is not None and watch.is_alive
+        assert watcher.is_alive
         monkeypatch.setattr(index_workers, "IDLE_SECONDS", 0.0)
-        until("it is let go", lambda: not searcher.search._lanes._roots)
-        until("nobody watches", lambda: not watch.is_alive)
+        until("it is let go", lambda: not watcher.is_alive)
         assert searcher.names("harbour", root) == ["a.md"]
 
 
 def test_a_long_scan_is_made_only_when_something_stirred(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexed_root, "_QUICK_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(indexed_root, "QUICK_SCAN_SECONDS", 0.0)
+    scans, watcher = count_scans(monkeypatch), HandWatcher()
     plant(root, {"a.md": "harbour"})
-    with Searcher(tmp_path) as searcher:
+    with Searcher(tmp_path, watcher=watcher) as searcher:
         searcher.settle(root)
-        scanned_at = until("the scan after the first watch is over", lambda: quiet_since(only_root(searcher)))
-        assert searcher.names("harbour", root) == ["a.md"]
-        assert only_root(searcher)._scanned_at == scanned_at
+        until("the scan after the first watch is over", lambda: searcher.names("harbour", root) and len(scans) == 2)
         (root / "b.md").write_text("harbour too")
-        until("it is found", lambda: len(searcher.names("harbour", root)) == 2)
-        assert only_root(searcher)._scanned_at > scanned_at
+        assert searcher.names("harbour", root) == ["a.md"], "nobody reported a change"
+        assert len(scans) == 2
+        watcher.report_change()
+        assert sorted(searcher.names("harbour", root)) == ["a.md", "b.md"]
+        assert len(scans) == 3
 
 
 def test_where_nobody_watches_a_scan_is_not_repeated_at_once(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(indexed_root, "_QUICK_SCAN_SECONDS", 0.0)
-    monkeypatch.setattr(indexed_root, "_REST", 10_000)
+    monkeypatch.setattr(indexed_root, "QUICK_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(indexed_root, "SCAN_REST_FACTOR", 10_000)
     plant(root, {"a.md": "harbour"})
     with Searcher(tmp_path, watcher=nobody_watches) as searcher:
         assert searcher.names("harbour", root) == ["a.md"]
@@ -147,8 +155,8 @@ def test_closing_ends_the_lanes_in_the_middle_of_their_work(tmp_path: Path, root
     plant(root, {f"{number}.md": f"harbour {number} " * 50 for number in range(2000)})
     with Searcher(tmp_path, Topics("harbour")) as searcher:
         searcher.find("harbour", root)
-        threads = searcher.search._lanes._threads
-    assert not any(thread.is_alive() for thread in threads)
+        assert len(index_threads()) == 2
+    assert index_threads() == []
 
 
 def test_limits_of_documents_hold(tmp_path: Path, root: Path) -> None:
@@ -179,7 +187,7 @@ def test_a_watch_tells_of_changes_and_ends_when_it_cannot(tmp_path: Path) -> Non
     assert missing is not None
     assert ended.wait(20)
     until("it has ended", lambda: not missing.is_alive)
-    assert watch_directories(["/"] * (MOST_DIRECTORIES + 1), told.set) is None
+    assert watch_directories(["/"] * (MAX_DIRECTORIES + 1), told.set) is None
 
 
 def test_statistics_of_several_roots_add_up() -> None:
@@ -189,9 +197,9 @@ def test_statistics_of_several_roots_add_up() -> None:
 
 
 def test_progress_is_told_in_percent() -> None:
-    assert IndexProgress(False, 0, 0, 0, False).words == 0
-    assert IndexProgress(True, 0, 0, 0, False).words == 100
-    assert IndexProgress(True, 3, 2, 1, False).words == 66
+    assert IndexProgress(False, 0, 0, 0, False).words_percent == 0
+    assert IndexProgress(True, 0, 0, 0, False).words_percent == 100
+    assert IndexProgress(True, 3, 2, 1, False).words_percent == 66
     assert IndexProgress(True, 3, 3, 1, False).notices("/a") == [
         "The index of /a has all words; meaning is 33 % ready."
     ]

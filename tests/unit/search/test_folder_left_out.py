@@ -11,7 +11,7 @@ from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.folders.finding.walk import Walk, open_start
 from holdfast.search.folders.file_text import read_document
 from holdfast.search.folders.indexed_root import IndexedRoot, IndexingContext
-from holdfast.search.folders.model import ContentKind, UnsearchedCounts, within
+from holdfast.search.folders.model import ContentKind, UnsearchedCounts, span_below
 from holdfast.search.folders.multi_root_lookup import RootScope
 from holdfast.search.folders.scan_unread_files import UnreadFileScanner
 from tests.helpers import documents
@@ -26,12 +26,12 @@ pytestmark = pytest.mark.timeout(120)
 SMALL = replace(LIMITS, max_file_bytes=1000, max_document_bytes=1000)
 OPENED = "that could not be opened"
 SIZE = "over the size that the settings allow"
-BROKEN = "1 document that gave no text (damaged, locked, or pictures alone)"
-NO_TEXT = "Nothing there can be searched: files that hold no text are left out, and hidden, ignored and linked ones."
+BROKEN = "1 document without text (damaged, locked, or only pictures)"
+NO_TEXT = "Nothing there can be searched: files without text, hidden, ignored and linked files are left out."
 
 
-def is_told(searcher: Searcher, root: Path, *notices: str, path: str = "") -> None:
-    """Wait until an answer says that and nothing else; what was just written is read again for a while."""
+def wait_for_notices(searcher: Searcher, root: Path, *notices: str, path: str = "") -> None:
+    """Wait until an answer has these notices and no others; what was just written is read again for a while."""
     until("it is said", lambda: searcher.find("harbour", root, path=path).notices == list(notices), 30)
 
 
@@ -50,8 +50,8 @@ def test_what_may_not_be_opened_is_said_and_searched_once_it_may(tmp_path: Path,
             assert answer.notices == [f"Not searched in {root}: 1 directory {OPENED}; 1 file {OPENED}."]
             assert searcher.find("harbour", root).notices == answer.notices, "it stays so"
             assert searcher.find("harbour", root, path="sub").notices == []
-            (told,) = searcher.find("harbour", root, path="mine.md").notices
-            assert told == f"Not searched in {root}: 1 file {OPENED}."
+            (notice,) = searcher.find("harbour", root, path="mine.md").notices
+            assert notice == f"Not searched in {root}: 1 file {OPENED}."
             (root / "mine.md").chmod(0o600)
             (root / "own").chmod(0o700)
             answer = searcher.find("harbour", root)
@@ -72,10 +72,10 @@ def test_a_file_over_the_size_is_said_and_read_when_the_settings_allow_it(tmp_pa
     for path in root.iterdir():
         os.utime(path, (old, old))
     with Searcher(tmp_path, limits=SMALL) as searcher:
-        is_told(searcher, root, f"Not searched in {root}: 2 files {SIZE}.")
-        is_told(searcher, root, f"Not searched in {root}: 1 file {SIZE}.", path="big.log")
+        wait_for_notices(searcher, root, f"Not searched in {root}: 2 files {SIZE}.")
+        wait_for_notices(searcher, root, f"Not searched in {root}: 1 file {SIZE}.", path="big.log")
     with Searcher(tmp_path) as searcher:
-        is_told(searcher, root)
+        wait_for_notices(searcher, root)
         assert {"big.log", "big.pdf"} <= set(searcher.names("harbour", root, limit=20))
 
 
@@ -85,17 +85,20 @@ def test_no_text_is_not_taken_for_no_match(tmp_path: Path, root: Path) -> None:
     (root / "bytes.bin").write_bytes(b"\0harbour")
     (root / "broken.pdf").write_bytes(documents.pdf("harbour")[:60])
     with Searcher(tmp_path) as searcher:
-        is_told(searcher, root, NO_TEXT, path="bytes.bin")
-        is_told(searcher, root, NO_TEXT, path="empty.md")
-        is_told(searcher, root, f"Not searched in {root}: {BROKEN}.", path="broken.pdf")
-        is_told(searcher, root, path="note.md")
+        wait_for_notices(searcher, root, NO_TEXT, path="bytes.bin")
+        wait_for_notices(searcher, root, NO_TEXT, path="empty.md")
+        wait_for_notices(searcher, root, f"Not searched in {root}: {BROKEN}.", path="broken.pdf")
+        wait_for_notices(searcher, root, path="note.md")
 
 
-def test_a_document_that_is_a_text_by_the_time_it_is_extracted_is_read_at_the_next_scan(root: Path) -> None:
+def test_a_document_that_is_a_text_by_the_time_it_is_extracted_is_read_at_the_next_scan(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     plant(root, {"note.md": "a text by now"})
-    time.sleep(2.1)
+    later = time.time_ns() + 3_000_000_000
+    monkeypatch.setattr(time, "time_ns", lambda: later)
     reading = read_document(new_call(), folders_over(root).jail, "note.md", LIMITS, None)
-    assert (reading.known.kind, reading.known.look) == (ContentKind.NONE, "")
+    assert (reading.record.kind, reading.record.version) == (ContentKind.NO_TEXT, "")
 
 
 def test_a_walk_tells_the_directories_that_may_not_be_opened(root: Path) -> None:
@@ -115,27 +118,27 @@ def test_a_walk_tells_the_directories_that_may_not_be_opened(root: Path) -> None
 
 def test_nothing_left_out_is_nothing_said() -> None:
     assert UnsearchedCounts().notices("/a") == []
-    assert UnsearchedCounts(files=2).notices("/a") == [f"Not searched in /a: 2 files {OPENED}."]
+    assert UnsearchedCounts(unopened_files=2).notices("/a") == [f"Not searched in /a: 2 files {OPENED}."]
 
 
 def unread(tmp_path: Path, root: Path, query: str) -> UnreadFileScanner:
     """Return a look through the files of a root of which none has been read."""
     jail = folders_over(root).jail
-    workshop = IndexingContext(SqliteFolderIndex(str(tmp_path / "folders")), LIMITS, nobody_watches, None)
-    folder = IndexedRoot(jail.roots[0], [], workshop, lambda: None)
-    folder.state.reread(f"/{path.name}" for path in root.iterdir())
-    return UnreadFileScanner(jail, [RootScope(folder, within(""))], query, LIMITS, lambda: None)
+    context = IndexingContext(SqliteFolderIndex(str(tmp_path / "folders")), LIMITS, nobody_watches, None)
+    folder = IndexedRoot(jail.roots[0], [], context, lambda: None)
+    folder.state.queue_texts(f"/{path.name}" for path in root.iterdir())
+    return UnreadFileScanner(jail, [RootScope(folder, span_below(""))], query, LIMITS, lambda: None)
 
 
 @pytest.mark.req("SE-50.g")
 @pytest.mark.parametrize("query", ["key", "keys", "o'brien", "OBrien", "days"])
 def test_any_form_of_a_word_is_found_in_a_file_that_waits_to_be_read(tmp_path: Path, root: Path, query: str) -> None:
     plant(root, {"a.md": "that day Mr O’Brien had the key", "b.md": "nothing of it"})
-    assert [file.path for file in unread(tmp_path, root, query)(64, 10_000)] == ["/a.md"]
+    assert [file.path for file in unread(tmp_path, root, query).load(64, 10_000)] == ["/a.md"]
 
 
 def test_of_a_large_file_that_waits_to_be_read_the_beginning_is_scored(tmp_path: Path, root: Path) -> None:
     (root / "large.md").write_text("harbour é " * 1000)
-    (file,) = unread(tmp_path, root, "harbour")(64, 1000)
+    (file,) = unread(tmp_path, root, "harbour").load(64, 1000)
     assert 990 <= len(file.data) <= 1000
     assert file.data.decode().startswith("harbour é")

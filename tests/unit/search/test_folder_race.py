@@ -34,9 +34,9 @@ def raced(state: Path, root: Path, rounds: int) -> tuple[int, int]:
 
 @pytest.fixture(autouse=True)
 def _one_scan(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(indexed_root, "_QUICK_SCAN_SECONDS", 0.0)
-    monkeypatch.setattr(indexed_root, "_REST", 10_000_000)
-    monkeypatch.setattr(folder_service, "_REREAD_SECONDS", 0.05)
+    monkeypatch.setattr(indexed_root, "QUICK_SCAN_SECONDS", 0.0)
+    monkeypatch.setattr(indexed_root, "SCAN_REST_FACTOR", 10_000_000)
+    monkeypatch.setattr(folder_service, "MAX_REREAD_SECONDS", 0.05)
 
 
 def test_no_passage_is_older_than_its_file(tmp_path: Path, root: Path) -> None:
@@ -48,9 +48,9 @@ def test_no_passage_is_older_than_its_file(tmp_path: Path, root: Path) -> None:
 def test_without_the_comparison_the_race_finds_old_text(
     tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def believe(_truth: PassageVerifier, hit: Hit, path: str, checked: VerifiedHits) -> None:
-        checked.hits.append(FolderHit(path, 1, hit.text, hit.score))
+    def believe(_verifier: PassageVerifier, hit: Hit, path: str, verified: VerifiedHits) -> None:
+        verified.hits.append(FolderHit(path, 1, hit.text, hit.score))
 
-    monkeypatch.setattr(PassageVerifier, "_check", believe)
+    monkeypatch.setattr(PassageVerifier, "verify_hit", believe)
     _, old = raced(tmp_path, root, SOME)
     assert old > 0

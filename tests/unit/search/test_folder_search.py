@@ -12,12 +12,15 @@ import pytest
 
 from holdfast.errors import AccessDenied, InvalidQuery
 from holdfast.search.folders import service as folder_service
-from holdfast.search.folders.file_text import read_quickly
+from holdfast.search.folders.file_text import read_text
+from holdfast.search.folders.model import index_key
 from holdfast.search.folders.scan import scan_root
+from holdfast.search.tokens import TOKENIZER
 from tests.helpers import documents
+from tests.helpers.doors import until
 from tests.helpers.finder import folders_over, new_call
 from tests.helpers.indexing import Topics
-from tests.helpers.searcher import LIMITS, Searcher, nobody_watches
+from tests.helpers.searcher import LIMITS, Searcher, StuckIndex, nobody_watches
 from tests.helpers.trees import plant
 
 pytestmark = pytest.mark.timeout(120)
@@ -114,25 +117,27 @@ def test_a_file_written_a_moment_ago_is_read_again_at_the_next_scan(
 ) -> None:
     plant(root, {"a.md": "harbour"})
     jail = folders_over(root).jail
-    assert read_quickly(jail, "a.md", LIMITS).known.look == ""
+    assert read_text(jail, "a.md", LIMITS).record.version == ""
     later = time.time_ns() + 3_000_000_000
     monkeypatch.setattr(time, "time_ns", lambda: later)
-    assert read_quickly(jail, "a.md", LIMITS).known.look == scan_root(jail, new_call(), 10).looks["/a.md"]
+    assert read_text(jail, "a.md", LIMITS).record.version == scan_root(jail, new_call(), 10).versions["/a.md"]
 
 
 def test_old_text_is_never_shown_though_nobody_reads_the_new(
-    searcher: Searcher, root: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, root: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    index = StuckIndex(str(tmp_path / "folders"))
     plant(root, {"a.md": "harbour one", "b.pdf": documents.pdf("harbour on paper"), "c.md": "harbour three"})
-    searcher.settle(root)
-    assert len(searcher.texts("harbour", root)) == 3
-    monkeypatch.setattr(folder_service, "_SETTLE_SECONDS", 0.1)
-    monkeypatch.setattr(folder_service, "_REREAD_SECONDS", 0.1)
-    searcher.search._lanes._call.cancel()
-    searcher.search._lanes._end.set()
-    (root / "a.md").write_text("harbour two")
-    (root / "b.pdf").write_bytes(documents.pdf("harbour in print"))
-    assert searcher.texts("harbour", root) == ["harbour three"]
+    with Searcher(tmp_path, watcher=nobody_watches, index=index) as searcher:
+        searcher.settle(root)
+        assert len(searcher.texts("harbour", root)) == 3
+        monkeypatch.setattr(folder_service, "MAX_SCAN_SECONDS", 0.1)
+        monkeypatch.setattr(folder_service, "MAX_REREAD_SECONDS", 0.1)
+        index.takes = 0
+        (root / "a.md").write_text("harbour two")
+        (root / "b.pdf").write_bytes(documents.pdf("harbour in print"))
+        assert searcher.texts("harbour", root) == ["harbour three"]
+        index.let.set()
 
 
 def test_a_changed_or_vanished_document_shows_no_old_text(searcher: Searcher, root: Path) -> None:
@@ -213,12 +218,9 @@ def test_a_watched_root_is_read_again_without_being_asked(tmp_path: Path, root: 
     plant(root, {"a.md": "harbour"})
     with Searcher(tmp_path) as searcher:
         searcher.settle(root)
-        state = next(iter(searcher.search._lanes._roots.values())).state
         (root / "b.md").write_text("mountain")
-        deadline = time.monotonic() + 30
-        while state.known("/b.md") is None:
-            assert time.monotonic() < deadline
-            time.sleep(0.02)
+        key = index_key(TOKENIZER, str(root))
+        until("it is indexed", lambda: "/b.md" in searcher.index.load_records(key), 30)
         assert searcher.names("mountain", root) == ["b.md"]
 
 

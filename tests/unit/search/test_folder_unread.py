@@ -8,8 +8,9 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.search.folders import index_state
-from holdfast.search.folders.index_state import RootIndexState
+from holdfast.search.folders.index_state import RETRY_PAUSES, RootIndexState
 from holdfast.search.folders.model import ContentKind, FileRecord
+from holdfast.search.folders.scan import RootScan
 from tests.helpers import documents
 from tests.helpers.doors import until
 from tests.helpers.readers import no_reader
@@ -18,8 +19,7 @@ from tests.helpers.trees import plant
 
 pytestmark = pytest.mark.timeout(120)
 
-PAUSES = len(index_state._PAUSES)
-BROKEN = "Not searched in {}: 1 document that gave no text (damaged, locked, or pictures alone)."
+BROKEN = "Not searched in {}: 1 document without text (damaged, locked, or only pictures)."
 
 
 def planted(root: Path) -> None:
@@ -38,8 +38,8 @@ def test_a_reader_that_cannot_start_is_said_and_the_files_are_read_when_it_can(t
             searcher.settle(root)
             answer = searcher.find("harbour", root)
             assert [Path(hit.path).name for hit in answer.hits] == ["note.md"]
-            said = f"3 files of {root} could not be read this time, for no fault of theirs: try again later."
-            assert answer.notices == [said]
+            notice = f"3 files of {root} could not be read this time, for no fault of theirs: try again later."
+            assert answer.notices == [notice]
         until("all are read", lambda: len(searcher.names("harbour", root)) == 3, 60)
         until("all is said", lambda: searcher.find("harbour", root).notices == [BROKEN.format(root)], 60)
 
@@ -59,26 +59,26 @@ def test_a_file_is_tried_a_few_times_with_longer_and_longer_pauses(monkeypatch: 
     state = RootIndexState()
     tries = 0
     for _ in range(100):
-        state.seen({"/a.pdf": "look"}, is_cut=False)
+        state.apply_scan(RootScan({"/a.pdf": "one"}))
         if state.next_text() is not None:
             tries += 1
-            state.remember("/a.pdf", FileRecord("look", ContentKind.UNREAD), owes_meaning=False)
+            state.put_record("/a.pdf", FileRecord("one", ContentKind.READER_FAILED), needs_vectors=False)
         now[0] += 60
-    assert tries == 1 + PAUSES
-    assert state.progress().unread == 1
-    assert state.progress().words == 100
+    assert tries == 1 + len(RETRY_PAUSES)
+    assert state.progress().reader_failures == 1
+    assert state.progress().words_percent == 100
 
 
 def test_a_file_that_changed_is_tried_anew_and_one_that_was_read_is_not_counted() -> None:
     state = RootIndexState()
-    for look in ("one", "two"):
-        state.seen({"/a.pdf": look}, is_cut=False)
+    for version in ("one", "two"):
+        state.apply_scan(RootScan({"/a.pdf": version}))
         assert state.next_text() == "/a.pdf"
-        state.remember("/a.pdf", FileRecord(look, ContentKind.UNREAD), owes_meaning=False)
-        state.seen({"/a.pdf": look}, is_cut=False)
+        state.put_record("/a.pdf", FileRecord(version, ContentKind.READER_FAILED), needs_vectors=False)
+        state.apply_scan(RootScan({"/a.pdf": version}))
         assert state.next_text() is None
-    state.remember("/a.pdf", FileRecord("two", ContentKind.DOCUMENT, "digest", 5), owes_meaning=False)
-    assert state.progress().unread == 0
-    state.remember("/a.pdf", FileRecord("two", ContentKind.UNREAD), owes_meaning=False)
-    state.forget(["/a.pdf"])
-    assert state.progress().unread == 0
+    state.put_record("/a.pdf", FileRecord("two", ContentKind.DOCUMENT, "digest", 5), needs_vectors=False)
+    assert state.progress().reader_failures == 0
+    state.put_record("/a.pdf", FileRecord("two", ContentKind.READER_FAILED), needs_vectors=False)
+    state.remove_records(["/a.pdf"])
+    assert state.progress().reader_failures == 0

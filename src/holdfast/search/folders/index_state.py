@@ -1,4 +1,4 @@
-"""What is known of one root in use: the files its index holds, those that wait, and who waits for them."""
+"""The state of one root's index in memory: its records, the queues of files to read, extract and embed, and waiters."""
 
 import threading
 import time
@@ -7,101 +7,107 @@ from collections.abc import Callable, Iterable, Mapping
 from itertools import chain
 
 from holdfast.search.folders.model import ContentKind, FileRecord, IndexProgress, UnsearchedCounts
+from holdfast.search.folders.scan import RootScan
 from holdfast.store.paths import Span
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 _MOST_PERCENT = 90
-_PAUSES = (10.0, 120.0, 1800.0)
-"""Seconds before each further try at a file whose reader failed; then it waits for a change, or for a restart."""
+RETRY_PAUSES = (10.0, 120.0, 1800.0)
+"""Seconds before each retry of a file whose reader failed; after the last one it waits for a change or a restart."""
 
 
 class RootIndexState:
-    """Safe to share between threads. Texts are read by one lane; documents and meaning are the slow lane's."""
+    """Safe to share between threads. One thread reads texts; another one extracts documents and embeds."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._asked = self._answered = 0
+        self._last_request = self._completed_request = 0
         self.used_at = time.monotonic()
-        self.start_over()
+        self.reset()
 
-    def start_over(self) -> None:
-        """Know nothing; all is to be read."""
+    def reset(self) -> None:
+        """Forget everything; all files are to be read."""
         with self._changed:
-            self._known: dict[str, FileRecord] = {}
+            self._records: dict[str, FileRecord] = {}
             self._texts: dict[str, None] = {}
             self._documents: dict[str, None] = {}
-            self._owing: dict[str, None] = {}
-            self._tried: dict[str, tuple[int, float]] = {}
-            self._bytes = 0
-            self._is_meant = False
+            self._without_vectors: dict[str, None] = {}
+            self._failures: dict[str, tuple[int, float]] = {}
+            self._text_bytes = 0
+            self._had_most_vectors = False
             self._unruled: tuple[str, ...] = ()
-            self._closed: tuple[str, ...] = ()
-            self.is_loaded = self.is_scanned = self.is_cut = False
+            self._unopened: tuple[str, ...] = ()
+            self.is_loaded = self.is_scanned = self.is_truncated = False
 
-    def load(self, files: Mapping[str, FileRecord], owing: Iterable[str]) -> None:
-        """Take over what an index holds; what had something in its way is tried again."""
+    def load(self, records: Mapping[str, FileRecord], without_vectors: Iterable[str]) -> None:
+        """Take over the records of an index; files whose obstacle was temporary are read again."""
         with self._changed:
-            self._known = {path: known for path, known in files.items() if not known.kind.is_transient}
-            self._bytes = sum(known.size for known in self._known.values())
-            self._owing = dict.fromkeys(owing)
+            self._records = {path: record for path, record in records.items() if not record.kind.is_transient}
+            self._text_bytes = sum(record.text_bytes for record in self._records.values())
+            self._without_vectors = dict.fromkeys(without_vectors)
             self.is_loaded = True
 
-    def ask(self) -> int:
-        """Ask for a look at what changed; returns the number to wait with."""
+    def request_scan(self) -> int:
+        """Request a scan for changes; returns the number of the request, to wait with."""
         with self._changed:
             self.used_at = time.monotonic()
-            self._asked += 1
-            return self._asked
+            self._last_request += 1
+            return self._last_request
 
     @property
-    def asked(self) -> int:
-        """Return the number of the last question."""
-        return self._asked
+    def last_request(self) -> int:
+        """Return the number of the last request."""
+        return self._last_request
 
     @property
-    def is_asked(self) -> bool:
-        """Return whether somebody waits for a look."""
-        return self._answered < self._asked
+    def is_scan_requested(self) -> bool:
+        """Return whether a requested scan is not completed yet."""
+        return self._completed_request < self._last_request
 
-    def answer(self, asked: int) -> None:
-        """Say that a look was had after that question, and that all texts are in."""
+    def complete_requests(self, request: int) -> None:
+        """Record that a scan began after this request, and that all texts are read."""
         with self._changed:
-            self._answered = max(self._answered, asked)
+            self._completed_request = max(self._completed_request, request)
             self._changed.notify_all()
 
-    def wait(self, asked: int, until: float, check: Callable[[], None]) -> None:
-        """Wait for the answer to a question, or until that time."""
+    def wait_for_scan(self, request: int, deadline: float, check: Callable[[], None]) -> None:
+        """Wait until a request is completed, or until the deadline."""
         with self._changed:
-            while self._answered < asked and time.monotonic() < until:
+            while self._completed_request < request and time.monotonic() < deadline:
                 check()
-                self._changed.wait(_LOOK_SECONDS)
+                self._changed.wait(_POLL_SECONDS)
 
-    def wait_for(self, paths: Iterable[str], until: float, check: Callable[[], None]) -> None:
-        """Wait until files have been read, or until that time."""
-        wanted = set(paths)
+    def wait_until_read(self, paths: Iterable[str], deadline: float, check: Callable[[], None]) -> None:
+        """Wait until files are read, or until the deadline."""
+        waiting = set(paths)
         with self._changed:
-            while wanted & (self._texts.keys() | self._documents.keys()) and time.monotonic() < until:
+            while waiting & (self._texts.keys() | self._documents.keys()) and time.monotonic() < deadline:
                 check()
-                self._changed.wait(_LOOK_SECONDS)
+                self._changed.wait(_POLL_SECONDS)
 
-    def seen(
-        self, looks: Mapping[str, str], *, is_cut: bool, unruled: Iterable[str] = (), closed: Iterable[str] = ()
-    ) -> list[str]:
-        """Take notice of a scan: what changed waits to be read; returns what is gone."""
+    def apply_scan(self, scan: RootScan) -> list[str]:
+        """Queue the files that a scan found changed; returns the paths of records whose file is gone."""
         with self._changed:
-            changed = [path for path, look in looks.items() if self._is_to_read(path, look)]
-            self._texts = {path: None for path in self._texts if path in looks} | dict.fromkeys(changed)
-            self.is_cut, self.is_scanned = is_cut, True
-            self._unruled, self._closed = tuple(unruled), tuple(closed)
-            return [path for path in self._known if path not in looks]
+            changed = [path for path, version in scan.versions.items() if self._must_read(path, version)]
+            still_queued = {path: None for path in self._texts if path in scan.versions}
+            self._texts = still_queued | dict.fromkeys(changed)
+            self.is_truncated, self.is_scanned = scan.is_truncated, True
+            self._unruled, self._unopened = tuple(scan.unruled), tuple(scan.unopened)
+            return [path for path in self._records if path not in scan.versions]
 
-    def reread(self, paths: Iterable[str]) -> None:
-        """Let files be read again, whatever they look like."""
+    def queue_texts(self, paths: Iterable[str]) -> None:
+        """Queue files to be read, whatever their version."""
         with self._changed:
             self._texts.update(dict.fromkeys(paths))
 
+    def queue_document(self, path: str) -> None:
+        """Queue a file to be extracted instead of read."""
+        with self._changed:
+            self._texts.pop(path, None)
+            self._documents[path] = None
+
     def next_text(self) -> str | None:
-        """Return the next text to read."""
+        """Return the next file to read."""
         with self._changed:
             return next(iter(self._texts), None)
 
@@ -110,113 +116,109 @@ class RootIndexState:
         with self._changed:
             return next(iter(self._documents), None)
 
-    def next_owing(self) -> str | None:
-        """Return the next file that lacks vectors."""
+    def next_without_vectors(self) -> str | None:
+        """Return the next file to embed."""
         with self._changed:
-            return next(iter(self._owing), None)
+            return next(iter(self._without_vectors), None)
 
-    def to_extract(self, path: str) -> None:
-        """Leave a file to the slow lane."""
+    def mark_embedded(self, path: str) -> None:
+        """Remove a file from the queue of those to embed."""
         with self._changed:
-            self._texts.pop(path, None)
-            self._documents[path] = None
+            self._without_vectors.pop(path, None)
 
-    def embedded(self, path: str) -> None:
-        """Take notice that a file has its vectors."""
+    def put_record(self, path: str, record: FileRecord, *, needs_vectors: bool) -> None:
+        """Keep the record of a file that was read, and queue it to be embedded if it needs vectors."""
         with self._changed:
-            self._owing.pop(path, None)
+            before = self._records.get(path)
+            self._text_bytes += record.text_bytes - (before.text_bytes if before else 0)
+            self._records[path] = record
+            failures = self._failures.pop(path, (0, 0.0))[0]
+            if record.kind is ContentKind.READER_FAILED:
+                is_same_version = before is not None and before.version == record.version
+                failures = failures + 1 if is_same_version else 1
+                pause = RETRY_PAUSES[min(failures, len(RETRY_PAUSES)) - 1]
+                self._failures[path] = failures, time.monotonic() + pause
+            if needs_vectors:
+                self._without_vectors[path] = None
+            self._dequeue(path)
 
-    def remember(self, path: str, known: FileRecord, *, owes_meaning: bool) -> None:
-        """Take notice of what the index holds of a file, and whether vectors are to be made."""
-        with self._changed:
-            before = self._known.get(path)
-            self._bytes += known.size - (before.size if before else 0)
-            self._known[path] = known
-            self._count_tries(path, known, is_same=before is not None and before.look == known.look)
-            if owes_meaning:
-                self._owing[path] = None
-            self._settle(path)
-
-    def forget(self, paths: Iterable[str]) -> None:
-        """Take notice that the index holds files no more."""
+    def remove_records(self, paths: Iterable[str]) -> None:
+        """Forget files that are no longer in the index."""
         with self._changed:
             for path in paths:
-                known = self._known.pop(path, None)
-                self._bytes -= known.size if known else 0
-                self._owing.pop(path, None)
-                self._tried.pop(path, None)
-                self._settle(path)
+                record = self._records.pop(path, None)
+                self._text_bytes -= record.text_bytes if record else 0
+                self._without_vectors.pop(path, None)
+                self._failures.pop(path, None)
+                self._dequeue(path)
 
-    def known(self, path: str) -> FileRecord | None:
-        """Return what the index holds of a file."""
-        return self._known.get(path)
+    def get_record(self, path: str) -> FileRecord | None:
+        """Return the record of a file."""
+        return self._records.get(path)
 
-    def all_known(self) -> dict[str, FileRecord]:
-        """Return what the index holds, as of now."""
+    def all_records(self) -> dict[str, FileRecord]:
+        """Return a copy of all records, by path."""
         with self._changed:
-            return dict(self._known)
+            return dict(self._records)
 
-    def waiting(self, span: Span) -> list[str]:
-        """Return the texts in a span that wait to be read."""
+    def unread_texts(self, span: Span) -> list[str]:
+        """Return the files in a span that wait to be read."""
         with self._changed:
             return [path for path in self._texts if span.low <= path < span.high]
 
     def has_room(self, path: str, size: int, max_bytes: int) -> bool:
-        """Return whether a text of that size fits in."""
+        """Return whether a text of that size fits into the index."""
         with self._changed:
-            before = self._known.get(path)
-            return self._bytes - (before.size if before else 0) + size <= max_bytes
+            before = self._records.get(path)
+            return self._text_bytes - (before.text_bytes if before else 0) + size <= max_bytes
 
-    def holds(self, span: Span) -> bool:
-        """Return whether there is a text in a span, or may be one as long as not all is read."""
+    def may_have_text(self, span: Span) -> bool:
+        """Return whether a file in a span has text, or may have some because it is not read yet."""
         with self._changed:
-            has_text = (path for path, known in self._known.items() if known.size)
-            paths = chain(has_text, self._texts, self._documents)
+            with_text = (path for path, record in self._records.items() if record.text_bytes)
+            paths = chain(with_text, self._texts, self._documents)
             return not self.is_scanned or any(span.low <= path < span.high for path in paths)
 
-    def left_out(self, span: Span) -> UnsearchedCounts:
-        """Return what is in a span and not searched."""
+    def count_unsearched(self, span: Span) -> UnsearchedCounts:
+        """Return how much in a span is not searched, by reason."""
         with self._changed:
-            known = [known for path, known in self._known.items() if span.low <= path < span.high]
-            closed = sum(span.low <= f"{path}/" < span.high for path in self._closed)
-        kinds = Counter(one.kind for one in known)
-        textless = sum(one.kind is ContentKind.DOCUMENT and not one.size for one in known)
-        return UnsearchedCounts(kinds[ContentKind.UNOPENED], closed, kinds[ContentKind.TOO_LARGE], textless)
+            records = [record for path, record in self._records.items() if span.low <= path < span.high]
+            directories = sum(span.low <= f"{path}/" < span.high for path in self._unopened)
+        kinds = Counter(record.kind for record in records)
+        without_text = sum(record.kind is ContentKind.DOCUMENT and not record.text_bytes for record in records)
+        return UnsearchedCounts(kinds[ContentKind.UNOPENED], directories, kinds[ContentKind.TOO_LARGE], without_text)
 
     def progress(self) -> IndexProgress:
         """Return how far the index is."""
         with self._changed:
-            waiting = self._texts.keys() | self._documents.keys()
-            total = len(self._known.keys() | waiting)
-            is_cut = self.is_cut or any(known.kind is ContentKind.NO_ROOM for known in self._known.values())
-            embedded = total - len(self._owing.keys() | waiting)
-            unread = len(self._tried.keys() - waiting)
+            queued = self._texts.keys() | self._documents.keys()
+            total = len(self._records.keys() | queued)
+            has_no_room = any(record.kind is ContentKind.NO_ROOM for record in self._records.values())
             progress = IndexProgress(
-                self.is_scanned, total, total - len(waiting), embedded, is_cut, unread, self._unruled
+                is_scanned=self.is_scanned,
+                total=total,
+                read=total - len(queued),
+                embedded=total - len(self._without_vectors.keys() | queued),
+                is_truncated=self.is_truncated or has_no_room,
+                reader_failures=len(self._failures.keys() - queued),
+                unruled=self._unruled,
             )
-            self._is_meant = self._is_meant or progress.meaning >= _MOST_PERCENT
+            self._had_most_vectors = self._had_most_vectors or progress.meaning_percent >= _MOST_PERCENT
             return progress
 
-    def is_meant(self) -> bool:
-        """Return whether most files have had their vectors: before, the few that have some would outdo all others."""
+    def had_most_vectors(self) -> bool:
+        """Return whether most files have had vectors: before that, the few that have some would outrank all others."""
         self.progress()
-        return self._is_meant
+        return self._had_most_vectors
 
-    def _is_to_read(self, path: str, look: str) -> bool:
-        known = self._known.get(path)
-        if known is None or known.look != look:
+    def _must_read(self, path: str, version: str) -> bool:
+        record = self._records.get(path)
+        if record is None or record.version != version:
             return True
-        tries, next_at = self._tried.get(path, (0, 0.0))
-        return 0 < tries <= len(_PAUSES) and time.monotonic() >= next_at
+        failures, retry_at = self._failures.get(path, (0, 0.0))
+        return 0 < failures <= len(RETRY_PAUSES) and time.monotonic() >= retry_at
 
-    def _count_tries(self, path: str, known: FileRecord, *, is_same: bool) -> None:
-        before = self._tried.pop(path, (0, 0.0))[0]
-        if known.kind is ContentKind.UNREAD:
-            tries = before + 1 if is_same else 1
-            pause = _PAUSES[min(tries, len(_PAUSES)) - 1]
-            self._tried[path] = tries, time.monotonic() + pause
-
-    def _settle(self, path: str) -> None:
+    def _dequeue(self, path: str) -> None:
         self._texts.pop(path, None)
         self._documents.pop(path, None)
         self._changed.notify_all()

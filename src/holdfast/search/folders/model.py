@@ -1,4 +1,4 @@
-"""Pure: what search in local folders knows: files as they were seen, passages with their line, how far an index is."""
+"""Pure: the values of search in local folders: records of indexed files, progress of an index, hits with their line."""
 
 import hashlib
 from collections.abc import Sequence
@@ -10,129 +10,134 @@ from holdfast.store.paths import Span
 from holdfast.text.display import display_name
 
 PROJECT = "folder"
-"""The one project of a folder's index."""
+"""The one project in the index of a folder."""
 
-WHOLE = 100
+COMPLETE = 100
 
-_LAST = "\U0010ffff"
+_MAX_CHARACTER = "\U0010ffff"
 
 
 class ContentKind(StrEnum):
-    """How a file's text is come by, or why nothing is kept of it: it has none, or something was in the way."""
+    """How the text of a file is read, or why the index has none of it. The values are stored."""
 
     TEXT = "text"
     DOCUMENT = "document"
-    PAGE = "page"
-    NONE = "none"
+    WEB_PAGE = "page"
+    NO_TEXT = "none"
     NO_ROOM = "no room"
-    UNREAD = "unread"
+    READER_FAILED = "unread"
     UNOPENED = "unopened"
     TOO_LARGE = "too large"
 
     @property
     def is_extracted(self) -> bool:
-        """Return whether a confined child takes the text out."""
-        return self in (ContentKind.DOCUMENT, ContentKind.PAGE)
+        """Return whether the text is extracted by a confined child process."""
+        return self in (ContentKind.DOCUMENT, ContentKind.WEB_PAGE)
 
     @property
     def is_transient(self) -> bool:
-        """Return whether a server that starts anew should try the file again."""
-        return self in (ContentKind.NO_ROOM, ContentKind.UNREAD, ContentKind.UNOPENED, ContentKind.TOO_LARGE)
+        """Return whether a server that starts should read the file again: limits or permissions may have changed."""
+        return self in (
+            ContentKind.NO_ROOM,
+            ContentKind.READER_FAILED,
+            ContentKind.UNOPENED,
+            ContentKind.TOO_LARGE,
+        )
 
 
 class FileRecord(NamedTuple):
-    """A file as the index holds it: what its status was, and a hash of its text, or of its bytes when extracted.
+    """A file in the index: its version when it was read, and the hash of its text, or of its bytes when extracted.
 
-    An empty look means that it must be read again at the next scan, because it was written a moment before.
+    An empty version means that the file was written just before and must be read again at the next scan.
     """
 
-    look: str
+    version: str
     kind: ContentKind
     digest: str = ""
-    size: int = 0
+    text_bytes: int = 0
 
-    def holds_as(self, read: "FileRecord") -> bool:
-        """Return whether a file that was read again gives the text that is known."""
-        return (self.kind, self.digest) == (read.kind, read.digest)
+    def has_text_of(self, record: "FileRecord") -> bool:
+        """Return whether the file has the same text in another record."""
+        return (self.kind, self.digest) == (record.kind, record.digest)
 
 
 class IndexProgress(NamedTuple):
     """How many files a scanned root has, how many of them are read, and how many have all their vectors.
 
-    `unread` are those that count as read although their readers failed; `unruled` are the directories whose ignore rules
-    are too many to follow.
+    `reader_failures` are files that count as read although their reader failed; `unruled` are the directories with more
+    ignore rules than are followed.
     """
 
     is_scanned: bool
     total: int
     read: int
     embedded: int
-    is_cut: bool
-    unread: int = 0
+    is_truncated: bool
+    reader_failures: int = 0
     unruled: tuple[str, ...] = ()
 
     @property
-    def words(self) -> int:
-        """Return the share of files whose words are in, in percent."""
+    def words_percent(self) -> int:
+        """Return the share of files whose words are indexed."""
         return self._percent(self.read)
 
     @property
-    def meaning(self) -> int:
-        """Return the share of files whose meaning is in, in percent."""
+    def meaning_percent(self) -> int:
+        """Return the share of files whose vectors are made."""
         return self._percent(self.embedded)
 
     def notices(self, root: str) -> list[str]:
-        """Return what a caller should know of an answer from here."""
-        found, name = [], display_name(root)
-        if self.words < WHOLE:
-            found.append(
-                f"The index of {name} is {self.words} % ready. What it lacks was searched by words, for 2 seconds at most: "
-                "search again later for the rest."
+        """Return the notices for an answer from this root."""
+        notices, name = [], display_name(root)
+        if self.words_percent < COMPLETE:
+            notices.append(
+                f"The index of {name} is {self.words_percent} % ready. Files that are not indexed yet were searched by "
+                "words, for 2 seconds at most: search again later for the rest."
             )
-        elif self.meaning < WHOLE:
-            found.append(f"The index of {name} has all words; meaning is {self.meaning} % ready.")
-        if self.is_cut:
-            found.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
-        if self.unread:
-            files = _counted(self.unread, "file", "files")
-            found.append(f"{files} of {name} could not be read this time, for no fault of theirs: try again later.")
+        elif self.meaning_percent < COMPLETE:
+            notices.append(f"The index of {name} has all words; meaning is {self.meaning_percent} % ready.")
+        if self.is_truncated:
+            notices.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
+        if self.reader_failures:
+            files = _count(self.reader_failures, "file", "files")
+            notices.append(f"{files} of {name} could not be read this time, for no fault of theirs: try again later.")
         if self.unruled:
             more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
-            found.append(
+            notices.append(
                 f"{display_name(self.unruled[0])}{more} has more ignore rules than are followed, so nothing in it is searched; "
                 "grep_content follows them all."
             )
-        return found
+        return notices
 
-    def _percent(self, done: int) -> int:
+    def _percent(self, count: int) -> int:
         if not self.is_scanned:
             return 0
-        return WHOLE * done // self.total if self.total else WHOLE
+        return COMPLETE * count // self.total if self.total else COMPLETE
 
 
 class UnsearchedCounts(NamedTuple):
-    """How many are there and not searched, although no rule leaves them out."""
+    """How many files and directories are not searched although no ignore rule excludes them."""
 
-    files: int = 0
-    directories: int = 0
+    unopened_files: int = 0
+    unopened_directories: int = 0
     too_large: int = 0
-    textless: int = 0
+    documents_without_text: int = 0
 
     def notices(self, root: str) -> list[str]:
-        """Return what a caller should know of it."""
-        told = [
-            (self.directories, "directory", "directories", "that could not be opened"),
-            (self.files, "file", "files", "that could not be opened"),
+        """Return the notice for an answer from this root, if there is one."""
+        reasons = [
+            (self.unopened_directories, "directory", "directories", "that could not be opened"),
+            (self.unopened_files, "file", "files", "that could not be opened"),
             (self.too_large, "file", "files", "over the size that the settings allow"),
-            (self.textless, "document", "documents", "that gave no text (damaged, locked, or pictures alone)"),
+            (self.documents_without_text, "document", "documents", "without text (damaged, locked, or only pictures)"),
         ]
-        sorts = [f"{_counted(count, one, more)} {why}" for count, one, more, why in told if count]
-        return [f"Not searched in {display_name(root)}: {'; '.join(sorts)}."] if sorts else []
+        parts = [f"{_count(count, singular, plural)} {why}" for count, singular, plural, why in reasons if count]
+        return [f"Not searched in {display_name(root)}: {'; '.join(parts)}."] if parts else []
 
 
 @dataclass(frozen=True, slots=True)
 class FolderLimits:
-    """The numbers that settings change."""
+    """The limits that the settings give."""
 
     max_files: int
     max_bytes: int
@@ -143,7 +148,7 @@ class FolderLimits:
 
 @dataclass(frozen=True, slots=True)
 class FolderHit:
-    """A passage of a file; `line` is where it begins as read_text_file counts, None for a page of HTML."""
+    """A passage of a file; `line` is where it begins, counted as read_text_file does, None for a web page."""
 
     path: str
     line: int | None
@@ -153,27 +158,27 @@ class FolderHit:
 
 @dataclass(frozen=True, slots=True)
 class FolderAnswer:
-    """Hits, best first, what the caller should know of them, and how much of the indexes is made, in percent."""
+    """Hits, best first, notices for the caller, and how much of the indexes is ready, in percent."""
 
     hits: Sequence[FolderHit]
     notices: Sequence[str]
     ready: int
 
 
-def _counted(count: int, one: str, more: str) -> str:
-    return f"{count} {one if count == 1 else more}"
-
-
-def key_of(tokenizer: str, root: str) -> str:
-    """Return the name of a root's index, which says nothing of the root; words cut otherwise have another index."""
+def index_key(tokenizer: str, root: str) -> str:
+    """Return the name of a root's index: a hash, which reveals nothing of the root; another tokenizer has another index."""
     return hashlib.sha256(f"{tokenizer}\0{root}".encode()).hexdigest()[:32]
 
 
-def within(path: str) -> Span:
-    """Return the span of everything below a directory, by its path beneath the root; "" is the root itself."""
-    return Span(f"{path}/", f"{path}/{_LAST}")
+def span_below(path: str) -> Span:
+    """Return the span of everything below a directory, given by its path beneath the root; "" is the root itself."""
+    return Span(f"{path}/", f"{path}/{_MAX_CHARACTER}")
 
 
-def only(path: str) -> Span:
+def span_of_file(path: str) -> Span:
     """Return the span of one file."""
     return Span(path, f"{path}\x01")
+
+
+def _count(count: int, singular: str, plural: str) -> str:
+    return f"{count} {singular if count == 1 else plural}"

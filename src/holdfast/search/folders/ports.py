@@ -1,4 +1,4 @@
-"""What search in local folders needs from outside: an index for each root, and somebody who watches directories."""
+"""Ports of search in local folders: an index for each root, and a watcher of directories."""
 
 from collections.abc import Callable, Sequence
 from datetime import datetime
@@ -10,34 +10,34 @@ from holdfast.search.ports import VectorIndex
 
 
 class FolderIndex(VectorIndex, Protocol):
-    """Chunks, words and vectors of each root, by its key, apart from all others.
+    """Chunks, words and vectors of each root, by the key of its index, separate from all others.
 
-    Safe to use from any thread; IndexFault when the database fails. One that turns out damaged is removed, so that it
-    is empty from then on, and IndexDamaged says so.
+    Safe to use from any thread; IndexFault when the database fails. A damaged index is removed, so that it is empty from
+    then on, and IndexDamaged is raised.
     """
 
     def load_records(self, root: str) -> dict[str, FileRecord]:
-        """Return every file that the index holds, by its path beneath the root, which begins with `/`."""
+        """Return every file in the index, by its path beneath the root, which begins with `/`."""
 
-    def put_file(self, root: str, path: str, known: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
-        """Make the index hold a file as it was read; nothing of it is found until all of it is in."""
+    def put_file(self, root: str, path: str, record: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
+        """Store a file as it was read; no part of it is found before all of it is stored."""
 
     def remove_files(self, root: str, paths: Sequence[str], at: datetime) -> None:
-        """Forget files."""
+        """Remove files from the index."""
 
     def load_statistics(self, root: str, terms: Sequence[str]) -> Statistics:
-        """Return what the index holds in all, and of these terms."""
+        """Return the totals of the index, and the document frequencies of these terms."""
 
     def find_by_words(
         self, root: str, scope: Scope, terms: Sequence[str], limit: int, statistics: Statistics
     ) -> list[Candidate]:
-        """Return the best chunks by BM25, with the statistics given."""
+        """Return the best chunks by BM25, scored with the given statistics."""
 
     def find_nearest(self, root: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
-        """Return the chunks nearest to a vector, by the cosine."""
+        """Return the chunks nearest to a vector, by cosine similarity."""
 
     def load_passages(self, root: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
-        """Return those of the chunks that the index still holds."""
+        """Return the passages of those chunks that are still in the index."""
 
     def files_without_vectors(self, root: str, model: str) -> list[str]:
         """Return the files that have a chunk without a vector of a model."""
@@ -46,28 +46,28 @@ class FolderIndex(VectorIndex, Protocol):
         """Return how many lines end before a chunk that begins at that byte."""
 
     def mark_used(self, root: str) -> None:
-        """Remember that a root is used now."""
+        """Store that a root is in use at this time."""
 
     def remove_unused(self, days: float) -> int:
         """Remove the indexes of roots that were not used for so many days; returns how many."""
 
     def close(self) -> None:
-        """Give up every connection."""
+        """Close every connection."""
 
 
 class Watch(Protocol):
-    """Somebody watches."""
+    """A running watch of some directories."""
 
     @property
     def is_alive(self) -> bool:
-        """Return whether changes are still told."""
+        """Return whether changes are still reported."""
 
     def close(self) -> None:
-        """Watch no more."""
+        """Stop watching."""
 
 
 Watcher = Callable[[Sequence[str], Callable[[], None]], Watch | None]
-"""Watches directories, not what is below them, and calls when something in one changed; None when they are too many.
+"""Starts to watch directories, not what is below them, and calls back on each change; None when they are too many.
 
-It opens nothing that it is told of: what changed is looked at through the jail.
+It opens nothing in them: what changed is read through the jail.
 """

@@ -1,4 +1,4 @@
-"""Looks over all of a root without opening a file: what there is to index, and what each file's status says."""
+"""Scans a root without opening a file: which files there are to index, and the version of each."""
 
 from dataclasses import dataclass, field
 
@@ -8,58 +8,53 @@ from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, Walk, open_start
 from holdfast.text.surrogates import has_lone_surrogate
 
-WHOLE = "."
-
 
 @dataclass(slots=True)
 class RootScan:
-    """Files by path beneath the root, with their look; the directories that were looked into; whether that is all.
+    """File versions by path beneath the root, and the directories that were scanned.
 
-    `unruled` are directories with too many ignore rules to follow: nothing in them is to be shown. `closed` are those
-    that may not be opened, by their path beneath the root.
+    `unruled` are directories with more ignore rules than are followed: nothing in them may be shown. `unopened` are
+    directories that may not be opened, by their path beneath the root. `is_truncated` says that there are more files.
     """
 
-    looks: dict[str, str] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
     directories: list[str] = field(default_factory=list)
     unruled: list[str] = field(default_factory=list)
-    closed: list[str] = field(default_factory=list)
-    is_cut: bool = False
+    unopened: list[str] = field(default_factory=list)
+    is_truncated: bool = False
 
 
 def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
-    """Return what the one root of a jail holds: no hidden files, none that are ignored, none behind links.
+    """Return the files of the one root of a jail, without hidden files, ignored files and what is behind links.
 
-    A file whose name is no Unicode text, or that a caller could not name, is passed over. Raises Cancelled.
+    Names with a lone surrogate, and names that no caller could give, are left out. Raises Cancelled.
     """
-    found = RootScan()
-    with open_start(jail, WHOLE, ignore=True) as start:
+    scan = RootScan()
+    with open_start(jail, ".", ignore=True) as start:
         walk = Walk(jail, call, start, ignore=True)
-        found.directories.append(start.path)
+        scan.directories.append(start.path)
         prefix = start.path.rstrip("/") + "/"
         for folder, entries in walk:
+            last_name, last_kind = entries[-1]
             if folder.rules.is_cut:
-                _pass_over(walk, found, f"{prefix}{folder.relative}".rstrip("/"), entries[-1][1])
+                path = f"{prefix}{folder.relative}".rstrip("/")
+                if path not in scan.unruled[-1:]:
+                    scan.unruled.append(path)
+                if last_kind is EntryType.DIRECTORY:
+                    walk.prune()
                 continue
             for name, kind in entries:
                 if kind is EntryType.FILE and not name.startswith(".") and not has_lone_surrogate(name):
                     status = walk.look(folder, name)
                     if status is not None:
-                        found.looks[f"/{folder.relative}{name}"] = FileVersion.from_stat(status).index_text
-            name, kind = entries[-1]
-            if kind is EntryType.DIRECTORY and (name.startswith(".") or has_lone_surrogate(name)):
+                        scan.versions[f"/{folder.relative}{name}"] = FileVersion.from_stat(status).index_text
+            if last_kind is EntryType.DIRECTORY and (last_name.startswith(".") or has_lone_surrogate(last_name)):
                 walk.prune()
-            elif kind is EntryType.DIRECTORY:
-                found.directories.append(f"{prefix}{folder.relative}{name}")
-            if len(found.looks) > max_files:
-                found.is_cut = True
-                found.looks = dict(list(found.looks.items())[:max_files])
+            elif last_kind is EntryType.DIRECTORY:
+                scan.directories.append(f"{prefix}{folder.relative}{last_name}")
+            if len(scan.versions) > max_files:
+                scan.is_truncated = True
+                scan.versions = dict(list(scan.versions.items())[:max_files])
                 break
-        found.closed = [f"/{relative}" for relative in walk.closed]
-    return found
-
-
-def _pass_over(walk: Walk, found: RootScan, path: str, last: EntryType) -> None:
-    if path not in found.unruled[-1:]:
-        found.unruled.append(path)
-    if last is EntryType.DIRECTORY:
-        walk.prune()
+        scan.unopened = [f"/{relative}" for relative in walk.closed]
+    return scan

@@ -1,4 +1,4 @@
-"""Looks through files that wait to be read, for the words of a query, within a bound of time."""
+"""Searches files that are not indexed yet for the words of a query, for a bounded time."""
 
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -6,74 +6,73 @@ from itertools import takewhile
 
 from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
-from holdfast.search.folders.file_text import read_quickly
+from holdfast.search.folders.file_text import read_text
 from holdfast.search.folders.model import FolderLimits
-from holdfast.search.folders.multi_root_lookup import UNREAD, RootScope
+from holdfast.search.folders.multi_root_lookup import UNREAD_VERSION, RootScope
 from holdfast.search.model import PendingFile
-from holdfast.search.tokens import plain, tokenize_query, unquoted
+from holdfast.search.tokens import remove_quotes, strip_accents, tokenize_query
 
-_SECONDS = 2.0
+_MAX_SECONDS = 2.0
 _SHORT_CHARS = 2
 _PART_CHARS = 65_536
 _OVERLAP_CHARS = 256
-"""A word is shorter, so the one that a part begins or ends in is whole in its neighbour."""
+"""Longer than any word, so that a word at the end of a part is whole in this part or the next."""
 
 
 class UnreadFileScanner:
-    """The unread files of some places that hold a word of the query; they are looked through once."""
+    """Finds the unread files of some roots that hold a word of the query; they are read once."""
 
     def __init__(
-        self, jail: Jail, places: Sequence[RootScope], query: str, limits: FolderLimits, check: Callable[[], None]
+        self, jail: Jail, scopes: Sequence[RootScope], query: str, limits: FolderLimits, check: Callable[[], None]
     ) -> None:
-        self._jail, self._places, self._limits, self._check = jail, places, limits, check
-        self._found: list[PendingFile] | None = None
-        self._until = 0.0
-        self._needles = [_needle(token) for token in set(tokenize_query(query))]
+        self._jail, self._scopes, self._limits, self._check = jail, scopes, limits, check
+        self._files: list[PendingFile] | None = None
+        self._deadline = 0.0
+        self._stems = [_searchable_stem(token) for token in set(tokenize_query(query))]
 
-    def __call__(self, limit: int, max_bytes: int) -> list[PendingFile]:
-        """Return those files, so many and so many bytes of them at most."""
-        if self._found is None:
-            self._found = self._looked_through(limit, max_bytes)
-        return self._found
+    def load(self, limit: int, max_bytes: int) -> list[PendingFile]:
+        """Return those files: at most `limit`, and `max_bytes` of them; the same files at every call."""
+        if self._files is None:
+            self._files = []
+            self._deadline = time.monotonic() + _MAX_SECONDS
+            for file in self._matching_files(max_bytes):
+                self._files.append(file)
+                max_bytes -= len(file.data)
+                if len(self._files) == limit or max_bytes <= 0:
+                    break
+        return self._files
 
-    def _looked_through(self, limit: int, max_bytes: int) -> list[PendingFile]:
-        found: list[PendingFile] = []
-        self._until = time.monotonic() + _SECONDS
-        for file in self._matching(max_bytes):
-            found.append(file)
-            max_bytes -= len(file.data)
-            if len(found) == limit or max_bytes <= 0:
-                break
-        return found
-
-    def _matching(self, max_bytes: int) -> Iterator[PendingFile]:
-        for place in self._places:
-            for path in place.root.state.waiting(place.span):
+    def _matching_files(self, max_bytes: int) -> Iterator[PendingFile]:
+        for root, span in self._scopes:
+            for path in root.state.unread_texts(span):
                 if not self._has_time():
                     return
-                text = self._beginning(place.root.path.rstrip("/") + path, max_bytes)
-                if self._holds_a_needle(text):
-                    yield PendingFile(place.root.path, path, UNREAD, text.encode())
+                text = self._read_beginning(root.path.rstrip("/") + path, max_bytes)
+                if self._has_word(text):
+                    yield PendingFile(root.path, path, UNREAD_VERSION, text.encode())
 
-    def _holds_a_needle(self, text: str) -> bool:
-        """Return whether a needle is in a text, as far as time allows: part by part, because a text may be very long."""
+    def _read_beginning(self, path: str, max_bytes: int) -> str:
+        """Return the beginning of a text, as much as can be scored during a search."""
+        try:
+            text = read_text(self._jail, path, self._limits).text or b""
+        except (HoldfastError, OSError):
+            return ""
+        return text[:max_bytes].decode(errors="ignore")
+
+    def _has_word(self, text: str) -> bool:
+        """Return whether a text holds a word of the query, searched part by part while there is time."""
         starts = takewhile(lambda _: self._has_time(), range(0, len(text), _PART_CHARS))
-        parts = (unquoted(plain(text[start : start + _PART_CHARS + _OVERLAP_CHARS])).casefold() for start in starts)
-        return any(needle in part for part in parts for needle in self._needles)
+        parts = (
+            remove_quotes(strip_accents(text[start : start + _PART_CHARS + _OVERLAP_CHARS])).casefold()
+            for start in starts
+        )
+        return any(stem in part for part in parts for stem in self._stems)
 
     def _has_time(self) -> bool:
         self._check()
-        return time.monotonic() <= self._until
-
-    def _beginning(self, path: str, max_bytes: int) -> str:
-        """Return what a text begins with, as much as may be scored while somebody waits."""
-        try:
-            data = read_quickly(self._jail, path, self._limits).data or b""
-        except (HoldfastError, OSError):
-            return ""
-        return data[:max_bytes].decode(errors="ignore")
+        return time.monotonic() <= self._deadline
 
 
-def _needle(token: str) -> str:
-    """Return what a text with that token holds: a stem may end in another letter than the word it stands for."""
+def _searchable_stem(token: str) -> str:
+    """Return what every text with that token holds: a stem may end in another letter than its word does."""
     return token[:-1] if len(token) > _SHORT_CHARS and token.isalpha() else token

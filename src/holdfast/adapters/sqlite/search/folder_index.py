@@ -53,12 +53,17 @@ class SqliteFolderIndex:
             row["path"]: FileRecord(row["look"], ContentKind(row["kind"]), row["digest"], row["size"]) for row in rows
         }
 
-    def put_file(self, root: str, path: str, known: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
+    def put_file(self, root: str, path: str, record: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
         """Make the index hold a file as it was read."""
         with self._using(root):
             with self._writing(root) as connection:
-                seen = {"look": known.look, "kind": known.kind, "digest": known.digest, "size": known.size}
-                (version,) = self._run(connection, "see_file", root, path=path, **seen).fetchone()
+                columns = {
+                    "look": record.version,
+                    "kind": record.kind,
+                    "digest": record.digest,
+                    "size": record.text_bytes,
+                }
+                (version,) = self._run(connection, "see_file", root, path=path, **columns).fetchone()
             self._index.put_words(root, [IndexedFile(PROJECT, path, version, chunks)], TOKENIZER, at)
 
     def remove_files(self, root: str, paths: Sequence[str], at: datetime) -> None:
