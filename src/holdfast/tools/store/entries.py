@@ -9,63 +9,63 @@ from holdfast.call import Call
 from holdfast.clock import format_utc
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
 from holdfast.store.content import ENCODING
-from holdfast.store.model import DirectoryEntry, PathType
+from holdfast.store.model import PathType
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.store.shapes import (
     SHORT_TEXT_CHARS,
     ChunkAnswer,
     DeleteAnswer,
-    DeleteOf,
     EntryAnswer,
+    FileDeleteArguments,
+    FileHistoryArguments,
+    FileListArguments,
+    FileReadArguments,
+    FileRenameArguments,
+    FileRestoreArguments,
+    FileSearchArguments,
+    FileStatArguments,
+    FileWriteArguments,
     HistoryAnswer,
-    HistoryOf,
     ListAnswer,
-    ListOf,
     ProjectAnswer,
     ProjectsAnswer,
     ReadAnswer,
-    ReadOf,
     RenameAnswer,
-    RenameOf,
-    RestoreOf,
     SearchAnswer,
-    SearchOf,
     StatAnswer,
-    StatOf,
     VersionAnswer,
     WriteAnswer,
-    WriteOf,
 )
 
 
 @tool("file_stat", group=Group.STORE, effect=Effect.READ, title="Stat stored file", output=StatAnswer)
-def file_stat(app: App, call: Call, args: StatOf) -> Answer:
-    """Tell whether a stored path exists, and its type, size and times."""
-    found = app.store.stat(call.caller.auth, args.project, args.path)
+def file_stat(app: App, call: Call, args: FileStatArguments) -> Answer:
+    """Return whether a stored path exists, and its type, size and times."""
+    stat = app.store.stat(call.caller.auth, args.project, args.path)
     data = StatAnswer(
-        exists=found.exists,
-        type=found.type,
-        size=found.size,
-        created_at=_shown(found.created_at),
-        updated_at=_shown(found.updated_at),
+        exists=stat.exists,
+        type=stat.type,
+        size=stat.size,
+        created_at=_format_time(stat.created_at),
+        updated_at=_format_time(stat.updated_at),
     )
-    shown = f"{found.type}, {found.size} bytes, created {data.created_at}, updated {data.updated_at}"
-    return Answer.of(shown if found.exists else "does not exist", data=data)
+    summary = f"{stat.type}, {_quantity(stat.size, 'byte')}, created {data.created_at}, updated {data.updated_at}"
+    return Answer.of(summary if stat.exists else "does not exist", data=data)
 
 
 @tool("file_read", group=Group.STORE, effect=Effect.READ, title="Read stored file", output=ReadAnswer)
-def file_read(app: App, call: Call, args: ReadOf) -> Answer:
-    """Read a stored file, or a byte range of it; a cut inside a character moves to its beginning."""
-    found = app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
-    moved = {"start": found.start, "end": found.end} if found.moved else {}
-    return Answer.of(_shown_text(found.text), data=ReadAnswer(content=found.text, content_encoding=ENCODING, **moved))
+def file_read(app: App, call: Call, args: FileReadArguments) -> Answer:
+    """Read a stored file, or a byte range of it; an end inside a character moves to its start."""
+    part = app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
+    moved = {"start": part.start, "end": part.end} if part.moved else {}
+    return Answer.of(_text_block(part.text), data=ReadAnswer(content=part.text, content_encoding=ENCODING, **moved))
 
 
 @tool("file_write", group=Group.STORE, effect=Effect.CHANGE, title="Write stored file", output=WriteAnswer)
-def file_write(app: App, call: Call, args: WriteOf) -> Answer:
-    """Write text to a stored file; directories are implied. The bytes before are kept: see file_history."""
-    written = app.store.write(
+def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
+    """Write text to a stored file. Earlier versions are kept: see file_history."""
+    byte_count = app.store.write(
         call.caller.auth,
         args.project,
         args.path,
@@ -75,21 +75,21 @@ def file_write(app: App, call: Call, args: WriteOf) -> Answer:
         args.mode,
         args.idempotency_key,
     )
-    return Answer.of(f"{written} bytes written", data=WriteAnswer(bytes_written=written))
+    return Answer.of(f"{_quantity(byte_count, 'byte')} written", data=WriteAnswer(bytes_written=byte_count))
 
 
 @tool("file_delete", group=Group.STORE, effect=Effect.DESTROY, title="Delete stored file", output=DeleteAnswer)
-def file_delete(app: App, call: Call, args: DeleteOf) -> Answer:
+def file_delete(app: App, call: Call, args: FileDeleteArguments) -> Answer:
     """Delete a stored file, or a directory with recursive. file_restore brings files back."""
     count = app.store.delete(
         call.caller.auth, args.project, args.path, recursive=args.recursive, idempotency_key=args.idempotency_key
     )
-    return Answer.of(f"{count} files deleted", data=DeleteAnswer(deleted_count=count))
+    return Answer.of(f"{_quantity(count, 'file')} deleted", data=DeleteAnswer(deleted_count=count))
 
 
 @tool("file_rename", group=Group.STORE, effect=Effect.CHANGE, title="Rename stored file", output=RenameAnswer)
-def file_rename(app: App, call: Call, args: RenameOf) -> Answer:
-    """Move a stored file or directory; nothing moves when anything is in the way."""
+def file_rename(app: App, call: Call, args: FileRenameArguments) -> Answer:
+    """Move a stored file or directory, all of it or nothing."""
     count = app.store.rename(
         call.caller.auth,
         args.project,
@@ -98,16 +98,30 @@ def file_rename(app: App, call: Call, args: RenameOf) -> Answer:
         overwrite=args.overwrite,
         idempotency_key=args.idempotency_key,
     )
-    return Answer.of(f"{count} files moved", data=RenameAnswer(moved_count=count))
+    return Answer.of(f"{_quantity(count, 'file')} moved", data=RenameAnswer(moved_count=count))
 
 
 @tool("file_list", group=Group.STORE, effect=Effect.READ, title="List stored files", output=ListAnswer)
-def file_list(app: App, call: Call, args: ListOf) -> Answer:
+def file_list(app: App, call: Call, args: FileListArguments) -> Answer:
     """List a stored directory, sorted by path."""
-    found = app.store.listing(call.caller.auth, args.project, args.path, args.depth, args.limit)
-    data = ListAnswer(entries=[_entry(entry) for entry in found.entries], has_more=found.has_more)
-    more = f"[More than {len(found.entries)} entries: raise limit, or list a directory beneath.]"
-    return Answer.of(_lines(map(_entry_line, data.entries)), more if found.has_more else "", data=data)
+    listing = app.store.listing(call.caller.auth, args.project, args.path, args.depth, args.limit)
+    entries = [
+        EntryAnswer(
+            name=entry.name,
+            path=entry.path,
+            type=entry.type,
+            size=entry.size,
+            created_at=_format_time(entry.created_at),
+            updated_at=_format_time(entry.updated_at),
+        )
+        for entry in listing.entries
+    ]
+    lines = [
+        f"[DIR] {entry.path}" if entry.type == PathType.DIRECTORY else f"[FILE] {entry.path} ({entry.size} bytes)"
+        for entry in entries
+    ]
+    more = f"[More than {len(entries)} entries: raise limit, or list a subdirectory.]" if listing.has_more else ""
+    return Answer.of(_join_lines(lines), more, data=ListAnswer(entries=entries, has_more=listing.has_more))
 
 
 @tool(
@@ -118,8 +132,8 @@ def file_list(app: App, call: Call, args: ListOf) -> Answer:
     output=SearchAnswer,
     rate=Rate.SEARCH,
 )
-def file_search(app: App, call: Call, args: SearchOf) -> Answer:
-    """Find passages in stored files; read on with file_read at the byte range of a hit."""
+def file_search(app: App, call: Call, args: FileSearchArguments) -> Answer:
+    """Find passages in stored files; file_read with a hit's byte range reads on."""
     hits = app.search.search(call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check)
     chunks = [
         ChunkAnswer(
@@ -133,84 +147,76 @@ def file_search(app: App, call: Call, args: SearchOf) -> Answer:
         )
         for hit in hits
     ]
-    texts = map(_hit_text, chunks) if chunks else [no_matches_text(args.path_prefix)]
-    return Answer.of(*texts, data=SearchAnswer(chunks=chunks))
+    texts = [
+        f"{chunk.project + ' ' if chunk.project else ''}{chunk.file_path} "
+        f"[{chunk.file_seek_start_bytes}, {chunk.file_seek_end_bytes})\n{chunk.chunk_content}"
+        for chunk in chunks
+    ]
+    return Answer.of(*texts or [no_matches_text(args.path_prefix)], data=SearchAnswer(chunks=chunks))
 
 
 @tool("file_history", group=Group.STORE, effect=Effect.READ, title="Stored file's versions", output=HistoryAnswer)
-def file_history(app: App, call: Call, args: HistoryOf) -> Answer:
+def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
     """List the earlier versions of a stored file, newest first."""
-    found = app.store.history(call.caller.auth, args.project, args.path)
     versions = [
         VersionAnswer(
-            version=one.version,
-            size=one.size,
-            written_at=format_utc(one.written_at),
-            replaced_at=format_utc(one.replaced_at),
+            version=version.version,
+            size=version.size,
+            written_at=format_utc(version.written_at),
+            replaced_at=format_utc(version.replaced_at),
         )
-        for one in found
+        for version in app.store.history(call.caller.auth, args.project, args.path)
     ]
-    shown = [f"version {one.version}: {one.size} bytes, {one.written_at} to {one.replaced_at}" for one in versions]
-    return Answer.of(_lines(shown), data=HistoryAnswer(versions=versions))
+    lines = [
+        f"version {version.version}: {version.size} bytes, {version.written_at} to {version.replaced_at}"
+        for version in versions
+    ]
+    return Answer.of(_join_lines(lines), data=HistoryAnswer(versions=versions))
 
 
 @tool("file_restore", group=Group.STORE, effect=Effect.CHANGE, title="Restore stored file", output=WriteAnswer)
-def file_restore(app: App, call: Call, args: RestoreOf) -> Answer:
+def file_restore(app: App, call: Call, args: FileRestoreArguments) -> Answer:
     """Bring back an earlier version of a stored file, as a new write."""
-    written = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
-    return Answer.of(f"{written} bytes restored", data=WriteAnswer(bytes_written=written))
+    byte_count = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
+    return Answer.of(f"{_quantity(byte_count, 'byte')} restored", data=WriteAnswer(bytes_written=byte_count))
 
 
 @tool("project_list", group=Group.STORE, effect=Effect.READ, title="List projects", output=ProjectsAnswer)
 def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
     """List your projects with file count, bytes and last change."""
-    found = app.store.projects(call.caller.auth)
     projects = [
         ProjectAnswer(
-            project=one.project,
-            file_count=one.file_count,
-            total_bytes=one.total_bytes,
-            updated_at=format_utc(one.updated_at),
+            project=summary.project,
+            file_count=summary.file_count,
+            total_bytes=summary.total_bytes,
+            updated_at=format_utc(summary.updated_at),
         )
-        for one in found
+        for summary in app.store.projects(call.caller.auth)
     ]
-    shown = [f"{one.project}: {one.file_count} files, {one.total_bytes} bytes, {one.updated_at}" for one in projects]
-    return Answer.of(_lines(shown), data=ProjectsAnswer(projects=projects))
+    lines = [
+        f"{project.project}: {_quantity(project.file_count, 'file')}, {project.total_bytes} bytes, {project.updated_at}"
+        for project in projects
+    ]
+    return Answer.of(_join_lines(lines), data=ProjectsAnswer(projects=projects))
 
 
-def _entry(entry: DirectoryEntry) -> EntryAnswer:
-    return EntryAnswer(
-        name=entry.name,
-        path=entry.path,
-        type=entry.type,
-        size=entry.size,
-        created_at=_shown(entry.created_at),
-        updated_at=_shown(entry.updated_at),
-    )
-
-
-def _entry_line(entry: EntryAnswer) -> str:
-    return f"[DIR] {entry.path}" if entry.type == PathType.DIRECTORY else f"[FILE] {entry.path} ({entry.size} bytes)"
-
-
-def _hit_text(hit: ChunkAnswer) -> str:
-    where = f"{hit.project} {hit.file_path}" if hit.project else hit.file_path
-    return f"{where} [{hit.file_seek_start_bytes}, {hit.file_seek_end_bytes})\n{hit.chunk_content}"
-
-
-def _shown_text(text: str) -> str:
-    """Return the block beside the content: all of a short text, of a long one where it is, so it is not sent twice."""
+def _text_block(text: str) -> str:
+    """Return the content block of a text that was read: a short text itself, else a note, so it is not sent twice."""
     if len(text) <= SHORT_TEXT_CHARS:
         return text
     return (
-        f"[{len(text)} characters, in the field content. To have text as a block, read ranges of at most "
-        f"{SHORT_TEXT_CHARS} bytes with offset and length.]"
+        f"[{len(text)} characters, in the field content. To get the text as a content block, read at most "
+        f"{SHORT_TEXT_CHARS} bytes at a time with offset and length.]"
     )
 
 
-def _lines(lines: Iterable[str]) -> str:
+def _join_lines(lines: Iterable[str]) -> str:
     return "\n".join(lines) or "None."
 
 
-def _shown(at: datetime | None) -> str | None:
+def _quantity(count: int, noun: str) -> str:
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+
+
+def _format_time(at: datetime | None) -> str | None:
     return None if at is None else format_utc(at)

@@ -1,4 +1,4 @@
-"""What the tools of the project store take and answer."""
+"""The arguments and answers of the tools of the project store."""
 
 from typing import Annotated, Any
 
@@ -9,104 +9,104 @@ from holdfast.tools.registry import Arguments
 NullableText = Annotated[str | None, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
 
 SHORT_TEXT_CHARS = 10_000
-"""Up to here a text that was read is also shown as a block, for clients that show blocks alone."""
+"""A text up to this length is also sent as a content block, for clients that show only those."""
 
 _PROJECT = "Project name."
-_FILE = "File path: starts with '/', printable ASCII without spaces."
+_FILE = "File path; ASCII without spaces, starts with '/'."
 _PATH = "File or directory path; '' is the root."
 _KEY = "Any text; a retry with the same text counts once."
 
 
-class InProject(Arguments):
-    """Arguments that every tool of a project has."""
+class ProjectArguments(Arguments):
+    """The argument that every tool of a project has."""
 
     project: str = Field(description=_PROJECT)
 
 
-class Retried(InProject):
-    """Arguments of a call that may be sent again."""
+class MutationArguments(ProjectArguments):
+    """Arguments of a tool that changes files, so a retry needs an idempotency key."""
 
     idempotency_key: str | None = Field(None, description=_KEY)
 
 
-class StatOf(InProject):
+class FileStatArguments(ProjectArguments):
     """Arguments of file_stat."""
 
     path: str = Field(description=_PATH)
 
 
-class ReadOf(InProject):
+class FileReadArguments(ProjectArguments):
     """Arguments of file_read."""
 
     path: str = Field(description=_FILE)
-    offset: int = Field(0, description="First byte.")
-    length: int = Field(-1, description="Bytes; -1 is the rest.")
+    offset: int = Field(0, description="First byte to read.")
+    length: int = Field(-1, description="Number of bytes; -1 reads to the end.")
 
 
-class WriteOf(Retried):
+class FileWriteArguments(MutationArguments):
     """Arguments of file_write."""
 
     path: str = Field(description=_FILE)
     content: str = Field(description="Text to write.")
-    content_encoding: str = Field("utf-8", description="Only utf-8.")
-    offset: int = Field(0, description="First byte to overwrite; APPEND ignores it.")
+    content_encoding: str = Field("utf-8", description="Must be utf-8.")
+    offset: int = Field(0, description="First byte to overwrite; ignored by APPEND.")
     mode: str = Field("APPEND", description="APPEND, OVERWRITE (in place) or TRUNCATE (replace all).")
 
 
-class DeleteOf(Retried):
+class FileDeleteArguments(MutationArguments):
     """Arguments of file_delete."""
 
     path: str = Field(description=_PATH)
-    recursive: bool = Field(False, description="Delete a directory with all in it.")
+    recursive: bool = Field(False, description="Delete a directory with all its files.")
 
 
-class RenameOf(Retried):
+class FileRenameArguments(MutationArguments):
     """Arguments of file_rename."""
 
-    from_path: str = Field(description="File or directory.")
-    to_path: str = Field(description="Its new path.")
+    from_path: str = Field(description="File or directory to move.")
+    to_path: str = Field(description="New path.")
     overwrite: bool = Field(False, description="Replace a file, or merge into a directory.")
 
 
-class ListOf(InProject):
+class FileListArguments(ProjectArguments):
     """Arguments of file_list."""
 
-    path: str = Field("", description="Directory; '' is the root.")
-    depth: int = Field(1, description="Levels; 0 is the path itself.")
+    path: str = Field("", description="Directory path; '' is the root.")
+    depth: int = Field(1, description="Levels; 0 lists the path itself.")
     limit: int = Field(256, description="Maximum number of entries.")
 
 
-class SearchOf(Arguments):
+class FileSearchArguments(Arguments):
     """Arguments of file_search."""
 
-    project: str = Field(description="Project, or * for all of yours.")
-    query: str = Field(description="Words to find.")
+    project: str = Field(description="Project name, or * for all projects.")
+    query: str = Field(description="Words or a question.")
     path_prefix: str = Field("", description="Only paths that start with this.")
     limit: int = Field(5, description="Maximum number of hits.")
 
 
-class HistoryOf(InProject):
+class FileHistoryArguments(ProjectArguments):
     """Arguments of file_history."""
 
-    path: str = Field(description="File path; a deleted one too.")
+    path: str = Field(description="File path; deleted files too.")
 
 
-class RestoreOf(Retried):
+class FileRestoreArguments(MutationArguments):
     """Arguments of file_restore."""
 
-    path: str = Field(description="File path; a deleted one too.")
-    version: int = Field(description="Number from file_history.")
+    path: str = Field(description="File path; deleted files too.")
+    version: int = Field(description="Version from file_history.")
 
 
-class WithNulls(BaseModel):
-    """An answer whose absent values are said, not left out."""
+class ExplicitNulls(BaseModel):
+    """An answer that sends its absent values as null instead of leaving them out."""
 
     @model_serializer
-    def _all(self) -> dict[str, Any]:
+    def _serialize(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in type(self).model_fields}
 
 
-class StatAnswer(WithNulls):
+class StatAnswer(ExplicitNulls):
     """What is at a path."""
 
     exists: bool
@@ -117,7 +117,7 @@ class StatAnswer(WithNulls):
 
 
 class ReadAnswer(BaseModel):
-    """Text of a file; start and end when the range was moved to whole characters."""
+    """Text of a file; start and end when the range was moved to character boundaries."""
 
     content: str
     content_encoding: str
@@ -126,24 +126,24 @@ class ReadAnswer(BaseModel):
 
 
 class WriteAnswer(BaseModel):
-    """How much was written."""
+    """The number of bytes written."""
 
     bytes_written: int
 
 
 class DeleteAnswer(BaseModel):
-    """How many files were deleted."""
+    """The number of files deleted."""
 
     deleted_count: int
 
 
 class RenameAnswer(BaseModel):
-    """How many files were moved."""
+    """The number of files moved."""
 
     moved_count: int
 
 
-class EntryAnswer(WithNulls):
+class EntryAnswer(ExplicitNulls):
     """One entry of a listing."""
 
     name: str
@@ -162,7 +162,7 @@ class ListAnswer(BaseModel):
 
 
 class ChunkAnswer(BaseModel):
-    """One hit."""
+    """One passage that matched."""
 
     file_path: str
     file_seek_start_bytes: int
@@ -174,7 +174,7 @@ class ChunkAnswer(BaseModel):
 
 
 class SearchAnswer(BaseModel):
-    """Hits, best first."""
+    """Passages that matched, best first."""
 
     chunks: list[ChunkAnswer]
 
