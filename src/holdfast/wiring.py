@@ -100,7 +100,7 @@ class Wired:
 
         A caller without roots gets its working directory, so the door puts what comes back into the caller.
         """
-        return self.folders.folders_of(caller).jail.allowed
+        return self.folders.folders_of(caller).jail.allowed_paths
 
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
         """Return the holder of a listed key by its hash, None for nobody."""

@@ -16,7 +16,7 @@ import pytest
 
 from holdfast.errors import AccessDenied, Cancelled
 from holdfast.folders.access.descriptors import composite_hash
-from holdfast.folders.children.extract_batch import ExtractionLimits, ExtractionRequest, extract_texts
+from holdfast.folders.children.extract import ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
 from holdfast.organiser.ports import CachedFile
 from holdfast.organiser.scan.directory import ScanOptions

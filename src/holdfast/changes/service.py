@@ -211,7 +211,7 @@ class Changes:
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a smaller `seq` than given."""
-        return self._journal.changes(folders.jail.allowed, limit, before_seq)
+        return self._journal.changes(folders.jail.allowed_paths, limit, before_seq)
 
     def undo(self, folders: Folders, call: Call, change_id: str) -> UndoResult:
         """Take a change back; one that was taken back before is answered so.
@@ -220,7 +220,7 @@ class Changes:
         NotFound for a change that is not beneath the caller's roots, Conflict when a newer one is in the way.
         """
         plan = self._journal.find(change_id)
-        allowed = folders.jail.allowed
+        allowed = folders.jail.allowed_paths
         if plan is None or not all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root):
             raise NotFound(f"There is no change {change_id!r}. list_changes shows those that can be undone.")
         if plan.stepwise:

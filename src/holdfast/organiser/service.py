@@ -91,7 +91,7 @@ class Organiser:
     def job(self, folders: Folders, plan_id: str) -> PlanJob | None:
         """Return a plan of the caller that is in the making or lately was; None for any other."""
         job = self.jobs.find(plan_id)
-        return job if job is not None and is_beneath(job.root, folders.jail.allowed) else None
+        return job if job is not None and is_beneath(job.root, folders.jail.allowed_paths) else None
 
     def show(self, folders: Folders, plan_id: str) -> PlanView:
         """Return a plan of the caller. NotFound for any other, Conflict for one whose scan was interrupted."""
@@ -99,7 +99,7 @@ class Organiser:
         try:
             plan = self.plans.find(folders, plan_id)
         except NotFound:
-            if notes.folder and is_beneath(notes.folder, folders.jail.allowed):
+            if notes.folder and is_beneath(notes.folder, folders.jail.allowed_paths):
                 raise _interrupted(plan_id, notes.folder) from None
             raise
         return PlanView(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
@@ -236,7 +236,7 @@ class Organiser:
         ]
 
     def _past_of(self, folders: Folders) -> Callable[[Sequence[str]], list[PastMove]]:
-        allowed = folders.jail.allowed
+        allowed = folders.jail.allowed_paths
         return lambda paths: self._keeping.notes.past_of(paths, allowed)
 
     def _verdict(self, past: PastMove) -> Verdict | None:

@@ -182,13 +182,17 @@ class Reviews:
         """Return a caller's review. NotFound for any session that is not one of this file beneath its roots."""
         name = self._sessions.name_of(session_path)
         review = self._book.find_session(name) if name else None
-        if review is None or not is_beneath(review.root, folders.jail.allowed) or not _names(folders, path, review):
+        if (
+            review is None
+            or not is_beneath(review.root, folders.jail.allowed_paths)
+            or not _names(folders, path, review)
+        ):
             raise NotFound("There is no such review of this file. list_reviews shows the open ones.")
         return self._found(review.id) if self._has_expired(review) else review
 
     def listed(self, folders: Folders, limit: int, before_seq: int | None) -> list[Listed]:
         """Return a caller's open reviews, newest first."""
-        return self._book.listed(folders.jail.allowed, limit, before_seq)
+        return self._book.listed(folders.jail.allowed_paths, limit, before_seq)
 
     def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> tuple[Applied, WriteResult]:
         """Write an approved text; Conflict, and nothing written, when it is not approved or does not merge."""

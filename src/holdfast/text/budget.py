@@ -1,4 +1,4 @@
-"""Pure: how many tokens a text is likely to cost, where to cut it, and the cursor to go on from.
+"""Pure: token budgets: the estimated tokens of a text, where to cut it, pages of lines, and the cursor to go on from.
 
 The estimate is deliberately simple: four ASCII characters make a token, any other character is one.
 """
@@ -6,12 +6,16 @@ The estimate is deliberately simple: four ASCII characters make a token, any oth
 import base64
 import binascii
 import json
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from holdfast.errors import InvalidArgument
 
 MAX_CURSOR_CHARS = 65_536
 _ASCII_PER_TOKEN = 4
+
+RESERVED_TOKENS = 100
+"""Tokens of a page that are kept for the notices at its end."""
 
 
 def estimate_tokens(text: str) -> int:
@@ -68,6 +72,41 @@ def decode_cursor(cursor: str) -> dict[str, Any]:
 def invalid_cursor() -> InvalidArgument:
     """Return the error for a cursor that no answer of this server gave."""
     return InvalidArgument("The cursor is not one this server gave. Repeat the call without a cursor.")
+
+
+class Page:
+    """Collects lines until the budget is used up; at least one line always fits."""
+
+    def __init__(self, max_tokens: int) -> None:
+        self.left = max_tokens - RESERVED_TOKENS
+        self.lines: list[str] = []
+
+    def add(self, line: str) -> bool:
+        """Add a line and return True, or return False when it does not fit."""
+        cost = estimate_tokens(line) + 1
+        if cost > self.left and self.lines:
+            return False
+        self.left -= cost
+        self.lines.append(line)
+        return True
+
+    def add_all(self, lines: Sequence[str]) -> int:
+        """Add as many of the lines as fit, in order, and return how many that were."""
+        cost = sum(map(estimate_tokens, lines)) + len(lines)
+        if cost <= self.left:
+            self.left -= cost
+            self.lines += lines
+            return len(lines)
+        return next((index for index, line in enumerate(lines) if not self.add(line)), len(lines))
+
+    def text(self, *notices: str) -> str:
+        """Return the lines and the notices that are not empty."""
+        return "\n".join([*self.lines, *(notice for notice in notices if notice)])
+
+
+def more_notice(position: Mapping[str, Any]) -> str:
+    """Return the notice that there is more, with the cursor to get it."""
+    return f'[More: repeat the call with cursor="{encode_cursor(dict(position))}"]'
 
 
 def _longest_prefix(text: str, max_tokens: int) -> int:

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
+from holdfast.text.budget import RESERVED_TOKENS, Page
 from holdfast.text.display import are_plain, is_plain
-from holdfast.text.page import RESERVED_TOKENS, Page
 
 NAMES = st.lists(st.text(st.sampled_from('ab."\\ \n\té\u202e'), min_size=1, max_size=4), min_size=1, max_size=5)
 LINES = st.lists(st.text(st.sampled_from("abcdefgé漢"), max_size=30), max_size=20)

@@ -13,7 +13,7 @@ import pytest
 from holdfast.errors import Cancelled, HoldfastError, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.children import extract as extract_module
 from holdfast.folders.children.extract import extract_document
-from holdfast.folders.children.respond import is_transient
+from holdfast.folders.children.serve import is_transient
 from holdfast.folders.reading.read import LineSelection
 from holdfast.text.media_types import document_format
 from tests.helpers import documents

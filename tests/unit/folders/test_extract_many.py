@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled
-from holdfast.folders.children import extract_batch
-from holdfast.folders.children.extract_batch import (
+from holdfast.folders.children import extract
+from holdfast.folders.children.extract import (
     FILES_PER_CHILD,
     ExtractedText,
     ExtractionLimits,
@@ -88,7 +88,7 @@ def test_one_that_takes_too_long_is_given_up_and_the_others_are_read(reader: Rea
 
 
 def test_one_that_keeps_the_processor_busy_is_itself_to_blame(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extract_batch, "_PATIENCE", 100.0)
+    monkeypatch.setattr(extract, "_PATIENCE", 100.0)
     (slow,) = taken(reader, [("ARCHIVE", documents.sheet(60_000))], ExtractionLimits(50_000_000, seconds=0.5))
     assert slow == ExtractedText(error="reading it took longer than 0.5 s")
 
@@ -128,7 +128,7 @@ def test_a_reader_that_stands_still_blames_no_document(reader: Reader) -> None:
 def test_documents_whose_reader_writes_more_than_it_may_are_blamed_and_end_nothing(
     reader: Reader, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(extract_batch, "_MAX_HEADER_BYTES", 10)
+    monkeypatch.setattr(extract, "_MAX_HEADER_BYTES", 10)
     found = taken(reader, [("PDF", documents.pdf("words " * 20))] * 3, ExtractionLimits(max_text_bytes=30))
     assert [(bool(each.error), each.is_transient) for each in found] == [(True, False)] * 3
 

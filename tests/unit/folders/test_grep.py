@@ -10,7 +10,7 @@ import pytest
 
 from holdfast.errors import AccessDenied, Cancelled, InvalidArgument, InvalidQuery, NotFound
 from holdfast.folders.finding import grep as module
-from holdfast.folders.finding.matches import NO_MATCHES, grep_content
+from holdfast.folders.finding.grep_report import NO_MATCHES, grep_content
 from holdfast.folders.finding.ripgrep import GrepQuery, ripgrep_path
 from holdfast.folders.service import Folders
 from holdfast.text.budget import encode_cursor, estimate_tokens
@@ -126,7 +126,7 @@ def test_both_ways_give_the_same_answer(root: Path, question: GrepQuery, monkeyp
 def test_a_root_above_the_state_folder_is_searched_without_it(tmp_path: Path) -> None:
     plant(tmp_path, {"state": {"person.key": "needle\n"}, "a.txt": "needle\n"})
     folders = folders_over(tmp_path, state=tmp_path / "state")
-    assert folders.jail.walks_only
+    assert all(root.walk_only for root in folders.jail.roots)
     assert files(grep(folders, "needle")) == ["a.txt"]
     with pytest.raises(NotFound):
         grep(folders, "needle", "state")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled, InvalidArgument, InvalidQuery
-from holdfast.folders.finding.names import NO_MATCHES, search_names
+from holdfast.folders.finding.search_files import NO_MATCHES, search_names
 from holdfast.folders.service import Folders
 from holdfast.text.budget import encode_cursor, estimate_tokens
 from tests.helpers.finder import cancelled_after, cursor_in, folders_over, new_call, pages
@@ -17,7 +17,7 @@ from tests.helpers.trees import Tree, plant
 
 def found(folders: Folders, pattern: str, path: str = ".", exclude: tuple[str, ...] = ()) -> list[str]:
     text = search_names(folders, new_call(), path, pattern, exclude=exclude)
-    base = f"{folders.jail.allowed[0]}/"
+    base = f"{folders.jail.allowed_paths[0]}/"
     return [] if text == NO_MATCHES else [line.removeprefix(base) for line in text.splitlines()]
 
 

@@ -125,7 +125,7 @@ class _Targets:
         return f"{folder.rstrip('/')}/{free_name(name, taken)}"
 
     def _find(self, folder: str) -> str:
-        if folder in self.jail.allowed:
+        if folder in self.jail.allowed_paths:
             self.roots[folder] = None
             return folder
         missing, root, real = missing_directories(self.jail, folder)

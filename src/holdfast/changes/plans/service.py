@@ -159,7 +159,7 @@ class Plans:
 
     def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanSummary]":
         """Return the caller's plans, newest first, those with a smaller `seq` than given."""
-        return self._book.lines(folders.jail.allowed, limit, before_seq)
+        return self._book.lines(folders.jail.allowed_paths, limit, before_seq)
 
     def every(self, limit: int) -> Sequence[PlanSummary]:
         """Return the newest plans of this machine, whoever made them: a person sees all."""
@@ -249,7 +249,7 @@ def _after(plan: Plan) -> int:
 
 
 def _is_seen(plan: Plan, folders: Folders) -> bool:
-    allowed = folders.jail.allowed
+    allowed = folders.jail.allowed_paths
     return all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root)
 
 

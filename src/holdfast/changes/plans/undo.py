@@ -137,7 +137,7 @@ def _missing(jail: Jail, items: list[Item]) -> list[Item]:
     made = {item.src_path for item in items if item.op is Op.MKDIR}
     found: dict[str, None] = {}
     folders = {parent_of(item.dest_path) for item in items if item.dest_path and item.status is ItemStatus.PENDING}
-    for folder in sorted(folders - set(jail.allowed)):
+    for folder in sorted(folders - set(jail.allowed_paths)):
         try:
             missing, _, real = missing_directories(jail, folder)
         except (HoldfastError, OSError):

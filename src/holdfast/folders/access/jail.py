@@ -1,8 +1,8 @@
-"""The jail: turns a caller's path into a descriptor that lies beneath an allowed directory, or refuses.
+"""The jail: opens a caller's path beneath an allowed directory and hands out the descriptor, or refuses.
 
-No method hands out a checked string: the check and the open are one act. On Linux the kernel resolves
-(`openat2` with RESOLVE_BENEATH); what it refuses or cannot do is walked here, a component at a time,
-without following any link that was not read from the descriptor it was found through.
+No method returns a checked string: check and open are one step. On Linux the kernel resolves the path (`openat2` with
+RESOLVE_BENEATH). What the kernel refuses or cannot do is resolved here, one component at a time, and a link is followed
+only after it was read through the descriptor of the directory that holds it.
 """
 
 import errno
@@ -32,10 +32,10 @@ MAX_NAME_BYTES = 255
 MAX_PATH_BYTES = 4096
 
 QUARANTINE = ".holdfast-quarantine"
-"""The directory that keeps the sources of moves to other devices for a while; no path leads into it."""
+"""The directory that keeps the sources of moves to other devices for a while; no caller's path resolves into it."""
 
 _CHANGED = frozenset({errno.EINVAL, errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
-"""What the kernel says of a name that was a link or a directory a moment ago and is not any more."""
+"""Errors for a name that stopped being a link or a directory between two system calls."""
 
 _O_PATH = getattr(os, "O_PATH", os.O_RDONLY)
 _DIRECTORY = os.O_DIRECTORY | os.O_CLOEXEC | os.O_NOFOLLOW
@@ -44,20 +44,23 @@ _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 
 @dataclass(frozen=True, slots=True)
 class JailedPath:
-    """A path whose syntax is sound and whose root is known; nothing is said about what is there."""
+    """A path with valid syntax beneath a known root; nothing is known about what is there.
+
+    `display_path` is the path as the caller gave it, for messages.
+    """
 
     root: Root
     parts: tuple[str, ...]
-    shown: str
+    display_path: str
 
 
 @dataclass(frozen=True, slots=True)
 class OpenFile:
-    """An open regular file: descriptor, status at opening, and its path for the person who asked."""
+    """An open regular file: descriptor, status at opening, and the path as the caller gave it."""
 
     fd: int
     status: os.stat_result
-    shown: str
+    display_path: str
 
     @property
     def identity(self) -> Identity:
@@ -70,7 +73,7 @@ class Place:
     """Where a file is or would be: the open parent directory and the one name in it.
 
     `status` is that of the entry itself (a link is not followed), None when nothing is there.
-    `path` is the absolute path in the words of the root, the form that is journalled and shown.
+    `path` is the absolute path, beginning with the path of the root: the form that is journalled and shown.
     """
 
     root: Root
@@ -81,7 +84,7 @@ class Place:
 
     @property
     def lock_key(self) -> tuple[Identity, str]:
-        """Return a key equal for every spelling of the same place."""
+        """Return a lock key that is equal for every spelling of the same place."""
         return (identity_of(os.fstat(self.parent_fd)), self.name)
 
 
@@ -93,22 +96,17 @@ class Jail:
         self.hidden = frozenset(hidden)
 
     @property
-    def allowed(self) -> list[str]:
+    def allowed_paths(self) -> list[str]:
         """Return the real paths of the allowed directories, the first being where relative paths start."""
         return [root.path for root in self.roots]
 
-    @property
-    def walks_only(self) -> bool:
-        """Return whether a hidden folder lies beneath a root, so that no program may open by path there."""
-        return any(root.walk_only for root in self.roots)
-
     def parse(self, path: str) -> JailedPath:
-        """Say which root a path belongs to. InvalidPath on bad syntax, AccessDenied when it belongs to none."""
+        """Find the root that a path belongs to. InvalidPath on bad syntax, AccessDenied when it belongs to none."""
         _check_syntax(path)
         if not path.startswith("/"):
-            return JailedPath(self.roots[0], _visible(_split(path), path), path)
+            return JailedPath(self.roots[0], _without_quarantine(_split_path(path), path), path)
         root, rest = self._root_of(path)
-        return JailedPath(root, _visible(_split(rest), path), path)
+        return JailedPath(root, _without_quarantine(_split_path(rest), path), path)
 
     @contextmanager
     def open_file(self, path: str) -> Iterator[OpenFile]:
@@ -136,7 +134,7 @@ class Jail:
             os.close(fd)
 
     def directory_at(self, jailed: JailedPath) -> Identity:
-        """Return which directory a path leads to now."""
+        """Return the identity of the directory that a path leads to at this moment."""
         fd = self._open(jailed, _DIRECTORY | _O_PATH)
         try:
             return identity_of(os.fstat(fd))
@@ -145,7 +143,7 @@ class Jail:
 
     @contextmanager
     def place(self, path: str, *, follow: bool) -> Iterator[Place]:
-        """Find where a path's last component lives; its parent must exist.
+        """Open the parent directory of a path's last component; it must exist.
 
         With `follow` a link at the end is resolved, if it stays beneath the roots, to the file it names;
         without it the place is the link itself. A root has no place: InvalidPath.
@@ -157,17 +155,17 @@ class Jail:
             os.close(place.parent_fd)
 
     def locate(self, path: str) -> tuple[Root, tuple[str, ...]]:
-        """Return the root and the real names beneath it that a path stands for, links resolved; none for a root."""
+        """Resolve every link in a path; return its root and the names beneath it, which are empty for the root itself."""
         place = self._walk_to_place(self.parse(path), follow=True, root_as_self=True)
         os.close(place.parent_fd)
-        return place.root, _split(place.path[len(place.root.path.rstrip("/")) :])
+        return place.root, _split_path(place.path[len(place.root.path.rstrip("/")) :])
 
     def is_hidden(self, identity: Identity) -> bool:
         """Return whether a directory is the state folder, which no caller sees."""
         return identity in self.hidden
 
     def absolute(self, path: str) -> str:
-        """Return the path in the words of its root, for showing; it is never opened."""
+        """Return the absolute path, beginning with the path of its root, for display; it is never opened."""
         jailed = self.parse(path)
         return "/".join([jailed.root.path.rstrip("/"), *jailed.parts]) or "/"
 
@@ -190,11 +188,11 @@ class Jail:
                 return openat2_beneath(root.fd, "/".join(jailed.parts) or ".", flags)
             except OSError as error:
                 if error.errno not in (errno.EXDEV, errno.ENOSYS):
-                    _refuse(error, jailed.shown)
+                    _raise_for_errno(error, jailed.display_path)
         try:
             return self._walk_open(jailed, flags)
         except OSError as error:
-            _refuse(error, jailed.shown)
+            _raise_for_errno(error, jailed.display_path)
 
     def _walk_open(self, jailed: JailedPath, flags: int) -> int:
         if not jailed.parts:
@@ -221,18 +219,18 @@ class Jail:
             return walk.run(follow=follow, root_as_self=root_as_self)
         except OSError as error:
             walk.close()
-            _refuse(error, jailed.shown)
+            _raise_for_errno(error, jailed.display_path)
         except BaseException:
             walk.close()
             raise
 
 
 class _Walk:
-    """One resolution by hand: a stack of real names beneath a root, and what is still to be resolved."""
+    """Resolves one path component by component: the stack of real names so far, and the components still pending."""
 
     def __init__(self, jail: Jail, jailed: JailedPath) -> None:
         self.jail = jail
-        self.shown = jailed.shown
+        self.display_path = jailed.display_path
         self.pending = deque(jailed.parts)
         self.links = 0
         self.fd = -1
@@ -256,7 +254,7 @@ class _Walk:
             if name == "..":
                 self._up()
                 continue
-            status = self._look(name)
+            status = self._stat(name)
             is_link = status is not None and stat.S_ISLNK(status.st_mode)
             if not self.pending and not (is_link and follow):
                 return self._place(name, status)
@@ -268,35 +266,31 @@ class _Walk:
                 else:
                     self._down(name)
             except OSError as error:
-                self._look_again(name, status, error)
+                self._retry_if_changed(name, status, error)
         if not self.stack:
             if not root_as_self:
-                raise InvalidPath(f"{self.shown} is an allowed directory itself; name something in it.")
+                raise InvalidPath(f"{self.display_path} is an allowed directory itself; name something in it.")
             return Place(self.root, self.fd, ".", self.root.path, os.fstat(self.fd))
         name = self.stack[-1]
         self._up()
-        return self._place(name, self._look(name))
+        return self._place(name, self._stat(name))
 
     def _place(self, name: str, status: os.stat_result | None) -> Place:
         path = "/".join([self.root.path.rstrip("/"), *self.stack, name])
         return Place(self.root, self.fd, name, path, status)
 
-    def _look(self, name: str) -> os.stat_result | None:
+    def _stat(self, name: str) -> os.stat_result | None:
         try:
             status = os.stat(name, dir_fd=self.fd, follow_symlinks=False)
         except FileNotFoundError:
             return None
         return None if name == QUARANTINE or self.jail.is_hidden(identity_of(status)) else status
 
-    def _step(self, fd: int, name: str) -> int:
-        below = os.open(name, _DIRECTORY | _O_PATH, dir_fd=fd)
+    def _down(self, name: str) -> None:
+        below = os.open(name, _DIRECTORY | _O_PATH, dir_fd=self.fd)
         if name == QUARANTINE or (self.jail.hidden and self.jail.is_hidden(identity_of(os.fstat(below)))):
             os.close(below)
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return below
-
-    def _down(self, name: str) -> None:
-        below = self._step(self.fd, name)
         os.close(self.fd)
         self.fd = below
         self.stack.append(name)
@@ -304,14 +298,14 @@ class _Walk:
     def _up(self) -> None:
         """Go one up by walking down again from the root: the kernel's own `..` may leave it after a rename."""
         if not self.stack:
-            raise AccessDenied.outside(self.shown)
+            raise AccessDenied.outside(self.display_path)
         names = self.stack[:-1]
         self._enter(self.root)
         for name in names:
             self._down(name)
 
-    def _look_again(self, name: str, before: os.stat_result, error: OSError) -> None:
-        """Put a name back when it became something else between the look and the step; else the error stands."""
+    def _retry_if_changed(self, name: str, before: os.stat_result, error: OSError) -> None:
+        """Put a name back to pending when it changed between stat and open; otherwise raise the error."""
         if error.errno not in _CHANGED or not (stat.S_ISLNK(before.st_mode) or stat.S_ISDIR(before.st_mode)):
             raise error
         self._count_link()
@@ -320,7 +314,7 @@ class _Walk:
     def _count_link(self) -> None:
         self.links += 1
         if self.links > MAX_LINKS:
-            raise AccessDenied.outside(self.shown)
+            raise AccessDenied.outside(self.display_path)
 
     def _follow(self, name: str) -> None:
         self._count_link()
@@ -329,24 +323,24 @@ class _Walk:
             try:
                 root, target = self.jail._root_of(target)
             except AccessDenied:
-                raise AccessDenied.outside(self.shown) from None
+                raise AccessDenied.outside(self.display_path) from None
             self._enter(root)
-        self.pending.extendleft(reversed(_split(target)))
+        self.pending.extendleft(reversed(_split_path(target)))
 
 
-def _split(path: str) -> tuple[str, ...]:
+def _split_path(path: str) -> tuple[str, ...]:
     return tuple(part for part in path.split("/") if part not in ("", "."))
 
 
-def _visible(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
-    """Return the parts of a path; the quarantine is as if it were not there, however its name is spelt."""
-    if (not path.isascii() or ".holdfast-" in path.lower()) and any(_folded(part) == QUARANTINE for part in parts):
+def _without_quarantine(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
+    """Return the parts of a path. NotFound when one of them is the quarantine, however its name is spelt."""
+    if (not path.isascii() or ".holdfast-" in path.lower()) and any(_fold_name(part) == QUARANTINE for part in parts):
         raise NotFound(f"No such file or directory: {path}")
     return parts
 
 
-def _folded(name: str) -> str:
-    """Return a name as file systems compare it that tell neither cases apart nor characters that show nothing."""
+def _fold_name(name: str) -> str:
+    """Return a name as file systems compare it that ignore case and invisible characters."""
     decomposed = unicodedata.normalize("NFD", name).casefold()
     return "".join(char for char in decomposed if unicodedata.category(char) != "Cf")
 
@@ -355,7 +349,7 @@ def _check_syntax(path: str) -> None:
     if "\0" in path:
         raise InvalidPath("A path cannot hold a NUL byte.")
     try:
-        encoded = path.encode("utf-8", "surrogateescape")  # a name that is no UTF-8 comes from the journal
+        encoded = path.encode("utf-8", "surrogateescape")  # the journal holds names that are not UTF-8
     except UnicodeEncodeError:
         raise InvalidPath("A path must be valid Unicode text; it holds a lone surrogate.") from None
     if len(encoded) > MAX_PATH_BYTES:
@@ -364,20 +358,20 @@ def _check_syntax(path: str) -> None:
         raise InvalidPath(f"A name in the path is longer than {MAX_NAME_BYTES} bytes: {path[:80]!r}…")
 
 
-def _refuse(error: OSError, shown: str) -> NoReturn:
-    number = error.errno
-    if number == errno.ENOENT:
-        raise NotFound(f"No such file or directory: {shown}") from None
-    if number == errno.ENOTDIR:
-        raise NotDirectory(f"A component of {shown} is not a directory.") from None
-    if number in (errno.EXDEV, errno.ELOOP):
-        raise AccessDenied.outside(shown) from None
-    if number in (errno.EACCES, errno.EPERM):
-        raise PermissionDenied(f"The operating system does not allow access to {shown}.") from None
-    if number == errno.ENXIO:
-        raise PermissionDenied(f"{shown} is not a regular file (a FIFO, socket or device).") from None
-    if number == errno.ENAMETOOLONG:
-        raise InvalidPath(f"A name in the path is too long: {shown[:80]!r}…") from None
+def _raise_for_errno(error: OSError, display_path: str) -> NoReturn:
+    code = error.errno
+    if code == errno.ENOENT:
+        raise NotFound(f"No such file or directory: {display_path}") from None
+    if code == errno.ENOTDIR:
+        raise NotDirectory(f"A component of {display_path} is not a directory.") from None
+    if code in (errno.EXDEV, errno.ELOOP):
+        raise AccessDenied.outside(display_path) from None
+    if code in (errno.EACCES, errno.EPERM):
+        raise PermissionDenied(f"The operating system does not allow access to {display_path}.") from None
+    if code == errno.ENXIO:
+        raise PermissionDenied(f"{display_path} is not a regular file (a FIFO, socket or device).") from None
+    if code == errno.ENAMETOOLONG:
+        raise InvalidPath(f"A name in the path is too long: {display_path[:80]!r}…") from None
     raise error
 
 

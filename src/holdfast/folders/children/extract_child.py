@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from holdfast.folders.children import extract_formats
-from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, is_transient, serve
+from holdfast.folders.children.serve import ChildAnswer, ChildRefusal, is_transient, serve
 from holdfast.text.surrogates import replace_lone_surrogates
 
 MAX_ENTRIES = 20_000

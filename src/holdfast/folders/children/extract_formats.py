@@ -6,7 +6,7 @@ import zipfile
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from holdfast.folders.children.respond import ChildRefusal
+from holdfast.folders.children.serve import ChildRefusal
 from holdfast.text.decode import decode, detect_encoding
 
 _MAX_MARKUP_BYTES = 4_000_000

@@ -47,7 +47,7 @@ def read_media(call: Call, jail: Jail, path: str, settings: FolderSettings) -> M
 
 def _check_size(file: OpenFile, limit: int) -> None:
     if file.status.st_size > limit:
-        raise PayloadTooLarge(f"{file.shown} has {file.status.st_size} bytes; the limit is {limit}.")
+        raise PayloadTooLarge(f"{file.display_path} has {file.status.st_size} bytes; the limit is {limit}.")
 
 
 def _image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> MediaFile:
@@ -60,14 +60,14 @@ def _image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> Me
     question = ChildRequest(
         "holdfast.folders.children.media_child",
         request,
-        f"The image {file.shown}",
+        f"The image {file.display_path}",
         _SECONDS,
         _MEMORY_BYTES,
         MAX_INLINE_BYTES,
     )
     reply = ask_child(call, question, file.fd)
     if "error" in reply.header:
-        raise InvalidArgument(f"{file.shown} cannot be read as an image: {reply.header['error']}.")
+        raise InvalidArgument(f"{file.display_path} cannot be read as an image: {reply.header['error']}.")
     note = reply.header.get("note", "")
     if reply.header.get("unchanged"):
         return MediaFile("image", read_fully(file.fd, 0, file.status.st_size), reply.header["mime_type"], uri, note)

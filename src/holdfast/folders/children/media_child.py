@@ -5,7 +5,7 @@ from typing import Any, BinaryIO
 
 from PIL import Image, ImageOps
 
-from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, serve
+from holdfast.folders.children.serve import ChildAnswer, ChildRefusal, serve
 
 _FORMATS = {"PNG": "image/png", "JPEG": "image/jpeg", "WEBP": "image/webp", "GIF": "image/gif"}
 _READABLE = (*_FORMATS, "BMP", "TIFF", "ICO", "AVIF")

@@ -32,14 +32,16 @@ def run_query(
 ) -> QueryResults:
     """Return what the expression gives. InvalidQuery for a bad expression or document, TimedOut, PayloadTooLarge."""
     if file.status.st_size > MAX_FILE_BYTES:
-        raise PayloadTooLarge(f"{file.shown} has {file.status.st_size} bytes; queries read up to {MAX_FILE_BYTES}.")
+        raise PayloadTooLarge(
+            f"{file.display_path} has {file.status.st_size} bytes; queries read up to {MAX_FILE_BYTES}."
+        )
     if len(expression) > _MAX_EXPRESSION_CHARS:
         raise InvalidQuery(f"The expression has {len(expression)} characters; the limit is {_MAX_EXPRESSION_CHARS}.")
     request = {"form": form, "expression": expression, "max_results": MAX_RESULTS, "max_chars": max_chars}
     question = ChildRequest(
         "holdfast.folders.children.query_child",
         request,
-        f"The query on {file.shown}",
+        f"The query on {file.display_path}",
         seconds,
         _MEMORY_BYTES,
         max_chars * _ROOM_FOR_JSON,
@@ -51,5 +53,5 @@ def run_query(
     except InvalidArgument as error:
         raise InvalidQuery(error.message) from None
     if "error" in reply.header:
-        raise InvalidQuery(f"{file.shown}: {reply.header['error']}")
+        raise InvalidQuery(f"{file.display_path}: {reply.header['error']}")
     return QueryResults(tuple(json.loads(reply.payload)), reply.header["more"], reply.header["cut"])

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 from typing import Any, BinaryIO
 
-from holdfast.folders.children.respond import ChildAnswer, ChildRefusal, serve
+from holdfast.folders.children.serve import ChildAnswer, ChildRefusal, serve
 from holdfast.text.decode import decode, detect_encoding
 from holdfast.text.surrogates import replace_lone_surrogates
 

@@ -11,9 +11,8 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, WalkStart, list_entries, open_start
 from holdfast.folders.service import Folders
-from holdfast.text.budget import decode_cursor, invalid_cursor
+from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice
 from holdfast.text.display import are_plain, display_name
-from holdfast.text.page import Page, more_notice
 
 EMPTY = "The directory is empty."
 _AT_ONCE = 256

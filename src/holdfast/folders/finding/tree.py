@@ -26,9 +26,8 @@ from holdfast.folders.finding.walk import (
     path_key,
 )
 from holdfast.folders.service import Folders
-from holdfast.text.budget import decode_cursor, estimate_tokens, invalid_cursor
+from holdfast.text.budget import RESERVED_TOKENS, decode_cursor, estimate_tokens, invalid_cursor, more_notice
 from holdfast.text.display import display_name, is_plain
-from holdfast.text.page import RESERVED_TOKENS, more_notice
 
 BIG_DIRECTORY = 1_000
 """A directory with more entries than this stays collapsed, unless the tree starts there."""

@@ -4,11 +4,15 @@ A file up to the given size is read once, in pieces; of a bigger one only a samp
 """
 
 import codecs
+import csv
 import hashlib
+import io
+import json
 import os
 import stat
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
+from typing import Any
 
 from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
@@ -17,13 +21,14 @@ from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import QUARANTINE, Jail, OpenFile
 from holdfast.folders.access.roots import identity_of
 from holdfast.folders.access.syscalls import birth_time
-from holdfast.folders.reading.shape import csv_shape, json_shape
 from holdfast.text.budget import estimate_tokens
 from holdfast.text.decode import SAMPLE_BYTES, Encoding, decode, detect_encoding
 from holdfast.text.media_types import document_format, media_type, text_media_type
 
 MAX_COUNTED_ENTRIES = 100_000
 MAX_SHAPED_BYTES = 10_000_000
+MAX_SHOWN_KEYS = 50
+_DELIMITERS = ",;\t|"
 _CHUNK_BYTES = 1 << 20
 
 
@@ -91,12 +96,16 @@ def _count_entries(call: Call, jail: Jail, fd: int) -> int:
 def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> PathInfo:
     info, size = _status_info(file.fd), file.status.st_size
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
-    suffix = PurePosixPath(file.shown).suffix.lower()
-    encoding = None if document_format(first, file.shown) else detect_encoding(first, complete=len(first) == size)
+    suffix = PurePosixPath(file.display_path).suffix.lower()
+    encoding = (
+        None if document_format(first, file.display_path) else detect_encoding(first, complete=len(first) == size)
+    )
     whole = size <= settings.max_edit_bytes
     if encoding is None:
         sha256 = _hash(call, file.fd, size) if whole else None
-        return replace(info, mime_type=media_type(first, suffix), sha256=sha256, hint=_binary_hint(first, file.shown))
+        return replace(
+            info, mime_type=media_type(first, suffix), sha256=sha256, hint=_binary_hint(first, file.display_path)
+        )
     counted = _count(call, file.fd, size, encoding) if whole else _estimate(first, size, encoding)
     info = replace(
         info,
@@ -195,3 +204,43 @@ def _hint(info: PathInfo, budget: int) -> str | None:
         f"{about}{reads} answers long: go on with the cursor of read_text_file, "
         f"or read_files by start_line/end_line, {per_read} lines at a time; grep_content finds the place."
     )
+
+
+def json_shape(text: str) -> str:
+    """Return the type at the top of a JSON text, its keys or its length; where it breaks when it is not valid."""
+    try:
+        value = json.loads(text)
+    except ValueError as error:
+        where = f" at line {error.lineno}, column {error.colno}" if isinstance(error, json.JSONDecodeError) else ""
+        return f"JSON: not valid{where}"
+    except RecursionError:
+        return "JSON: nested too deeply"
+    if isinstance(value, dict):
+        return f"JSON object, {len(value)} keys: {_names(value)}"
+    if isinstance(value, list):
+        return f"JSON array of {len(value)}" + _element_shape(value)
+    return f"JSON {type(value).__name__}"
+
+
+def _element_shape(values: list[Any]) -> str:
+    if not values or not isinstance(values[0], dict):
+        return ""
+    return f", the first an object with keys: {_names(values[0])}"
+
+
+def csv_shape(text: str, lines: int | None) -> str:
+    """Return the columns and the rows of a CSV text; with `lines`, the text is a sample of that many lines."""
+    header_line = text.partition("\n")[0]
+    delimiter = max(_DELIMITERS, key=header_line.count)
+    rows = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
+    try:
+        header = next(rows, [])
+        count = f"{sum(1 for _ in rows)} rows" if lines is None else f"about {lines - 1} rows"
+    except csv.Error as error:
+        return f"CSV: not valid ({error})"
+    return f"CSV, {len(header)} columns: {_names(header)}; {count}"
+
+
+def _names(names: Any) -> str:
+    shown = [json.dumps(str(name)[:80], ensure_ascii=False) for name in list(names)[:MAX_SHOWN_KEYS]]
+    return ", ".join(shown) + (", …" if len(names) > MAX_SHOWN_KEYS else "")

@@ -52,7 +52,7 @@ def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> TextSou
     """Say how a file reads as text. InvalidArgument when it is binary; documents are extracted first."""
     size, version = file.status.st_size, FileVersion.from_stat(file.status).content_text
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
-    if document_format(first, file.shown) is not None:
+    if document_format(first, file.display_path) is not None:
         return _extracted(call, file, settings, version)
     encoding = detect_encoding(first, complete=len(first) == size)
     if encoding is None:

@@ -20,7 +20,7 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.descriptors import READ_FILE, read_ends, read_fully
 from holdfast.folders.access.file_version import hash_ends
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.children.extract_batch import (
+from holdfast.folders.children.extract import (
     FILES_PER_CHILD,
     ExtractedText,
     ExtractionLimits,

@@ -9,8 +9,7 @@ from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, Time
 from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail, OpenFile
-from holdfast.folders.children.extract import extract_document
-from holdfast.folders.children.extract_batch import ExtractionLimits, ExtractionRequest, extract_texts
+from holdfast.folders.children.extract import ExtractionLimits, ExtractionRequest, extract_document, extract_texts
 from holdfast.search.folders.model import ContentKind, FileRecord, FolderLimits
 from holdfast.text.decode import SAMPLE_BYTES, decode, detect_encoding
 from holdfast.text.media_types import document_format, is_web_page

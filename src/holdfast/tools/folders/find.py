@@ -8,9 +8,9 @@ from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.folders.finding import listing, tree
-from holdfast.folders.finding.matches import grep_content as grep
-from holdfast.folders.finding.names import search_names
+from holdfast.folders.finding.grep_report import grep_content as grep
 from holdfast.folders.finding.ripgrep import GrepQuery
+from holdfast.folders.finding.search_files import search_names
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 

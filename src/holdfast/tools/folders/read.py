@@ -102,7 +102,7 @@ def _plain(value: Any) -> str:
 @tool("list_allowed_directories", group=Group.FILES, effect=Effect.READ, title="List the allowed directories")
 def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the directories that can be used; relative paths start at the first."""
-    allowed = app.folders_of(call.caller).jail.allowed
+    allowed = app.folders_of(call.caller).jail.allowed_paths
     return Answer.of("Allowed directories:\n" + "\n".join(map(display_name, allowed)))
 
 

@@ -267,7 +267,7 @@ def _scanning(job: PlanJob) -> Answer:
 
 
 def _sees(folders: Folders, job: PlanJob) -> bool:
-    return is_beneath(job.root, folders.jail.allowed)
+    return is_beneath(job.root, folders.jail.allowed_paths)
 
 
 async def _ask(app: App, call: Call, folders: Folders, shown: PlanView, runner: Runner) -> None:

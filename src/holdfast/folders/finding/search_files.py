@@ -6,9 +6,8 @@ from holdfast.call import Call
 from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.walk import EntryType, PathKey, Walk, open_start, path_key
 from holdfast.folders.service import Folders
-from holdfast.text.budget import decode_cursor, invalid_cursor
+from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice
 from holdfast.text.display import display_name
-from holdfast.text.page import Page, more_notice
 
 NO_MATCHES = "No matches found."
 

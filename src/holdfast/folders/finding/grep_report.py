@@ -12,9 +12,8 @@ from holdfast.folders.finding.ripgrep import FileMatches, GrepLine, GrepQuery
 from holdfast.folders.finding.sections import compile_patterns, default_patterns, section_ends
 from holdfast.folders.finding.walk import WalkStart, open_beneath, open_regular, open_start, path_key
 from holdfast.folders.service import Folders
-from holdfast.text.budget import decode_cursor, invalid_cursor
+from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice
 from holdfast.text.display import display_name
-from holdfast.text.page import Page, more_notice
 
 NO_MATCHES = "No matches found."
 SECTION_BYTES = 4_000_000
