@@ -17,7 +17,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 from starlette.routing import Route
 
-from holdfast.transport.doors.listen import base_url, listen_on
+from holdfast.transport.doors.http_server import base_url, listen_on
 from tests.helpers.agent import command
 
 Message = dict[str, Any]

@@ -16,23 +16,23 @@ from mcp.shared.exceptions import MCPError
 from holdfast.config.settings import Settings
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.doors import http, stream
-from holdfast.transport.doors.listen import listen_on
+from holdfast.transport.doors.http_server import listen_on
 from holdfast.transport.lifecycle import FOREGROUND, hold_server_lock
-from holdfast.transport.mcp.protocol import CallerOf, Context, build_server
+from holdfast.transport.mcp.protocol import Context, GetCaller, build_server
 from holdfast.transport.server import Server, ServerOptions
 from holdfast.transport.state_folder import StateFolder
 from tests.protocol.fixture_server import equip
 from tests.protocol.fixture_table import CALLER, dispatcher
 
 
-def equipped(tools: Dispatcher, caller_of: CallerOf) -> ProtocolServer[Any]:
+def equipped(tools: Dispatcher, caller_of: GetCaller) -> ProtocolServer[Any]:
     """Return the server of the HTTP door with the suite's additions."""
     server = build_server(tools, caller_of)
     equip(server)
     return server
 
 
-def equipped_without_calls(tools: Dispatcher, caller_of: CallerOf) -> ProtocolServer[Any]:
+def equipped_without_calls(tools: Dispatcher, caller_of: GetCaller) -> ProtocolServer[Any]:
     """Return the SDK's half of a stream with the suite's additions; a tool call that gets there has lost its way."""
     server = equipped(tools, caller_of)
     server.add_request_handler("tools/call", types.CallToolRequestParams, _astray)

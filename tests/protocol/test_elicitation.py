@@ -83,7 +83,7 @@ def test_a_client_that_shows_no_forms_is_not_asked(conformance_build: Served, do
         ({"comment": "yes"}, "'decision' is missing"),
         ({"decision": True}, "'decision' must be one of approve, reject, revise"),
         ({"decision": "approve", "comment": "x" * 201}, "'comment' must be at most 200 characters"),
-        (None, "accepted without what was asked for"),
+        (None, "accepted without content"),
     ],
 )
 def test_a_reply_that_does_not_fit_the_form_is_an_error_and_no_approval(

@@ -1,4 +1,4 @@
-"""One server per state folder: taking the server's lock, from a background server if need be, or saying who has it."""
+"""Takes the lock that makes a process the one server of a state folder, from a background server if need be."""
 
 import time
 from collections.abc import Iterator
@@ -8,15 +8,15 @@ from holdfast import __version__
 from holdfast.errors import ResourceBusy
 from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import LOCK_HELD_STATUS
-from holdfast.transport.shutdown import LONGEST_SECONDS
+from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS
 from holdfast.transport.state_folder import StateFolder
 
 BACKGROUND, FOREGROUND, IN_PROCESS = "background", "foreground", "in-process"
 COMMAND = "command"
-"""A command that does one thing itself because no server is running; whoever comes meanwhile waits for it."""
-_TAKE_OVER_SECONDS = LONGEST_SECONDS + 5
-_PREDECESSOR_SECONDS = LONGEST_SECONDS + 1
-_AT_ONCE_SECONDS = 0.3
+"""A command that works on the state itself because no server is running; others wait for it."""
+_TAKE_OVER_SECONDS = MAX_SHUTDOWN_SECONDS + 5
+_PREDECESSOR_WAIT_SECONDS = MAX_SHUTDOWN_SECONDS + 1
+_SHORT_WAIT_SECONDS = 0.3
 
 
 class LockHeld(ResourceBusy):
@@ -27,16 +27,17 @@ class LockHeld(ResourceBusy):
 
 @contextmanager
 def hold_server_lock(folder: StateFolder, kind: str) -> Iterator[None]:
-    """Be the one server of this state folder. Raises LockHeld naming the process that is.
+    """Be the one server of this state folder. Raises LockHeld naming the process that already is.
 
     A foreground server asks a background one to drain and takes its place; meanwhile it holds `start.lock`, so that
     relays that lose their server wait for this one. A background server waits for a predecessor that is ending.
     A server's lock goes with its process and not before, so no thread of it works beside its successor.
     """
+    wait = _PREDECESSOR_WAIT_SECONDS if kind == BACKGROUND else _SHORT_WAIT_SECONDS
     if kind == FOREGROUND:
         _take_over(folder)
-    elif not folder.server_lock.take(_PREDECESSOR_SECONDS if kind == BACKGROUND else _AT_ONCE_SECONDS, **_facts(kind)):
-        raise _held(folder)
+    elif not folder.server_lock.take(wait, **_holder_facts(kind)):
+        raise _lock_held(folder)
     try:
         yield
     finally:
@@ -47,33 +48,33 @@ def hold_server_lock(folder: StateFolder, kind: str) -> Iterator[None]:
 
 
 def _take_over(folder: StateFolder) -> None:
-    """Take the server's lock; the start lock stays held until `ready` is called or the server ends."""
+    """Take the server's lock; the start lock stays held until `release_start_lock` or the end of the server."""
     folder.start_lock.take(_TAKE_OVER_SECONDS)
     deadline = time.monotonic() + _TAKE_OVER_SECONDS
     try:
-        while not folder.server_lock.take(_AT_ONCE_SECONDS, **_facts(FOREGROUND)):
+        while not folder.server_lock.take(_SHORT_WAIT_SECONDS, **_holder_facts(FOREGROUND)):
             if folder.server_lock.holder().get("kind") in (FOREGROUND, IN_PROCESS) or time.monotonic() > deadline:
-                raise _held(folder)
+                raise _lock_held(folder)
             try:
                 send_control(folder, "drain")
             except (NoServer, ServerRefusal):
-                # It is starting or ending; its lock will tell.
+                # It is starting or ending; its lock says which.
                 continue
     except BaseException:
         folder.start_lock.release()
         raise
 
 
-def ready(folder: StateFolder) -> None:
-    """Say that the socket can be connected to: relays that waited may come."""
+def release_start_lock(folder: StateFolder) -> None:
+    """Let waiting relays connect: the socket is open."""
     folder.start_lock.release()
 
 
-def _facts(kind: str) -> dict[str, object]:
+def _holder_facts(kind: str) -> dict[str, object]:
     return {"kind": kind, "version": __version__}
 
 
-def _held(folder: StateFolder) -> LockHeld:
+def _lock_held(folder: StateFolder) -> LockHeld:
     holder = folder.server_lock.holder()
     kind = holder.get("kind", "unknown")
     return LockHeld(

@@ -1,4 +1,4 @@
-"""The running server: opens its doors, says where they are, and closes them when it is told to, or when idle."""
+"""Runs the server: opens its doors, publishes their addresses, and ends on request, by a signal or when idle."""
 
 import asyncio
 import gc
@@ -7,7 +7,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
 import anyio
@@ -19,20 +19,18 @@ from holdfast.auth.authenticate import Authenticator, KeyList, nobody_listed
 from holdfast.auth.context import Caller
 from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
-from holdfast.errors import Internal
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.doors.browser_sessions import ConsoleLinks
+from holdfast.transport.doors.browser_sessions import BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
-from holdfast.transport.doors.http import McpDoor, http_app
-from holdfast.transport.doors.http_protocol import paced_protocol
-from holdfast.transport.doors.listen import address_of, base_url
+from holdfast.transport.doors.http import McpDoor, build_app
+from holdfast.transport.doors.http_server import HttpServer, address_of, base_url, protocol_with_head_deadline
 from holdfast.transport.doors.socket import OpenRoots, SocketDoor
 from holdfast.transport.doors.stdio import serve_stdio
-from holdfast.transport.lifecycle import BACKGROUND, ready
-from holdfast.transport.shutdown import LONGEST_SECONDS, end_within
+from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
+from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
 from holdfast.transport.state_folder import AGENT_TOKEN, PERSON_KEY, StateFolder
 
 _DRAIN_SECONDS = 3.5
@@ -42,10 +40,10 @@ _KEEP_ALIVE_SECONDS = 5
 
 @dataclass(frozen=True)
 class ServerOptions:
-    """What a server is to be: its inside, its doors, and its kind.
+    """How to run a server: its settings, its dispatcher, its doors and its kind.
 
     `has_work` keeps an idle background server from ending: a review that waits, a job in the queue. `release` is
-    called when the server begins to end, so that calls that only wait come back. `index_status` may take its time.
+    called when the server begins to end, so that calls that only wait return. `index_status` may be slow.
     """
 
     folder: StateFolder
@@ -66,160 +64,166 @@ class ServerOptions:
 
 
 class Server:
-    """One run of one plan."""
+    """One run of a server."""
 
-    def __init__(self, plan: ServerOptions) -> None:
-        self._plan = plan
+    def __init__(self, options: ServerOptions) -> None:
+        self._options = options
         self._stop = asyncio.Event()
         self._started_at = utc_now()
-        self._started = time.monotonic()
-        self._links = ConsoleLinks()
-        self._connections = Connections(plan.settings.server.max_connections)
+        self._start_clock = time.monotonic()
+        self._browser_sessions = BrowserSessions()
+        self._connections = Connections(options.settings.server.max_connections)
         self._socket_listener: asyncio.Server | None = None
-        self._uvicorn: _Http | None = None
+        self._http_server: HttpServer | None = None
 
     async def run(self) -> None:
         """Serve until a signal, a control request, the end of stdin or idleness ends it."""
         loop = asyncio.get_running_loop()
-        for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-            loop.add_signal_handler(number, self._end, True)
+        for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
+            loop.add_signal_handler(signal_number, self._end, True)
         async with self._http(), anyio.create_task_group() as tasks:
             self._socket_listener = await self._socket_door().listen()
-            _settle_memory()
+            _freeze_memory()
             self._publish()
-            if self._plan.kind == BACKGROUND:
+            if self._options.kind == BACKGROUND:
                 tasks.start_soon(self._end_when_idle)
-            if self._plan.stdio is not None:
-                tasks.start_soon(self._serve_stdio, *self._plan.stdio)
+            if self._options.stdio is not None:
+                tasks.start_soon(self._serve_stdio, *self._options.stdio)
             await self._stop.wait()
             await self._connections.drain(_DRAIN_SECONDS)
             tasks.cancel_scope.cancel()
 
     def _end(self, for_good: bool) -> None:
-        """Stop accepting at once; the rest follows. `for_good` lets relays wait until they are needed again."""
-        self._connections.ending_for_good = for_good
+        """Stop accepting connections and begin to end. After `for_good` relays start no server before their client calls."""
+        self._connections.is_ending_for_good = for_good
         if not self._stop.is_set():
-            end_within(LONGEST_SECONDS)
+            exit_within(MAX_SHUTDOWN_SECONDS)
         if self._socket_listener is not None and not self._stop.is_set():
             self._socket_listener.close()
-            self._plan.folder.forget()
-        if self._uvicorn is not None:
-            self._uvicorn.stop_listening()
-        self._plan.release()
+            self._options.folder.forget()
+        if self._http_server is not None:
+            self._http_server.stop_listening()
+        self._options.release()
         self._stop.set()
 
     def _publish(self) -> None:
-        plan = self._plan
-        host, port = address_of(plan.listeners[0]) if plan.listeners else (None, None)
-        plan.folder.record(
+        options = self._options
+        host, port = address_of(options.listeners[0]) if options.listeners else (None, None)
+        options.folder.record(
             {
                 "pid": os.getpid(),
                 "host": host,
                 "port": port,
                 "version": __version__,
                 "started_at": self._started_at,
-                "kind": plan.kind,
+                "kind": options.kind,
             }
         )
-        ready(plan.folder)
-        if plan.listeners:
-            plan.announce(base_url(plan.listeners[0]), self._link())
+        release_start_lock(options.folder)
+        if options.listeners:
+            options.announce(base_url(options.listeners[0]), self._console_link())
 
-    def _link(self) -> str | None:
-        if not (self._plan.has_console and self._plan.listeners):
+    def _console_link(self) -> str | None:
+        if not (self._options.has_console and self._options.listeners):
             return None
-        return f"{base_url(self._plan.listeners[0])}/session?token={self._links.mint()}"
+        return f"{base_url(self._options.listeners[0])}/session?token={self._browser_sessions.create_link_token()}"
 
     def _socket_door(self) -> SocketDoor:
-        plan = self._plan
+        options = self._options
         return SocketDoor(
-            folder=plan.folder,
-            dispatcher=plan.dispatcher,
-            open_roots=plan.open_roots,
+            folder=options.folder,
+            dispatcher=options.dispatcher,
+            open_roots=options.open_roots,
             control=self._control,
             connections=self._connections,
-            person_key=Secret(plan.folder.key(PERSON_KEY)),
-            max_message_bytes=plan.settings.server.max_body_bytes,
-            server_kind=plan.kind,
-            spare_roots=tuple(plan.settings.folders.roots),
+            person_key=Secret(options.folder.key(PERSON_KEY)),
+            max_message_bytes=options.settings.server.max_body_bytes,
+            server_kind=options.kind,
+            spare_roots=tuple(options.settings.folders.roots),
         )
 
     async def _control(self, action: str) -> dict[str, object]:
         if action == "status":
             return self._status()
         if action == "link":
-            link = self._link()
-            return {"ok": True, "url": link} if link else _refusal("This server has no console.")
+            link = self._console_link()
+            return {"ok": True, "url": link} if link else _control_error("This server has no console.")
         if action == "index":
-            return {"ok": True, **await anyio.to_thread.run_sync(self._plan.index_status)}
+            return {"ok": True, **await anyio.to_thread.run_sync(self._options.index_status)}
         if action in ("drain", "stop"):
             self._end(action == "stop")
             return {"ok": True}
-        return _refusal(f"action must be status, link, index, drain or stop: {action!r}")
+        return _control_error(f"action must be status, link, index, drain or stop: {action!r}")
 
     def _status(self) -> dict[str, object]:
-        plan = self._plan
+        options = self._options
         return {
             "ok": True,
             "pid": os.getpid(),
             "version": __version__,
-            "kind": plan.kind,
+            "kind": options.kind,
             "started_at": self._started_at,
-            "uptime_seconds": round(time.monotonic() - self._started, 1),
-            "url": base_url(plan.listeners[0]) if plan.listeners else None,
-            "port": address_of(plan.listeners[0])[1] if plan.listeners else None,
+            "uptime_seconds": round(time.monotonic() - self._start_clock, 1),
+            "url": base_url(options.listeners[0]) if options.listeners else None,
+            "port": address_of(options.listeners[0])[1] if options.listeners else None,
             # The connection that asks is not one of those it asks about.
             "connections": self._connections.count - 1,
         }
 
     async def _end_when_idle(self) -> None:
-        limit = self._plan.settings.server.idle_exit_seconds
+        limit = self._options.settings.server.idle_exit_seconds
         last_used = time.monotonic()
         while time.monotonic() - last_used < limit:
             await anyio.sleep(min(1.0, limit / 4))
-            if self._connections.count or self._plan.has_work():
+            if self._connections.count or self._options.has_work():
                 last_used = time.monotonic()
         self._end(True)
 
     async def _serve_stdio(self, caller: Caller, stdout: int) -> None:
-        limit = self._plan.settings.server.max_body_bytes
-        await serve_stdio(self._plan.dispatcher, caller, self._connections, stdout, limit)
+        limit = self._options.settings.server.max_body_bytes
+        await serve_stdio(self._options.dispatcher, caller, self._connections, stdout, limit)
         self._end(True)
 
     @asynccontextmanager
     async def _http(self) -> AsyncIterator[None]:
-        """Keep the HTTP door open; leaving waits a little for requests under way."""
-        plan = self._plan
-        if not plan.listeners:
+        """Keep the HTTP door open; leaving it waits a little for running requests."""
+        options = self._options
+        if not options.listeners:
             yield
             return
-        mcp = McpDoor(plan.dispatcher, plan.settings.server.max_body_bytes, self._connections) if plan.has_mcp else None
+        mcp = (
+            McpDoor(options.dispatcher, options.settings.server.max_body_bytes, self._connections)
+            if options.has_mcp
+            else None
+        )
         async with mcp.run() if mcp else nullcontext():
-            http = self._uvicorn = _Http(self._http_config(mcp))
+            http = self._http_server = HttpServer(self._http_config(mcp))
             self._connections.http_count = lambda: len(http.server_state.connections)
-            serving = asyncio.create_task(http.serve(sockets=list(plan.listeners)))
+            serving = asyncio.create_task(http.serve(sockets=list(options.listeners)))
             try:
-                await _either(http.listening, serving)
+                await http.wait_until_listening(serving)
                 yield
             finally:
                 http.should_exit = True
                 await serving
 
     def _http_config(self, mcp: McpDoor | None) -> uvicorn.Config:
-        plan, limits = self._plan, self._plan.settings.server
-        app = http_app(plan.dispatcher, mcp, self._connections, self._links if plan.has_console else None)
-        listening = [address_of(listener)[0] for listener in plan.listeners]
+        options, limits = self._options, self._options.settings.server
+        app = build_app(
+            options.dispatcher, mcp, self._connections, self._browser_sessions if options.has_console else None
+        )
+        listening = [address_of(listener)[0] for listener in options.listeners]
         guard = Guard(
             app,
             HostRules(limits.allowed_hosts, limits.allowed_origins, listening),
-            Authenticator(Secret(plan.folder.key(AGENT_TOKEN)), plan.settings.auth.mode, plan.key_list),
-            self._links.is_open,
-            plan.roots,
+            Authenticator(Secret(options.folder.key(AGENT_TOKEN)), options.settings.auth.mode, options.key_list),
+            self._browser_sessions.is_open,
+            options.roots,
             RequestLimits(limits.max_body_bytes, limits.slow_client_seconds),
         )
         return uvicorn.Config(
             guard,
-            http=paced_protocol(limits.slow_client_seconds, self._connections.has_room_for_http),
+            http=protocol_with_head_deadline(limits.slow_client_seconds, self._connections.has_room_for_http),
             ws="websockets-sansio",
             ws_max_size=limits.max_body_bytes,
             ws_per_message_deflate=False,
@@ -234,44 +238,11 @@ class Server:
         )
 
 
-class _Http(uvicorn.Server):
-    """uvicorn without its own handling of signals: they end the whole server, not this door alone."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and say so."""
-        await super().startup(sockets)
-        self.listening.set()
-
-    def stop_listening(self) -> None:
-        """Take no new connections; those that are open go on."""
-        for server in self.servers:
-            server.close()
-
-    def capture_signals(self) -> AbstractContextManager[None]:  # type: ignore[override]
-        return nullcontext()
-
-
-async def _either(event: asyncio.Event, task: "asyncio.Task[None]") -> None:
-    """Wait for the event; a task that ends before it has failed, and its error is raised."""
-    waiting = asyncio.create_task(event.wait())
-    try:
-        await asyncio.wait([waiting, task], return_when=asyncio.FIRST_COMPLETED)
-        if task.done():
-            task.result()
-            raise Internal("The HTTP door did not open.")
-    finally:
-        waiting.cancel()
-
-
-def _settle_memory() -> None:
-    """Take what the start left out of the collector's sight: going through it cost 70 ms in the middle of a call."""
+def _freeze_memory() -> None:
+    """Exclude the objects made at start from garbage collection: walking them cost 70 ms in the middle of a call."""
     gc.collect()
     gc.freeze()
 
 
-def _refusal(message: str) -> dict[str, object]:
+def _control_error(message: str) -> dict[str, object]:
     return {"error": {"code": "INVALID_ARGUMENT", "message": message, "retryable": False}}

@@ -1,6 +1,6 @@
-"""The end of a server's process: soon and for sure, whatever its threads are busy with.
+"""Ends a server's process within a time limit, whatever its threads are busy with.
 
-What was acknowledged is durable before its answer, so a process may be cut off at any moment.
+What was acknowledged was durable before its answer, so a process may be cut off at any moment.
 """
 
 import logging
@@ -9,24 +9,25 @@ import sys
 import threading
 from contextlib import suppress
 
-LONGEST_SECONDS = 15.0
+MAX_SHUTDOWN_SECONDS = 15.0
 """From the moment that a server is told to end."""
 
-CLOSED_SECONDS = 0.5
-"""From the moment that everything is closed: the interpreter itself waits for a busy thread without an end."""
+MAX_EXIT_SECONDS = 0.5
+"""From the moment that everything is closed: the interpreter itself would wait for a busy thread for ever."""
 
 _log = logging.getLogger(__name__)
 
 
-def end_within(seconds: float) -> None:
-    """Begin to count: a process that is still there after so long is cut off."""
-    last = threading.Timer(seconds, _cut_off)
-    last.daemon = True
-    last.start()
+def exit_within(seconds: float) -> None:
+    """Start a timer that ends the process if it is still running after that many seconds."""
+    timer = threading.Timer(seconds, _exit_now)
+    timer.daemon = True
+    timer.start()
 
 
-def _cut_off() -> None:
-    busy = [one.name for one in threading.enumerate() if not one.daemon and one is not threading.main_thread()]
+def _exit_now() -> None:
+    main = threading.main_thread()
+    busy = [thread.name for thread in threading.enumerate() if not thread.daemon and thread is not main]
     _log.warning("the server (pid %d) ends without waiting for: %s", os.getpid(), ", ".join(busy) or "its closing")
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):

@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.call import Question, Reply
 from holdfast.errors import InvalidArgument
-from holdfast.transport.mcp.form import reply_to
+from holdfast.transport.mcp.form import parse_reply
 from tests.protocol.fixture_asking import DEFAULTS, ENUMS, question
 
 
@@ -20,7 +20,7 @@ def accepted(**content: Any) -> dict[str, Any]:
 
 @pytest.mark.parametrize("action", ["decline", "cancel"])
 def test_what_a_person_who_does_not_accept_filled_in_is_not_passed_on(action: str) -> None:
-    assert reply_to(asking(), {"action": action, "content": {"ok": True}}).content == {}
+    assert parse_reply(asking(), {"action": action, "content": {"ok": True}}).content == {}
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ def test_what_a_person_who_does_not_accept_filled_in_is_not_passed_on(action: st
 )
 def test_what_is_no_reply_is_refused(answer: object) -> None:
     with pytest.raises(InvalidArgument, match="expected an action: accept, decline or cancel"):
-        reply_to(asking(), answer)
+        parse_reply(asking(), answer)
 
 
 def test_every_kind_of_field_may_be_filled_in() -> None:
     plain = {"name": "Jane", "age": 25, "score": 88.5, "status": "inactive", "verified": False}
-    assert reply_to(question("q", "?", DEFAULTS), accepted(**plain)) == Reply("accept", plain)
+    assert parse_reply(question("q", "?", DEFAULTS), accepted(**plain)) == Reply("accept", plain)
     chosen = {
         "untitledSingle": "option1",
         "titledSingle": "value2",
@@ -41,12 +41,12 @@ def test_every_kind_of_field_may_be_filled_in() -> None:
         "untitledMulti": ["option1", "option3"],
         "titledMulti": [],
     }
-    assert reply_to(question("q", "?", ENUMS), accepted(**chosen)) == Reply("accept", chosen)
+    assert parse_reply(question("q", "?", ENUMS), accepted(**chosen)) == Reply("accept", chosen)
 
 
 def test_only_what_was_asked_for_is_in_the_reply() -> None:
     wanted = asking(["name"], name={"type": "string"}, note={"type": "string"})
-    assert reply_to(wanted, accepted(name="", note=None, admin=True)).content == {"name": ""}
+    assert parse_reply(wanted, accepted(name="", note=None, admin=True)).content == {"name": ""}
 
 
 @pytest.mark.parametrize(
@@ -76,17 +76,17 @@ def test_only_what_was_asked_for_is_in_the_reply() -> None:
 def test_a_value_that_breaks_its_rule_is_refused_without_being_shown(
     rule: dict[str, Any], value: Any, wanted: str
 ) -> None:
-    with pytest.raises(InvalidArgument) as refused:
-        reply_to(asking(field=rule), accepted(field=value))
-    assert refused.value.message == f"The answer to the question 'q' does not fit its form: 'field' must be {wanted}."
+    with pytest.raises(InvalidArgument) as error:
+        parse_reply(asking(field=rule), accepted(field=value))
+    assert error.value.message == f"The answer to the question 'q' does not fit its form: 'field' must be {wanted}."
 
 
 @pytest.mark.parametrize("content", [{}, {"field": None}, {"other": "x"}])
 def test_a_field_that_is_needed_must_be_filled_in(content: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgument, match="'field' is missing"):
-        reply_to(asking(field={"type": "string"}), accepted(**content))
+        parse_reply(asking(field={"type": "string"}), accepted(**content))
 
 
 def test_a_form_with_what_no_client_can_show_is_a_fault_of_ours() -> None:
     with pytest.raises(ValueError, match="no fields of type 'object'"):
-        reply_to(asking(field={"type": "object"}), accepted(field={}))
+        parse_reply(asking(field={"type": "object"}), accepted(field={}))

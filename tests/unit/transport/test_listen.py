@@ -5,7 +5,7 @@ import socket
 import pytest
 
 from holdfast.errors import ResourceBusy
-from holdfast.transport.doors.listen import address_of, listen_on
+from holdfast.transport.doors.http_server import address_of, listen_on
 
 
 def test_a_port_that_was_given_out_is_taken_at_once() -> None:

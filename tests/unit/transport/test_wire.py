@@ -10,7 +10,7 @@ from pydantic_core import to_json
 
 from holdfast.errors import NotFound
 from holdfast.tools.answer import Answer
-from holdfast.transport.mcp.wire import SERVER_INFO, answered, refused, stamped
+from holdfast.transport.mcp.wire import SERVER_INFO, answer_result, error_result, stateless_result
 
 
 class Described(BaseModel):
@@ -22,7 +22,7 @@ class Described(BaseModel):
 
 def test_the_servers_name_goes_under_the_protocols_own_key() -> None:
     assert SERVER_INFO == mcp_types.SERVER_INFO_META_KEY
-    assert stamped({}, {"name": "x"})["_meta"] == {mcp_types.SERVER_INFO_META_KEY: {"name": "x"}}
+    assert stateless_result({}, {"name": "x"})["_meta"] == {mcp_types.SERVER_INFO_META_KEY: {"name": "x"}}
 
 
 def test_a_command_that_runs_a_tool_by_itself_does_not_load_the_protocols_library() -> None:
@@ -33,9 +33,9 @@ def test_a_command_that_runs_a_tool_by_itself_does_not_load_the_protocols_librar
 
 @pytest.mark.parametrize("text", ["a\ud800b", "\udc80", "\ud83d\ude00"])
 def test_an_answer_or_error_that_quotes_a_lone_surrogate_can_be_sent(text: str) -> None:
-    result = answered(Answer.of(text, data=Described(shape=text, counts={text: 1})))
+    result = answer_result(Answer.of(text, data=Described(shape=text, counts={text: 1})))
     to_json(result)
     assert result["structuredContent"]["shape"] == result["content"][0]["text"]
-    error = refused(NotFound(text, hint=text))
+    error = error_result(NotFound(text, hint=text))
     assert error["structuredContent"]["hint"] == result["content"][0]["text"]
     to_json(error)

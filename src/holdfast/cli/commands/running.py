@@ -13,11 +13,11 @@ from holdfast.errors import HoldfastError, Internal, ResourceBusy
 from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import CannotStart, reach
 from holdfast.transport.lifecycle import COMMAND
-from holdfast.transport.shutdown import LONGEST_SECONDS
+from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS
 from holdfast.transport.state_folder import StateFolder
 
 NOT_RUNNING_STATUS = 3
-_STOP_SECONDS = LONGEST_SECONDS + 3
+_STOP_SECONDS = MAX_SHUTDOWN_SECONDS + 3
 
 
 @click.command("status", epilog="Example: holdfast status --json")

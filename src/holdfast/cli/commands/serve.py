@@ -16,7 +16,7 @@ from holdfast.config.environment import root_dirs
 from holdfast.config.settings import Settings
 from holdfast.text.display import display_name
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
-from holdfast.transport.shutdown import CLOSED_SECONDS, end_within
+from holdfast.transport.shutdown import MAX_EXIT_SECONDS, exit_within
 from holdfast.transport.state_folder import StateFolder
 
 _log = logging.getLogger(__name__)
@@ -65,13 +65,13 @@ def serve_command(
     addresses = _addresses(settings, host, port, http_host, http_port)
     with ExitStack() as stack:
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
-        from holdfast.transport.doors.listen import listen_on
+        from holdfast.transport.doors.http_server import listen_on
 
         listeners = tuple(
             stack.enter_context(listen_on(host, port, or_any_port=background)) for host, port in addresses
         )
         _run(stack, folder, settings, directories, listeners, no_ui, no_http, background)
-    end_within(CLOSED_SECONDS)
+    exit_within(MAX_EXIT_SECONDS)
 
 
 def _run(

@@ -19,7 +19,7 @@ from holdfast.transport.client.dial import Client
 from holdfast.transport.client.relay import Relay
 from holdfast.transport.client.relay import main as relay
 from holdfast.transport.lifecycle import IN_PROCESS, hold_server_lock
-from holdfast.transport.shutdown import CLOSED_SECONDS, end_within
+from holdfast.transport.shutdown import MAX_EXIT_SECONDS, exit_within
 from holdfast.transport.state_folder import StateFault, StateFolder
 
 _EPILOG = """\b
@@ -56,7 +56,7 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None) ->
         folder.prepare()
         with ExitStack() as stack:
             _serve(stack, folder, directories, settings_path, stdout)
-        end_within(CLOSED_SECONDS)
+        exit_within(MAX_EXIT_SECONDS)
     except HoldfastError as error:
         sys.exit(_voice(folder, stdout).give_up(error.code, error.message, error.exit_status))
     except StateFault as fault:

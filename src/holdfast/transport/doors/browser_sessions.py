@@ -1,4 +1,4 @@
-"""The person's way into the browser: links that work once for a minute, and the sessions they open."""
+"""Sessions of the person's browser, and the links that open them: each works once, for a minute."""
 
 import secrets
 import time
@@ -12,37 +12,37 @@ _MAX_LINKS = 32
 _MAX_SESSIONS = 64
 
 
-class ConsoleLinks:
-    """Links and sessions live in memory only and are held as hashes; a restart ends them all."""
+class BrowserSessions:
+    """Links and sessions, kept in memory only and as hashes; a restart ends them all."""
 
     def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
         self._now = now
         self._links: dict[str, float] = {}
         self._sessions: dict[str, float] = {}
 
-    def mint(self) -> str:
+    def create_link_token(self) -> str:
         """Return a token that opens one session within the next minute."""
         return self._issue(self._links, LINK_SECONDS, _MAX_LINKS)
 
     def redeem(self, token: str) -> str | None:
-        """Use a link up and return the session it opens, None when it was used, is too old or was never made."""
-        ends_at = self._links.pop(_hash(token), 0.0)
-        if self._now() >= ends_at:
+        """Exchange a link's token for a new session; None when it was used before, has expired or was never issued."""
+        expires_at = self._links.pop(_hash(token), 0.0)
+        if self._now() >= expires_at:
             return None
         return self._issue(self._sessions, SESSION_SECONDS, _MAX_SESSIONS)
 
     def is_open(self, session: str) -> bool:
-        """Return whether this session was opened by a link and has not run out."""
+        """Return whether this session was opened by a link and has not expired."""
         return self._now() < self._sessions.get(_hash(session), 0.0)
 
-    def _issue(self, book: dict[str, float], seconds: float, limit: int) -> str:
+    def _issue(self, expiries: dict[str, float], seconds: float, limit: int) -> str:
         now = self._now()
-        for old in [entry for entry, ends_at in book.items() if ends_at <= now]:
-            del book[old]
-        while len(book) >= limit:
-            del book[next(iter(book))]
+        for expired in [token_hash for token_hash, expires_at in expiries.items() if expires_at <= now]:
+            del expiries[expired]
+        while len(expiries) >= limit:
+            del expiries[next(iter(expiries))]
         token = secrets.token_urlsafe(32)
-        book[_hash(token)] = now + seconds
+        expiries[_hash(token)] = now + seconds
         return token
 
 

@@ -1,4 +1,4 @@
-"""Every open connection of all doors: how many there may be, and how they come to an end together."""
+"""Counts the open connections of all doors, limits them, and drains them when the server ends."""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -12,13 +12,13 @@ Value = TypeVar("Value")
 
 
 class Connections:
-    """Counts the connections of the socket and, by what it is given, those of HTTP; and drains the streams."""
+    """The connections of the socket, those of HTTP as `http_count` gives them, and the streams that a drain waits for."""
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
         self.http_count: Callable[[], int] = lambda: 0
-        self.draining = False
-        self.ending_for_good = False
+        self.is_draining = False
+        self.is_ending_for_good = False
         self._at_socket = 0
         self._streams = 0
         self._no_stream = anyio.Event()
@@ -26,11 +26,11 @@ class Connections:
 
     @property
     def count(self) -> int:
-        """Return how many connections there are now."""
+        """Return how many connections are open."""
         return self._at_socket + self.http_count()
 
     def has_room_for_http(self) -> bool:
-        """Return whether one more HTTP connection may come; a quarter of the room is kept for the socket.
+        """Return whether one more HTTP connection is allowed; a quarter of the limit is reserved for the socket.
 
         Any process of this machine may connect to a port, so HTTP alone must not be able to shut the relays out.
         """
@@ -55,12 +55,12 @@ class Connections:
             yield
         finally:
             self._streams -= 1
-            if self.draining and not self._streams:
+            if self.is_draining and not self._streams:
                 self._no_stream.set()
 
     async def next_or_none(self, wait: Callable[[], Awaitable[Value]]) -> Value | None:
-        """Wait for the next thing from a client; None when a drain begins, before or meanwhile."""
-        if self.draining:
+        """Wait for the next input from a client; None when a drain has begun or begins meanwhile."""
+        if self.is_draining:
             return None
         with anyio.CancelScope() as scope:
             self._waits.add(scope)
@@ -71,8 +71,8 @@ class Connections:
         return None
 
     async def drain(self, seconds: float) -> None:
-        """Take nothing more from any stream and give calls under way so many seconds to be answered."""
-        self.draining = True
+        """Read nothing more from any stream, and give running calls that many seconds to be answered."""
+        self.is_draining = True
         for scope in list(self._waits):
             scope.cancel()
         with anyio.move_on_after(seconds):

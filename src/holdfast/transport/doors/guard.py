@@ -1,4 +1,4 @@
-"""What every HTTP and WebSocket request passes first: Host, Origin, key, size and pace; then it has a caller.
+"""Checks every HTTP and WebSocket request first: Host, Origin, key, size and speed; then it has a caller.
 
 421 for a Host that is not ours, 403 for a foreign Origin, 401 without a key, 413 and 408 for too much and too slow.
 The raw key is taken out of the request here; below, there is only `scope["holdfast.caller"]`.
@@ -35,14 +35,14 @@ _SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encod
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """How much a client may send, and how long it may take over it."""
+    """How much a client may send, and how long it may take."""
 
     max_body_bytes: int
     body_seconds: float
 
 
 class Guard:
-    """ASGI middleware; nothing below it sees a request that was not let in."""
+    """ASGI middleware; nothing below it sees a request that was refused."""
 
     def __init__(
         self,
@@ -61,27 +61,27 @@ class Guard:
         self._limits = limits
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Let the request in or answer it here."""
+        """Pass the request on with its caller, or answer it here."""
         if scope["type"] not in {"http", "websocket"}:
             return
         headers = Headers(scope=scope)
-        refusal = self._refusal(scope, headers)
+        refusal = self._refuse(scope, headers)
         if refusal is not None:
             await _answer(refusal, scope, receive, send)
             return
         origin = headers.get("origin", "")
         if origin and self._hosts.is_configured(origin):
-            send = _with_cors(send, origin)
+            send = _add_cors_headers(send, origin)
         scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRET_HEADERS]
         if scope["type"] == "http" and scope["method"] in _BODY_METHODS:
-            await self._with_body(scope, receive, send)
+            await self._read_body_and_run(scope, receive, send)
         else:
-            await self._run(scope, receive, send)
+            await self._run_app(scope, receive, send)
 
-    def _refusal(self, scope: Scope, headers: Headers) -> Response | None:
+    def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         if _head_bytes(scope) > MAX_HEAD_BYTES:
             return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", {"connection": "close"})
-        host, origin = headers.get("host", ""), _one_origin(headers)
+        host, origin = headers.get("host", ""), _joined_origin(headers)
         if not self._hosts.accepts_host(host):
             return _text(421, "This server does not answer to that host name; see server.allowed_hosts.")
         if origin is not None and not self._hosts.accepts_origin(origin, host):
@@ -90,16 +90,16 @@ class Guard:
             return _preflight(origin) if self._hosts.is_configured(origin) else _text(403, "No cross-origin requests.")
         if scope["path"] in OPEN_PATHS:
             return None
-        caller = self._caller(scope["path"], headers)
+        caller = self._authenticate(scope["path"], headers)
         if caller is None:
             return _unauthorized(scope["path"])
         scope[CALLER] = caller
-        scope["user"] = _session_owner(caller.auth)
+        scope["user"] = _sdk_user(caller.auth)
         if _announced_bytes(headers) > self._limits.max_body_bytes:
-            return self._too_large()
+            return self._body_too_large()
         return None
 
-    def _caller(self, path: str, headers: Headers) -> Caller | None:
+    def _authenticate(self, path: str, headers: Headers) -> Caller | None:
         if path in PERSON_PATHS:
             return Caller(LOCAL_USER, CallerKind.PERSON) if self._is_person(_cookie(headers)) else None
         scheme, _, key = headers.get("authorization", "").partition(" ")
@@ -111,10 +111,10 @@ class Guard:
             return None
         return Caller(auth, CallerKind.AGENT, self._local_roots if auth.is_local else ())
 
-    async def _with_body(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Read the whole body, bounded in size and time, before anything below is set in motion."""
+    async def _read_body_and_run(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Read the whole body, bounded in size and time, before the app below runs."""
         body = bytearray()
-        with anyio.move_on_after(self._limits.body_seconds) as pace:
+        with anyio.move_on_after(self._limits.body_seconds) as deadline:
             more = True
             while more:
                 message = await receive()
@@ -123,50 +123,48 @@ class Guard:
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > self._limits.max_body_bytes:
-                    await self._too_large()(scope, receive, send)
+                    await self._body_too_large()(scope, receive, send)
                     return
-        if pace.cancelled_caught:
+        if deadline.cancelled_caught:
             await _text(408, "The request's body took too long.", {"connection": "close"})(scope, receive, send)
             return
-        await self._run(scope, _replayed(bytes(body), receive), send)
+        whole = {"type": "http.request", "body": bytes(body), "more_body": False}
+        await self._run_app(scope, replay_first(whole, receive), send)
 
-    async def _run(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run what is below; a fault there is logged by its kind alone, since its message may hold file content."""
+    async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Run the app below; its errors are logged by type alone, since the message may hold file content."""
         started = False
 
-        async def watched(message: Message) -> None:
+        async def send_and_note(message: Message) -> None:
             nonlocal started
             started = True
             await send(message)
 
         try:
-            await self._app(scope, receive, watched)
+            await self._app(scope, receive, send_and_note)
         except Exception as error:  # noqa: BLE001 - uvicorn would log the message
             _log.error("fault in %s: %s", scope["path"], type(error).__name__)
             if scope["type"] == "http" and not started:
                 await _text(500, "The server failed.")(scope, receive, send)
 
-    def _too_large(self) -> Response:
+    def _body_too_large(self) -> Response:
         return _text(
             413, f"The request's body is larger than {self._limits.max_body_bytes} bytes.", {"connection": "close"}
         )
 
 
-def _replayed(body: bytes, receive: Receive) -> Receive:
-    given = False
+def replay_first(first: Message, receive: Receive) -> Receive:
+    """Return a `receive` that gives a message that was received already, then those that follow."""
+    unread = [first]
 
     async def replay() -> Message:
-        nonlocal given
-        if given:
-            return await receive()
-        given = True
-        return {"type": "http.request", "body": body, "more_body": False}
+        return unread.pop() if unread else await receive()
 
     return replay
 
 
 def _head_bytes(scope: Scope) -> int:
-    """Return the size of the head; the protocol below bounds only heads that come in several pieces."""
+    """Return the size of the head; h11 limits only heads that arrive in several pieces."""
     fields = sum(len(name) + len(value) for name, value in scope["headers"])
     return fields + len(scope["raw_path"]) + len(scope["query_string"])
 
@@ -176,10 +174,10 @@ def _announced_bytes(headers: Headers) -> int:
     return int(text) if text.isascii() and text.isdigit() else 0
 
 
-def _one_origin(headers: Headers) -> str | None:
-    """Return the Origin header; several are one that nobody has, since each reader would take another."""
-    given = headers.getlist("origin")
-    return ", ".join(given) if given else None
+def _joined_origin(headers: Headers) -> str | None:
+    """Return the Origin header; several are joined, which matches no origin, since readers differ in which they use."""
+    origins = headers.getlist("origin")
+    return ", ".join(origins) if origins else None
 
 
 def _cookie(headers: Headers) -> str:
@@ -190,8 +188,8 @@ def _cookie(headers: Headers) -> str:
     return morsel.value if morsel else ""
 
 
-def _session_owner(auth: AuthContext) -> AuthenticatedUser:
-    """Name the tenant to the SDK, which lets a session be used only by the one who opened it."""
+def _sdk_user(auth: AuthContext) -> AuthenticatedUser:
+    """Return the tenant as the SDK's user: the SDK lets only the user who opened a session use it."""
     return AuthenticatedUser(AccessToken(token="", client_id=auth.apikey_hash, scopes=[]))
 
 
@@ -219,19 +217,19 @@ def _preflight(origin: str) -> Response:
     )
 
 
-def _with_cors(send: Send, origin: str) -> Send:
+def _add_cors_headers(send: Send, origin: str) -> Send:
     extra = [
         (b"access-control-allow-origin", origin.encode("latin-1")),
         (b"access-control-expose-headers", b"mcp-session-id"),
         (b"vary", b"origin"),
     ]
 
-    async def sending(message: Message) -> None:
+    async def send_with_headers(message: Message) -> None:
         if message["type"] == "http.response.start":
             message = {**message, "headers": [*message.get("headers", []), *extra]}
         await send(message)
 
-    return sending
+    return send_with_headers
 
 
 def _unauthorized(path: str) -> Response:

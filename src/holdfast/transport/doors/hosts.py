@@ -1,4 +1,4 @@
-"""Pure: which Host and Origin headers are ours.
+"""Pure: decides which Host and Origin headers are accepted.
 
 A page on another site can make a browser call a server on this machine, by its name (cross-site request) or by
 having its own name resolve to 127.0.0.1 (DNS rebinding). The first is seen in Origin, the second in Host.
@@ -45,32 +45,32 @@ class Authority:
 
 
 class HostRules:
-    """Loopback names with any port are ours, and what the settings add; so is the address listened on."""
+    """Accepts loopback names with any port, the hosts and origins of the settings, and the address listened on."""
 
     def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), listening: Iterable[str] = ()) -> None:
-        named = [*hosts, *(address for address in listening if address not in _WILDCARDS)]
-        self._hosts = [found for name in named if (found := Authority.parse(_bracketed(name)))]
+        names = [*hosts, *(address for address in listening if address not in _WILDCARDS)]
+        self._hosts = [authority for name in names if (authority := Authority.parse(_add_brackets(name)))]
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
     def accepts_host(self, header: str) -> bool:
         """Return whether a request with this Host header is meant for this server."""
-        asked = Authority.parse(header)
-        if asked is None:
+        authority = Authority.parse(header)
+        if authority is None:
             return False
-        if asked.is_loopback:
+        if authority.is_loopback:
             return True
-        return any(asked.host == ours.host and ours.port in (None, asked.port) for ours in self._hosts)
+        return any(authority.host == ours.host and ours.port in (None, authority.port) for ours in self._hosts)
 
     def is_configured(self, origin: str) -> bool:
-        """Return whether the settings let this web origin call us across origins."""
+        """Return whether the settings allow cross-origin requests from this web origin."""
         return origin.lower() in self._origins
 
     def accepts_origin(self, origin: str, host: str) -> bool:
         """Return whether a page of this origin may call: our own pages and configured origins only."""
-        return self.is_configured(origin) or _is_same_place(origin, host)
+        return self.is_configured(origin) or _is_same_origin(origin, host)
 
 
-def _is_same_place(origin: str, host: str) -> bool:
+def _is_same_origin(origin: str, host: str) -> bool:
     scheme, separator, rest = origin.partition("://")
     theirs, ours = Authority.parse(rest), Authority.parse(host)
     if not separator or scheme.lower() not in _DEFAULT_PORTS or theirs is None or ours is None:
@@ -80,5 +80,5 @@ def _is_same_place(origin: str, host: str) -> bool:
     return same_port and (theirs.host == ours.host or (theirs.is_loopback and ours.is_loopback))
 
 
-def _bracketed(name: str) -> str:
+def _add_brackets(name: str) -> str:
     return f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name

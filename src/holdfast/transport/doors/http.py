@@ -14,23 +14,25 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, ConsoleLinks
+from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, BrowserSessions
 from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.guard import CALLER
-from holdfast.transport.doors.websocket import WebSocketDoor
+from holdfast.transport.doors.guard import CALLER, replay_first
+from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
-from holdfast.transport.mcp.parse import HALF_CHARACTERS, id_of, is_call, parse
+from holdfast.transport.mcp.parse import LONE_SURROGATE, parse, parse_call
 from holdfast.transport.mcp.protocol import Context, build_server
 from holdfast.transport.mcp.run import run_tool
 
 _MAX_SESSIONS = 1_000
-_HALF_CHARACTER = re.compile(rb"\\u[dD][89a-fA-F]")
+_SUBPROTOCOL = "mcp"
+_GOING_AWAY = 1001
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 _PAGE_HEADERS = {
     "cache-control": "no-store",
     "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -49,13 +51,13 @@ class McpDoor:
     def __init__(self, dispatcher: Dispatcher, max_body_bytes: int, connections: Connections) -> None:
         self._dispatcher = dispatcher
         self._connections = connections
-        server = build_server(dispatcher, _caller_of)
+        server = build_server(dispatcher, _get_caller)
         self._server_info = server.server_info_stamp
         self._with_session = StreamableHTTPSessionManager(
             server, max_request_body_size=max_body_bytes, max_sessions=_MAX_SESSIONS
         )
         self._without_session = StreamableHTTPSessionManager(
-            build_server(dispatcher, _caller_of), stateless=True, max_request_body_size=max_body_bytes
+            build_server(dispatcher, _get_caller), stateless=True, max_request_body_size=max_body_bytes
         )
 
     @asynccontextmanager
@@ -75,56 +77,93 @@ class McpDoor:
                 return
             message = await receive()
             body = message.get("body", b"")
-            answer = await self._answer_half_characters(scope, body)
-            if answer is not None:
-                await answer(scope, receive, send)
+            response = await self._run_call_with_lone_surrogate(scope[CALLER], body)
+            if response is not None:
+                await response(scope, receive, send)
                 return
             has_session = "mcp-session-id" in Headers(scope=scope) or _is_initialize(body)
             manager = self._with_session if has_session else self._without_session
             scope[RESPONSE_ENDED] = ended = anyio.Event()
             try:
-                await manager.handle_request(scope, _again(message, receive), send)
+                await manager.handle_request(scope, replay_first(message, receive), send)
             finally:
                 ended.set()
 
-    async def _answer_half_characters(self, scope: Scope, body: bytes) -> Response | None:
-        """Answer a call whose text holds half a character: the SDK refuses it unread, and it is the tool's to refuse."""
-        if not _HALF_CHARACTER.search(body):
+    async def _run_call_with_lone_surrogate(self, caller: Caller, body: bytes) -> Response | None:
+        """Run a call with a lone surrogate in it, as streams do; None for any other body.
+
+        The SDK refuses the whole message, and it is the tool's to refuse the argument in its own words.
+        """
+        if not _SURROGATE_ESCAPE.search(body):
             return None
         message, fault = parse(body)
-        params, number = message.get("params"), id_of(message)
-        if fault != HALF_CHARACTERS or number is None or message.get("method") != "tools/call":
+        call = parse_call(message) if fault == LONE_SURROGATE else None
+        if call is None:
             return None
-        if not isinstance(params, dict) or not is_call(params):
-            return None
-        result = await run_tool(self._dispatcher, scope[CALLER], params["name"], params.get("arguments") or {}, None)
-        if PROTOCOL_VERSION_META_KEY in (params.get("_meta") or {}):
-            result = wire.stamped(result, self._server_info)
-        return Response(to_json({"jsonrpc": "2.0", "id": number, "result": result}), media_type="application/json")
+        result = await run_tool(self._dispatcher, caller, call.name, call.arguments, None)
+        if PROTOCOL_VERSION_META_KEY in call.meta:
+            result = wire.stateless_result(result, self._server_info)
+        response = {"jsonrpc": "2.0", "id": call.request_id, "result": result}
+        return Response(to_json(response), media_type="application/json")
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Serve a session's stream of notices, which would last for ever, until the server drains."""
+        """Serve a session's stream of notifications, which has no end of its own, until the server drains."""
         await self._connections.next_or_none(partial(self._with_session.handle_request, scope, receive, send))
-        if self._connections.draining:
+        if self._connections.is_draining:
             with suppress(RuntimeError):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
-def http_app(
-    dispatcher: Dispatcher, mcp: McpDoor | None, connections: Connections, links: ConsoleLinks | None
+class WebSocketDoor:
+    """ASGI endpoint: one text frame is one JSON-RPC message. Frames over the size limit are refused by uvicorn."""
+
+    def __init__(self, dispatcher: Dispatcher, connections: Connections) -> None:
+        self._dispatcher = dispatcher
+        self._connections = connections
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Accept and serve one connection until either side ends it."""
+        await receive()
+        is_offered = _SUBPROTOCOL in scope.get("subprotocols", [])
+        await send({"type": "websocket.accept", "subprotocol": _SUBPROTOCOL if is_offered else None})
+        is_open = True
+
+        async def next_message() -> bytes | None:
+            nonlocal is_open
+            event = await self._connections.next_or_none(receive)
+            if event is None:
+                return None
+            is_open = event["type"] == "websocket.receive"
+            if not is_open:
+                return None
+            text = event.get("text")
+            return text.encode() if text is not None else event.get("bytes") or b""
+
+        async def send_message(message: bytes) -> None:
+            if is_open:
+                await send({"type": "websocket.send", "text": message.decode()})
+
+        with self._connections.stream():
+            await serve_stream(self._dispatcher, scope[CALLER], next_message, send_message)
+        if is_open:
+            await send({"type": "websocket.close", "code": _GOING_AWAY})
+
+
+def build_app(
+    dispatcher: Dispatcher, mcp: McpDoor | None, connections: Connections, browser_sessions: BrowserSessions | None
 ) -> Starlette:
-    """Return the routes that are switched on; the guard goes around it."""
+    """Return the routes that are switched on, for the guard to wrap."""
     routes: list[BaseRoute] = [Route("/health", _health)]
     if mcp is not None:
         routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]))
         routes.append(WebSocketRoute("/ws", WebSocketDoor(dispatcher, connections)))
-    if links is not None:
-        routes.append(Route("/session", _session(links)))
-        routes.append(Route("/", _front))
+    if browser_sessions is not None:
+        routes.append(Route("/session", _session(browser_sessions)))
+        routes.append(Route("/", _front_page))
     return Starlette(routes=routes)
 
 
-def _caller_of(ctx: Context) -> Caller:
+def _get_caller(ctx: Context) -> Caller:
     if not isinstance(ctx.request, Request):
         raise TypeError("a message without its HTTP request")
     caller: Caller = ctx.request.scope[CALLER]
@@ -141,25 +180,16 @@ def _is_initialize(body: bytes) -> bool:
     return isinstance(message, dict) and message.get("method") == "initialize"
 
 
-def _again(first: Message, receive: Receive) -> Receive:
-    pending = [first]
-
-    async def replay() -> Message:
-        return pending.pop() if pending else await receive()
-
-    return replay
-
-
 async def _health(_request: Request) -> Response:
     return JSONResponse(
         {"status": "ok", "name": "holdfast", "version": __version__}, headers={"cache-control": "no-store"}
     )
 
 
-def _session(links: ConsoleLinks) -> Callable[[Request], Awaitable[Response]]:
-    async def exchange(request: Request) -> Response:
+def _session(browser_sessions: BrowserSessions) -> Callable[[Request], Awaitable[Response]]:
+    async def exchange_link(request: Request) -> Response:
         """Turn a one-use link into a cookie that scripts cannot read and other sites cannot send."""
-        session = links.redeem(request.query_params.get("token", "")) if request.method == "GET" else None
+        session = browser_sessions.redeem(request.query_params.get("token", "")) if request.method == "GET" else None
         if session is None:
             text = "This link was used before or is older than a minute. Run `holdfast open` for a new one.\n"
             return PlainTextResponse(text, 403, _PAGE_HEADERS)
@@ -167,10 +197,10 @@ def _session(links: ConsoleLinks) -> Callable[[Request], Awaitable[Response]]:
         response.set_cookie(COOKIE, session, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict", path="/")
         return response
 
-    return exchange
+    return exchange_link
 
 
-async def _front(_request: Request) -> Response:
+async def _front_page(_request: Request) -> Response:
     page = (
         "<!doctype html><html lang=en><meta charset=utf-8><title>Holdfast</title>"
         f"<h1>Holdfast {__version__}</h1>"

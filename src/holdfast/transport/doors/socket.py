@@ -114,7 +114,7 @@ class SocketDoor:
                 await serve_stream(self.dispatcher, caller, peer.next_message, peer.send_message)
             finally:
                 # Without waiting, because a connection that is cut off may not: its relay must not start a server again.
-                if self.connections.ending_for_good:
+                if self.connections.is_ending_for_good:
                     peer.writer.writelines((STOP_NOTICE, b"\n"))
 
     async def _challenge(self, peer: "_Peer") -> None:

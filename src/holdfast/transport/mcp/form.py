@@ -1,4 +1,4 @@
-"""Pure: the reply that a client brought back, once it is known to fit the form that was asked for."""
+"""Pure: validates a client's reply against the form of the question."""
 
 from collections.abc import Mapping
 from math import isfinite
@@ -6,81 +6,82 @@ from typing import Any
 
 from holdfast.call import Question, Reply
 from holdfast.errors import InvalidArgument
+from holdfast.text.surrogates import has_lone_surrogate
 
 
-def reply_to(question: Question, answer: object) -> Reply:
-    """Return the reply; only what was asked for is in it. Raises InvalidArgument when it does not fit the form."""
-    said = answer if isinstance(answer, dict) else {}
-    match said.get("action"):
+def parse_reply(question: Question, answer: object) -> Reply:
+    """Return the reply, with the fields of the form alone. Raises InvalidArgument when it does not fit the form."""
+    reply = answer if isinstance(answer, dict) else {}
+    match reply.get("action"):
         case "accept":
-            return Reply("accept", _filled(question, said.get("content")))
+            return Reply("accept", _check_content(question, reply.get("content")))
         case "decline":
             return Reply("decline")
         case "cancel":
             return Reply("cancel")
         case _:
-            raise _unfit(question, "expected an action: accept, decline or cancel")
+            raise _mismatch(question, "expected an action: accept, decline or cancel")
 
 
-def _filled(question: Question, content: object) -> dict[str, Any]:
+def _check_content(question: Question, content: object) -> dict[str, Any]:
     if not isinstance(content, dict):
-        raise _unfit(question, "accepted without what was asked for")
+        raise _mismatch(question, "accepted without content")
     properties: Mapping[str, Any] = question.schema.get("properties", {})
-    filled = {name: value for name, value in content.items() if name in properties and value is not None}
+    fields = {name: value for name, value in content.items() if name in properties and value is not None}
     for name in question.schema.get("required", ()):
-        if name not in filled:
-            raise _unfit(question, f"{name!r} is missing")
-    for name, value in filled.items():
-        wanted = _wanted(properties[name], value)
-        if wanted is not None:
-            raise _unfit(question, f"{name!r} must be {wanted}")
-    return filled
+        if name not in fields:
+            raise _mismatch(question, f"{name!r} is missing")
+    for name, value in fields.items():
+        expected = _expected(properties[name], value)
+        if expected is not None:
+            raise _mismatch(question, f"{name!r} must be {expected}")
+    return fields
 
 
-def _unfit(question: Question, problem: str) -> InvalidArgument:
+def _mismatch(question: Question, problem: str) -> InvalidArgument:
     return InvalidArgument(f"The answer to the question {question.key!r} does not fit its form: {problem}.")
 
 
-def _wanted(rule: Mapping[str, Any], value: object) -> str | None:
-    """Return what the rule wants instead of this value, None when it fits."""
+def _expected(rule: Mapping[str, Any], value: object) -> str | None:
+    """Return what the rule expects instead of this value, None when the value fits."""
     match rule.get("type"):
         case "string":
-            return _wanted_text(rule, value)
+            return _expected_string(rule, value)
         case "boolean":
             return None if isinstance(value, bool) else "true or false"
         case "integer" | "number" as kind:
-            return _wanted_number(rule, value, kind)
+            return _expected_number(rule, value, kind)
         case "array":
-            return _wanted_list(rule, value)
-        case other:
-            raise ValueError(f"a form has no fields of type {other!r}")
+            return _expected_list(rule, value)
+        case unknown:
+            raise ValueError(f"a form has no fields of type {unknown!r}")
 
 
-def _wanted_text(rule: Mapping[str, Any], value: object) -> str | None:
+def _expected_string(rule: Mapping[str, Any], value: object) -> str | None:
     choices = _choices(rule)
     if choices is not None:
         return None if isinstance(value, str) and value in choices else f"one of {', '.join(choices)}"
-    if not isinstance(value, str) or not _is_whole(value):
+    if not isinstance(value, str) or has_lone_surrogate(value):
         return "text"
-    return _wanted_within(len(value), rule, "minLength", "maxLength", "characters")
+    return _expected_within(len(value), rule, "minLength", "maxLength", "characters")
 
 
-def _wanted_number(rule: Mapping[str, Any], value: object, kind: str) -> str | None:
+def _expected_number(rule: Mapping[str, Any], value: object, kind: str) -> str | None:
     if isinstance(value, bool) or not isinstance(value, int | float) or not isfinite(value):
         return "a number"
     if kind == "integer" and value != int(value):
         return "a whole number"
-    return _wanted_within(value, rule, "minimum", "maximum", "")
+    return _expected_within(value, rule, "minimum", "maximum", "")
 
 
-def _wanted_list(rule: Mapping[str, Any], value: object) -> str | None:
+def _expected_list(rule: Mapping[str, Any], value: object) -> str | None:
     choices = _choices(rule.get("items", {})) or []
     if not isinstance(value, list) or not all(isinstance(item, str) and item in choices for item in value):
         return f"a list of {', '.join(choices)}"
-    return _wanted_within(len(value), rule, "minItems", "maxItems", "entries")
+    return _expected_within(len(value), rule, "minItems", "maxItems", "entries")
 
 
-def _wanted_within(amount: float, rule: Mapping[str, Any], least: str, most: str, unit: str) -> str | None:
+def _expected_within(amount: float, rule: Mapping[str, Any], least: str, most: str, unit: str) -> str | None:
     if least in rule and amount < rule[least]:
         return f"at least {rule[least]} {unit}".rstrip()
     if most in rule and amount > rule[most]:
@@ -94,11 +95,3 @@ def _choices(rule: Mapping[str, Any]) -> list[str] | None:
         return list(rule["enum"])
     titled = rule.get("oneOf", rule.get("anyOf"))
     return None if titled is None else [option["const"] for option in titled]
-
-
-def _is_whole(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return False
-    return True

@@ -1,9 +1,9 @@
-"""Progress from a worker thread to the event loop: never blocking, a few notices a second, none after the call's end."""
+"""Passes progress from worker threads to the event loop: never blocks, a few reports a second, none after the call."""
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from holdfast.call import ProgressSink
 
@@ -12,11 +12,11 @@ _INTERVAL_SECONDS = 0.1
 
 @contextmanager
 def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
-    """Give a sink that any thread may call; `deliver` runs on the event loop that is running now.
+    """Give a sink that any thread may call; `deliver` runs on the running event loop.
 
-    Notices that follow one another within a tenth of a second are dropped, except the one that completes the total.
-    So are those that do not go beyond the last one, since the protocol wants each to be more, and whatever a thread
-    says after the block was left: a cancelled call may take a moment to notice.
+    A report within a tenth of a second of the last one is dropped, unless it completes the total. So is one that does
+    not go beyond the last one, since the protocol requires progress to increase, and any after the block was left: a
+    cancelled call may take a moment to notice.
     """
     loop = asyncio.get_running_loop()
     last_at, last_done, is_over = 0.0, -1.0, False
@@ -27,17 +27,11 @@ def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
         if done <= last_done or (now - last_at < _INTERVAL_SECONDS and done != total):
             return
         last_at, last_done = now, done
-        _post(loop, lambda: None if is_over else deliver(done, total, message))
+        # A closed loop means that the server is going down, and nobody is left to tell.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: None if is_over else deliver(done, total, message))
 
     try:
         yield sink
     finally:
         is_over = True
-
-
-def _post(loop: asyncio.AbstractEventLoop, work: Callable[[], None]) -> None:
-    try:
-        loop.call_soon_threadsafe(work)
-    except RuntimeError:
-        # The loop has closed: the server is going down and nobody is left to tell.
-        return

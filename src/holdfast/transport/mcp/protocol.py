@@ -1,4 +1,4 @@
-"""The protocol layer: the official SDK's low-level server with our tool table behind it."""
+"""Builds the official SDK's low-level server with our tools behind it."""
 
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
@@ -14,16 +14,16 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
-from holdfast.call import Elicit, ProgressSink
+from holdfast.call import ProgressSink
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
-from holdfast.transport.mcp.elicitation import through_sdk
+from holdfast.transport.mcp.elicitation import elicit_through_sdk
 from holdfast.transport.mcp.progress import progress_to
 from holdfast.transport.mcp.run import run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
 
 Context = ServerRequestContext[Any, Any]
-CallerOf = Callable[[Context], Caller]
+GetCaller = Callable[[Context], Caller]
 
 INSTRUCTIONS = (
     "Holdfast serves files in allowed directories. Paths are absolute, or relative to the first allowed directory. "
@@ -33,19 +33,22 @@ INSTRUCTIONS = (
 _LIST_TTL_MS = 60_000
 
 
-def build_server(dispatcher: Dispatcher, caller_of: CallerOf) -> Server[Any]:
+def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
     """Return an SDK server whose tools are the dispatcher's, for whichever caller a request has."""
 
     async def list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate(wire.tool_list(dispatcher.listed(caller_of(ctx))))
+        return types.ListToolsResult.model_validate(wire.tool_list(dispatcher.listed(get_caller(ctx))))
 
     async def call_tool(
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        caller = caller_of(ctx)
-        elicit = _elicit(ctx, caller)
+        caller = get_caller(ctx)
+        try:
+            elicit = elicit_through_sdk(caller, ctx)
+        except BadState as fault:
+            raise MCPError(code=types.INVALID_PARAMS, message=str(fault)) from None
         async with anyio.create_task_group() as tasks:
-            with _progress(ctx, tasks) as progress:
+            with _progress_of(ctx, tasks) as progress:
                 result = await run_tool(dispatcher, caller, params.name, params.arguments or {}, progress, elicit)
         if "inputRequests" in result:
             return types.InputRequiredResult.model_validate(result)
@@ -65,14 +68,7 @@ def build_server(dispatcher: Dispatcher, caller_of: CallerOf) -> Server[Any]:
     )
 
 
-def _elicit(ctx: Context, caller: Caller) -> Elicit | None:
-    try:
-        return through_sdk(caller, ctx)
-    except BadState as fault:
-        raise MCPError(code=types.INVALID_PARAMS, message=str(fault)) from None
-
-
-def _progress(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:
+def _progress_of(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:
     if not (ctx.meta and ctx.meta.get("progress_token") is not None):
         return nullcontext()
 

@@ -1,4 +1,4 @@
-"""One tool call through the dispatcher, as the wire has it; the protocol's library is not needed for that."""
+"""Runs one tool call and returns its result in the JSON of the protocol, without importing the SDK."""
 
 from typing import Any
 
@@ -17,10 +17,10 @@ async def run_tool(
     progress: ProgressSink | None,
     elicit: Elicit | None = None,
 ) -> dict[str, Any]:
-    """Run one tool and return its wire result; an error of ours is a result too, marked as one, and so is a question."""
+    """Run one tool and return the result of `tools/call`; an error is a result too, and so is a question to the person."""
     try:
-        return wire.answered(await dispatcher.call(caller, name, arguments, progress, elicit))
+        return wire.answer_result(await dispatcher.call(caller, name, arguments, progress, elicit))
     except HoldfastError as error:
-        return wire.refused(error)
+        return wire.error_result(error)
     except InputNeeded as needed:
-        return wire.input_required(needed)
+        return wire.input_required_result(needed)

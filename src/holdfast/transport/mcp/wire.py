@@ -1,4 +1,4 @@
-"""Pure: answers, errors and the tool list in the words of the protocol."""
+"""Pure: converts tools, answers, errors and questions to the JSON of the protocol."""
 
 import base64
 from collections.abc import Iterable
@@ -13,12 +13,12 @@ from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.registry import Effect, Tool
 
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-"""Written here, because loading the protocol's types takes longer than a command that needs no server."""
+"""A copy of the SDK's constant: importing its types takes longer than a command that needs no server."""
 
 
 def tool_entry(entry: Tool) -> dict[str, Any]:
     """Return one entry of `tools/list`."""
-    listed: dict[str, Any] = {
+    tool: dict[str, Any] = {
         "name": entry.name,
         "title": entry.title,
         "description": entry.description,
@@ -26,8 +26,8 @@ def tool_entry(entry: Tool) -> dict[str, Any]:
         "annotations": _hints(entry),
     }
     if entry.output_schema is not None:
-        listed["outputSchema"] = entry.output_schema
-    return listed
+        tool["outputSchema"] = entry.output_schema
+    return tool
 
 
 def tool_list(entries: Iterable[Tool]) -> dict[str, Any]:
@@ -35,7 +35,7 @@ def tool_list(entries: Iterable[Tool]) -> dict[str, Any]:
     return {"tools": [tool_entry(entry) for entry in entries]}
 
 
-def answered(answer: Answer) -> dict[str, Any]:
+def answer_result(answer: Answer) -> dict[str, Any]:
     """Return the result of a `tools/call` that succeeded."""
     result: dict[str, Any] = {"content": [_block(block) for block in answer.blocks], "isError": False}
     if answer.data is not None:
@@ -45,24 +45,28 @@ def answered(answer: Answer) -> dict[str, Any]:
     return result
 
 
-def question(asked: Question) -> dict[str, Any]:
-    """Return method and parameters of a question to the person."""
-    form = {"mode": "form", "message": replace_lone_surrogates(asked.message), "requestedSchema": dict(asked.schema)}
+def elicitation_request(question: Question) -> dict[str, Any]:
+    """Return the method and parameters of a question to the person."""
+    form = {
+        "mode": "form",
+        "message": replace_lone_surrogates(question.message),
+        "requestedSchema": dict(question.schema),
+    }
     return {"method": "elicitation/create", "params": form}
 
 
-def input_required(needed: InputNeeded) -> dict[str, Any]:
+def input_required_result(needed: InputNeeded) -> dict[str, Any]:
     """Return the result of a `tools/call` that is to be made again with the reply to a question."""
-    asked = {needed.question.key: question(needed.question)}
-    return {"resultType": "input_required", "inputRequests": asked, "requestState": needed.state}
+    requests = {needed.question.key: elicitation_request(needed.question)}
+    return {"resultType": "input_required", "inputRequests": requests, "requestState": needed.state}
 
 
-def stamped(result: dict[str, Any], server_info: dict[str, Any]) -> dict[str, Any]:
-    """Return a result as the stateless protocol wants it: complete or not, and with the name of the server."""
+def stateless_result(result: dict[str, Any], server_info: dict[str, Any]) -> dict[str, Any]:
+    """Return a result with what the stateless protocol adds: whether it is complete, and who the server is."""
     return {"resultType": "complete", **result, "_meta": {SERVER_INFO: server_info}}
 
 
-def refused(error: HoldfastError) -> dict[str, Any]:
+def error_result(error: HoldfastError) -> dict[str, Any]:
     """Return the result of a `tools/call` that failed: the error's payload as text and as data."""
     payload = _make_sendable(error.payload())
     text = to_json(payload).decode()

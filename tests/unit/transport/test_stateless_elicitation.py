@@ -9,7 +9,7 @@ from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind
 from holdfast.call import InputNeeded, Question, Reply
 from holdfast.errors import InvalidArgument
 from holdfast.transport.mcp import stateless_elicitation
-from holdfast.transport.mcp.stateless_elicitation import BadState, Rounds
+from holdfast.transport.mcp.stateless_elicitation import BadState, StatelessElicitation
 
 pytestmark = pytest.mark.anyio
 
@@ -29,13 +29,13 @@ def anyio_backend() -> str:
 async def state_after(question: Question, **brought: Any) -> str:
     """Return the state with which a round ends by asking that question."""
     with pytest.raises(InputNeeded) as ended:
-        await Rounds(CALLER, {**CALL, **brought}).ask(question)
+        await StatelessElicitation(CALLER, {**CALL, **brought}).ask(question)
     assert ended.value.question == question
     return ended.value.state
 
 
-def again(state: str, **replies: Any) -> Rounds:
-    return Rounds(CALLER, {**CALL, "requestState": state, "inputResponses": replies})
+def again(state: str, **replies: Any) -> StatelessElicitation:
+    return StatelessElicitation(CALLER, {**CALL, "requestState": state, "inputResponses": replies})
 
 
 async def test_the_reply_is_there_when_the_call_is_made_again() -> None:
@@ -86,14 +86,14 @@ async def test_a_reply_that_does_not_fit_is_an_error_and_not_remembered() -> Non
 async def test_a_state_holds_for_its_caller_alone(other: Caller) -> None:
     state = await state_after(MAY_IT)
     with pytest.raises(BadState):
-        Rounds(other, {**CALL, "requestState": state})
+        StatelessElicitation(other, {**CALL, "requestState": state})
 
 
 @pytest.mark.parametrize("other", [{"name": "delete"}, {"arguments": {"path": "b"}}, {"arguments": None}])
 async def test_a_state_holds_for_its_call_alone(other: dict[str, Any]) -> None:
     state = await state_after(MAY_IT)
     with pytest.raises(BadState):
-        Rounds(CALLER, {**CALL, **other, "requestState": state})
+        StatelessElicitation(CALLER, {**CALL, **other, "requestState": state})
 
 
 async def test_a_state_that_is_not_ours_is_refused() -> None:
@@ -109,7 +109,7 @@ async def test_a_state_that_is_not_ours_is_refused() -> None:
         "\ud83c.ß",
     ):
         with pytest.raises(BadState):
-            Rounds(CALLER, {**CALL, "requestState": wrong})
+            StatelessElicitation(CALLER, {**CALL, "requestState": wrong})
 
 
 async def test_a_state_of_another_process_or_of_yesterday_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

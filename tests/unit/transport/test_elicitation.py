@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.call import Question, Reply
 from holdfast.transport.doors.stream import serve_stream
-from holdfast.transport.mcp.elicitation import Questions, takes_forms
+from holdfast.transport.mcp.elicitation import OpenQuestions, takes_forms
 from tests.protocol.fixture_asking import question
 from tests.protocol.fixture_table import CALLER, dispatcher
 from tests.unit.transport.test_stream import ENVELOPE, Line
@@ -32,7 +32,7 @@ class Client:
 
     def __init__(self) -> None:
         self.seen: list[dict[str, Any]] = []
-        self.questions = Questions(lambda message: self.seen.append(json.loads(message)))
+        self.questions = OpenQuestions(lambda message: self.seen.append(json.loads(message)))
 
     async def asked(self, wanted: Question = MAY_IT) -> "asyncio.Task[Reply]":
         task = asyncio.create_task(self.questions.ask(wanted))
@@ -70,11 +70,11 @@ async def test_a_question_gets_its_answer_and_no_id_is_used_twice() -> None:
     client, other = Client(), Client()
     task, _unanswered = await client.asked(), await other.asked()
     assert client.number != other.number
-    assert not client.questions.take({"id": other.number, "result": {}})
-    assert not client.questions.take({"id": client.number, "method": "ping"})
-    assert client.questions.take({"id": client.number, "result": {"action": "accept", "content": {"ok": True}}})
+    assert not client.questions.take_answer({"id": other.number, "result": {}})
+    assert not client.questions.take_answer({"id": client.number, "method": "ping"})
+    assert client.questions.take_answer({"id": client.number, "result": {"action": "accept", "content": {"ok": True}}})
     assert await task == Reply("accept", {"ok": True})
-    assert not client.questions.take({"id": client.number, "result": {"action": "decline"}})
+    assert not client.questions.take_answer({"id": client.number, "result": {"action": "decline"}})
     assert len(client.seen) == 1
     other.questions.close()
 
@@ -83,7 +83,7 @@ async def test_a_question_gets_its_answer_and_no_id_is_used_twice() -> None:
 async def test_an_error_is_no_answer(answer: dict[str, Any]) -> None:
     client = Client()
     task = await client.asked()
-    client.questions.take({"id": client.number, **answer})
+    client.questions.take_answer({"id": client.number, **answer})
     assert await task == Reply("cancel")
 
 
@@ -96,7 +96,7 @@ async def test_a_question_that_is_given_up_is_withdrawn_once() -> None:
         await task
     assert [message["method"] for message in client.seen] == ["elicitation/create", "notifications/cancelled"]
     assert client.seen[-1]["params"]["requestId"] == number
-    assert not client.questions.take({"id": number, "result": {"action": "decline"}})
+    assert not client.questions.take_answer({"id": number, "result": {"action": "decline"}})
     client.questions.close()
     assert len(client.seen) == 2
 
@@ -140,8 +140,8 @@ async def test_a_call_that_asks_may_be_the_first_message_of_a_connection() -> No
         assert repeated["result"]["content"][0]["text"] == "Hello, Ada!"
     async with connected() as line:
         more["requestState"] += "x"
-        refused = await line.ask(1, "tools/call", modern("test_input_required_result_elicitation", **more))
-        assert refused["error"]["code"] == -32602
+        refusal = await line.ask(1, "tools/call", modern("test_input_required_result_elicitation", **more))
+        assert refusal["error"]["code"] == -32602
 
 
 async def test_half_a_character_in_an_answer_is_refused_and_not_passed_on() -> None:
@@ -152,8 +152,8 @@ async def test_half_a_character_in_an_answer_is_refused_and_not_passed_on() -> N
         await line.tell("notifications/initialized", {})
         asked = await line.ask(1, "tools/call", {"name": "test_input_required_result_elicitation"})
         result = {"action": "accept", "content": {"name": "\ud83c"}}
-        refused = await line.raw(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode())
-        assert refused["result"]["structuredContent"]["code"] == "INVALID_ARGUMENT"
+        refusal = await line.raw(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": result}).encode())
+        assert refusal["result"]["structuredContent"]["code"] == "INVALID_ARGUMENT"
 
 
 async def test_a_handshake_call_on_the_long_way_asks_nobody() -> None:

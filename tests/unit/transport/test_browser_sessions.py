@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.transport.doors.browser_sessions import LINK_SECONDS, SESSION_SECONDS, ConsoleLinks
+from holdfast.transport.doors.browser_sessions import LINK_SECONDS, SESSION_SECONDS, BrowserSessions
 
 
 class Clock:
@@ -13,8 +13,8 @@ class Clock:
 
 
 def test_a_link_opens_one_session() -> None:
-    links = ConsoleLinks()
-    token = links.mint()
+    links = BrowserSessions()
+    token = links.create_link_token()
     session = links.redeem(token)
     assert session is not None
     assert links.is_open(session)
@@ -26,8 +26,8 @@ def test_a_link_opens_one_session() -> None:
 @pytest.mark.req("SV-11.c")
 def test_a_link_and_a_session_run_out() -> None:
     clock = Clock()
-    links = ConsoleLinks(clock)
-    late, used = links.mint(), links.mint()
+    links = BrowserSessions(clock)
+    late, used = links.create_link_token(), links.create_link_token()
     session = links.redeem(used)
     assert session is not None
     assert LINK_SECONDS == 60
@@ -38,9 +38,9 @@ def test_a_link_and_a_session_run_out() -> None:
 
 
 def test_links_that_nobody_uses_do_not_pile_up() -> None:
-    links = ConsoleLinks()
-    first = links.mint()
+    links = BrowserSessions()
+    first = links.create_link_token()
     for _link in range(100):
-        last = links.mint()
+        last = links.create_link_token()
     assert links.redeem(first) is None
     assert links.redeem(last) is not None
