@@ -34,8 +34,8 @@ class UnsupportedTokenizer(ValueError):
     """A tokenizer file that is not WordPiece as BERT uses it; the message says what differs."""
 
 
-class Encoding(NamedTuple):
-    """A text as a model takes it; the names are those of `tokenizers`."""
+class EncodedText(NamedTuple):
+    """A text as a model takes it; the field names are those of `tokenizers`."""
 
     ids: list[int]
     attention_mask: list[int]
@@ -79,12 +79,12 @@ class WordPiece:
         self._split = _CharacterTable(self._split_character)
         self._ids_of = lru_cache(maxsize=_CACHED_WORDS)(self._cut_word)
 
-    def encode(self, text: str) -> Encoding:
+    def encode(self, text: str) -> EncodedText:
         """Return the ids of the first and last token and, between them, of as much of the text as there is room for."""
         room = max(0, self._max_tokens - 2)
         ids = [self._rules.vocabulary[self._rules.first], *self._body(text, room)[:room]]
         ids.append(self._rules.vocabulary[self._rules.last])
-        return Encoding(ids, [1] * len(ids), [0] * len(ids))
+        return EncodedText(ids, [1] * len(ids), [0] * len(ids))
 
     def _body(self, text: str, room: int) -> list[int]:
         ids: list[int] = []
