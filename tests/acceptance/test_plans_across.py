@@ -44,7 +44,7 @@ def test_a_file_crosses_devices_with_everything_it_has_and_its_source_is_kept_ou
         assert (seen(root), (other / "d/b.sh").read_bytes()) == ({}, data)
         assert (moved.st_mode, moved.st_mtime_ns) == (before.st_mode, before.st_mtime_ns)
         assert (moved.st_uid, moved.st_gid) == (before.st_uid, before.st_gid)
-        (aside,) = (item.aside for item in plan.items if item.op is Op.MOVE)
+        (aside,) = (item.quarantine_path for item in plan.items if item.op is Op.MOVE)
         assert aside is not None
         assert Path(aside).read_bytes() == data
         assert str(tmp_path / "state") in aside
@@ -70,7 +70,7 @@ def test_extended_attributes_cross_devices(root: Path, other: Path, tmp_path: Pa
 
 
 @pytest.mark.req("OR-40.d")
-@pytest.mark.parametrize("act", ["sync_file", "sync_directory", "publish", "set_aside"])
+@pytest.mark.parametrize("act", ["sync_file", "sync_directory", "publish", "quarantine_source"])
 def test_a_failed_act_voids_the_copy_and_leaves_the_source(
     root: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, act: str
 ) -> None:
@@ -134,8 +134,8 @@ def test_what_was_set_aside_cannot_be_seen_and_goes_after_the_undo_window(
         ("sync_file", 2, "before"),
         ("publish", 3, "before"),
         ("publish", 3, "after"),
-        ("set_aside", 4, "before"),
-        ("set_aside", 4, "after"),
+        ("quarantine_source", 4, "before"),
+        ("quarantine_source", 4, "after"),
         ("advance", 3, "before"),
     ],
 )

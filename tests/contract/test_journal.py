@@ -248,12 +248,12 @@ def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str
     first.plans.create(moving("p"))
     first.plans.approve("p", "h", "me", LATER)
     first.plans.start("p")
-    crossing = moving("p").items[1]._replace(temp_name=".t", aside="/r/bad\udcff/q")
+    crossing = moving("p").items[1]._replace(temp_name=".t", quarantine_path="/r/bad\udcff/q")
     first.plans.advance("p", [], [moving("p").items[0], crossing], LATER)
     second = opener(str(tmp_path))
     (found,) = second.plans.interrupted()
     assert [item.intended_at for item in found.items] == [LATER, LATER, None]
-    assert (found.items[1].temp_name, found.items[1].aside) == (".t", "/r/bad\udcff/q")
+    assert (found.items[1].temp_name, found.items[1].quarantine_path) == (".t", "/r/bad\udcff/q")
     assert (found.approved_hash, found.approved_by, found.approved_at) == ("h", "me", LATER)
     second.close()
     first.close()
@@ -298,7 +298,7 @@ def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(jo
     journal.plans.create(moving("p"))
     journal.plans.approve("p", "h", "me", AT)
     journal.plans.start("p")
-    intents = [item._replace(temp_name=".t", aside=f"/q/{item.position}") for item in moving("p").items]
+    intents = [item._replace(temp_name=".t", quarantine_path=f"/q/{item.position}") for item in moving("p").items]
     journal.plans.advance("p", [], intents, AT)
     steps = [
         ItemOutcome(0, ItemStatus.DONE, identity="9:9"),
@@ -306,11 +306,11 @@ def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(jo
         ItemOutcome(2, ItemStatus.SKIPPED),
     ]
     journal.plans.advance("p", steps, [], AT)
-    assert journal.plans.expired_asides(AT) == []
-    (aside,) = journal.plans.expired_asides(LATER)
+    assert journal.plans.expired_quarantine(AT) == []
+    (aside,) = journal.plans.expired_quarantine(LATER)
     assert (aside.plan_id, aside.position, aside.path, aside.roots) == ("p", 0, "/q/0", ("/r",))
-    journal.plans.forget_asides([aside])
-    assert journal.plans.expired_asides(LATER) == []
+    journal.plans.forget_quarantine([aside])
+    assert journal.plans.expired_quarantine(LATER) == []
 
 
 def test_a_journal_opens_after_a_kill_in_the_middle_of_opening(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
 from holdfast.adapters.sqlite.state import database as sqlite_database
-from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.database import Database, register_functions
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
@@ -57,6 +57,7 @@ class VolatileDatabase(Database):
         self._statements = {key: text for name in names for key, text in named_statements(package, name).items()}
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
+        register_functions(self._connection)
         self._durable = True
         if image is None:
             migrate(self._connection)
@@ -76,7 +77,7 @@ class VolatileDatabase(Database):
         else:
             self._later.append(self._connection.serialize())
 
-    def fold(self) -> None:
+    def checkpoint(self) -> None:
         """There is no log."""
 
     def close(self) -> None:
@@ -116,7 +117,7 @@ class Replaced:
                     self._put(module, name, self.open_roots)
         self._put(syscalls, "_renameat2", disks.renameat2)
         self._put(jail_module, "has_openat2", lambda: False)
-        self._put(files, "_lease", lambda _fd: True)
+        self._put(files, "_can_lease", lambda _fd: True)
         self._put(new_content, "_pool", Inline())
         self._put(new_content.closer, "close", disks.close)
         self._put(JournalUpkeep, "nudge", lambda _self: None)

@@ -13,7 +13,7 @@ from typing import Any
 from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.changes.disk import files, tree
-from holdfast.changes.disk.cross_device import CrossDeviceMove, entry_bytes
+from holdfast.changes.disk.cross_device import CrossDeviceMove, read_entry
 from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Image, Item, ItemOutcome, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.recover import Recovery
@@ -62,8 +62,8 @@ def _gone_before_it_is_published() -> None:
     """The source goes as soon as the copy is made, before the copy has its name."""
     real = CrossDeviceMove._copy
 
-    def copy(self: CrossDeviceMove, stock: Any, call: Any) -> None:
-        real(self, stock, call)
+    def copy(self: CrossDeviceMove, tree_items: Any, call: Any) -> None:
+        real(self, tree_items, call)
         os.unlink(self.source.name, dir_fd=self.source.parent_fd)
 
     _put(CrossDeviceMove, "_copy", copy)
@@ -141,8 +141,10 @@ def _intent_not_durable() -> None:
 
 
 def _copy_not_compared() -> None:
-    def copy(self: CrossDeviceMove, stock: Any, call: Any) -> None:
-        tree.build_tree(self.target.parent_fd, self.temp, stock, lambda item: entry_bytes(self.source, item), call)
+    def copy(self: CrossDeviceMove, tree_items: Any, call: Any) -> None:
+        tree.build_tree(
+            self.target.parent_fd, self.temp_name, tree_items, lambda item: read_entry(self.source, item), call
+        )
 
     _put(CrossDeviceMove, "_copy", copy)
 

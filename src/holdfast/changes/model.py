@@ -107,7 +107,7 @@ class Item(NamedTuple):
     composite_hash: str | None = None
     xattrs: str | None = None
     temp_name: str | None = None
-    aside: str | None = None
+    quarantine_path: str | None = None
     intended_at: str | None = None
     reverses: int | None = None
     dest_identity: str | None = None
@@ -192,7 +192,7 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanSummary:
+class PlanOverview:
     """One line of the list of plans: what it is for, and how many of its moves have which status."""
 
     seq: int

@@ -10,8 +10,8 @@ from holdfast.changes.model import (
     ItemOutcome,
     Outcome,
     Plan,
+    PlanOverview,
     PlanStatus,
-    PlanSummary,
     QuarantinedFile,
 )
 
@@ -49,13 +49,13 @@ class PlanJournal(Protocol):
     def interrupted(self) -> list[Plan]:
         """Return undos without an outcome and plans with intents that have none, oldest first."""
 
-    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanSummary]:
+    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanOverview]:
         """Return plans whose roots all lie beneath the given ones, newest first."""
 
-    def expired_asides(self, kept_since: str) -> list[QuarantinedFile]:
+    def expired_quarantine(self, kept_since: str) -> list[QuarantinedFile]:
         """Return what was set aside by plans that ended before that time."""
 
-    def forget_asides(self, asides: Sequence[QuarantinedFile]) -> None:
+    def forget_quarantine(self, files: Sequence[QuarantinedFile]) -> None:
         """Record that they are gone."""
 
 

@@ -36,7 +36,7 @@ class JournalUpkeep:
     def run(self) -> None:
         """Do the work now."""
         kept_since = utc_days_ago(self._settings.keep_days)
-        self._images.drop(self._journal.expire(self._settings.max_bytes, kept_since))
+        self._images.remove_files(self._journal.expire(self._settings.max_bytes, kept_since))
         self._quarantine.purge(self._journal.plans, kept_since)
         self._journal.checkpoint()
 

@@ -30,14 +30,14 @@ MOVES = {"/r/film": "/r/V/film", "/r/box": "/r/Boxes/box"}
 @pytest.mark.parametrize(("path", "text", "dest", "said"), CASES)
 def test_a_link_is_rewritten_for_its_destination(path: str, text: str, dest: str, said: str) -> None:
     links = Links(MOVES)
-    assert links.rewritten(path, text, dest) == said
-    assert link_target(dest, said) == links.will_lead(path, text)
+    assert links.rewrite(path, text, dest) == said
+    assert link_target(dest, said) == links.target_after_moves(path, text)
 
 
 @pytest.mark.parametrize(("path", "text", "dest", "said"), CASES)
 def test_the_way_back_says_what_it_said(path: str, text: str, dest: str, said: str) -> None:
     back = Links({target: source for source, target in MOVES.items()})
-    assert back.rewritten(dest, said, path) == text
+    assert back.rewrite(dest, said, path) == text
 
 
 @pytest.mark.parametrize(
@@ -54,8 +54,8 @@ def test_a_link_that_makes_a_detour_is_not_plain(text: str, plain: bool) -> None
 def test_what_an_undo_leaves_does_not_count_as_moved() -> None:
     link = Item(Op.MOVE, "/r/V/l", "/r/l", node=NodeType.LINK, reverses=0)
     left = Item(Op.MOVE, "/r/V/film", "/r/film", reverses=1, status=ItemStatus.SKIPPED)
-    assert Links.of([link, left]).rewritten("/r/V/l", "film", "/r/l") == "V/film"
-    assert Links.of([left]).moves == {}
+    assert Links.from_items([link, left]).rewrite("/r/V/l", "film", "/r/l") == "V/film"
+    assert Links.from_items([left]).moves == {}
 
 
 def test_a_link_and_what_it_leads_to_move_in_one_plan_and_back_one_by_one(world: World) -> None:

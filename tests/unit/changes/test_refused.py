@@ -170,7 +170,7 @@ def test_a_source_that_cannot_be_set_aside_after_its_copy_stays_and_the_copy_goe
     def refused(*_: object) -> None:
         raise PermissionError(errno.EPERM, os.strerror(errno.EPERM))
 
-    monkeypatch.setattr(files, "set_aside", refused)
+    monkeypatch.setattr(files, "quarantine_source", refused)
     with opened_world([root, other_device], tmp_path / "state") as world:
         if root.stat().st_dev == other_device.stat().st_dev:
             return

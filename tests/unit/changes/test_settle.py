@@ -80,14 +80,14 @@ def test_a_file_that_the_disk_would_not_show_is_an_error_that_the_next_execution
     requests = [MoveRequest("a.txt", "sorted/a.txt"), MoveRequest("b.txt", "sorted/b.txt")]
     plan = plans.create(world.folders, world.call(), ".", requests)
     plans.approve(world.folders, plan.id, plans.hash_of(plan), "tester")
-    real, faults = identity._read, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
+    real, faults = identity._read_file, iter([OSError(errno.EIO, os.strerror(errno.EIO))])
 
     def failing(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
         for fault in faults:
             raise fault
         return real(dir_fd, name, path)
 
-    monkeypatch.setattr(identity, "_read", failing)
+    monkeypatch.setattr(identity, "_read_file", failing)
     first = plans.execute(world.folders, world.call(), plan.id).plan
     assert sorted(item.status.value for item in first.items if item.op is Op.MOVE) == ["DONE", "ERROR"]
     assert plans.execute(world.folders, world.call(), plan.id).plan.status == "EXECUTED"

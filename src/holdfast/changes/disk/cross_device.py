@@ -1,6 +1,6 @@
-"""One move to another device: copy, sync, read back, compare, publish, sync, and only then set the source aside.
+"""Moves one entry to another device: copy, sync, compare, publish, sync, and only then quarantine the source.
 
-The source is never unlinked, so whatever a crash or a failing disk leaves is told by looking at the two of them.
+The source is never unlinked, so after a crash or a disk error a look at both ends says what happened.
 """
 
 import os
@@ -15,7 +15,7 @@ from holdfast.changes.disk.files import hash_bytes, open_file, read_chunks, stat
 from holdfast.changes.disk.links import Links, link_target
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.disk.tree import (
-    TreeReader,
+    TreeOptions,
     build_tree,
     erase_tree,
     is_same_tree,
@@ -31,190 +31,191 @@ from holdfast.folders.access.jail import Jail, Place
 
 @dataclass(frozen=True, slots=True)
 class CrossDeviceMove:
-    """From one place to another; `temp` is the copy's name beside the target, `aside` the path its source gets.
+    """One move from `source` to `target`.
 
-    With `links` it is a link that moves: its copy says what leads where the source led, and they count as the same.
+    `temp_name` is the copy's temporary name beside the target, `quarantine_path` the path that the source gets.
+    With `links` the entry is a link: its copy gets the text that leads where the source led, and the two count as equal.
     """
 
     jail: Jail
     quarantine: Quarantine
     source: Place
     target: Place
-    temp: str
-    aside: str
+    temp_name: str
+    quarantine_path: str
     links: Links | None = None
 
-    def stock(self, call: Call) -> list[Item]:
-        """Return what stands at the source."""
-        return read_tree(self.source.parent_fd, self.source.name, self.source.path, self._how(self.source, call))
+    def read_source(self, call: Call) -> list[Item]:
+        """Return the tree at the source."""
+        return read_tree(self.source.parent_fd, self.source.name, self.source.path, self._options(self.source, call))
 
-    def run(self, stock: Sequence[Item], call: Call) -> str:
-        """Carry it out for a source that was found as `stock`; returns the identity of what stands at the target.
+    def run(self, tree: Sequence[Item], call: Call) -> str:
+        """Move a source that was read as `tree`; returns the identity of the copy at the target.
 
         Raises Abandoned when the target is taken or the source changed: then the source is where it was and no copy
-        is left. After any other error `settle` says what is true.
+        is left. After any other error call `recover`.
         """
         source, target = self.source, self.target
-        self._copy(stock, call)
+        self._copy(tree, call)
         try:
-            files.publish(target.parent_fd, self.temp, target.parent_fd, target.name)
+            files.publish(target.parent_fd, self.temp_name, target.parent_fd, target.name)
         except FileExistsError:
-            erase_tree(target.parent_fd, self.temp)
+            erase_tree(target.parent_fd, self.temp_name)
             raise Abandoned(AlreadyExists(f"{target.path} exists already; nothing was moved.")) from None
         try:
             files.sync_directory(target.parent_fd)
         except OSError:
-            self._withdraw(tree_digest(stock))
+            self._withdraw_copy(tree_digest(tree))
             raise
-        with self._shelf() as shelf:
-            self._set_aside(shelf, tree_digest(stock))
-            self._check_aside(shelf, tree_digest(stock))
-            files.sync_directory(shelf)
+        with self._open_quarantine() as quarantine_fd:
+            self._quarantine_source(quarantine_fd, tree_digest(tree))
+            self._check_quarantined(quarantine_fd, tree_digest(tree))
+            files.sync_directory(quarantine_fd)
         files.sync_directory(source.parent_fd)
         return _identity(stat_entry(target.parent_fd, target.name))
 
-    def settle(self) -> str | None:
-        """Finish or clear away what was interrupted; returns the identity at the target, None when nothing moved.
+    def recover(self) -> str | None:
+        """Finish or clean up an interrupted move; returns the identity at the target, None when nothing moved.
 
-        Nothing that exists only once is removed. Conflict when both ends hold something that has to be looked at.
+        Nothing that exists only once is removed. Conflict when the two ends differ and a person has to look at them.
         """
         source, target = self.source, self.target
-        if stat_entry(target.parent_fd, self.temp) is not None:
-            erase_tree(target.parent_fd, self.temp)
+        if stat_entry(target.parent_fd, self.temp_name) is not None:
+            erase_tree(target.parent_fd, self.temp_name)
             files.sync_directory(target.parent_fd)
         at_source, at_target = stat_entry(source.parent_fd, source.name), stat_entry(target.parent_fd, target.name)
-        with self._shelf() as shelf:
-            if stat_entry(shelf, self._name) is not None:
-                return self._settle_aside(shelf, at_source, at_target)
-            if at_source is None or at_target is None or not self._are_the_same(at_source, at_target):
+        with self._open_quarantine() as quarantine_fd:
+            if stat_entry(quarantine_fd, self._quarantine_name) is not None:
+                return self._recover_quarantined(quarantine_fd, at_source, at_target)
+            if at_source is None or at_target is None or not self._is_our_copy(at_source, at_target):
                 return None
             files.sync_directory(target.parent_fd)
-            self._set_aside(shelf, None)
-            files.sync_directory(shelf)
+            self._quarantine_source(quarantine_fd, None)
+            files.sync_directory(quarantine_fd)
         files.sync_directory(source.parent_fd)
         return _identity(at_target)
 
     @property
-    def _name(self) -> str:
-        return os.path.basename(self.aside)
+    def _quarantine_name(self) -> str:
+        return os.path.basename(self.quarantine_path)
 
-    def _shelf(self) -> AbstractContextManager[int]:
-        return self.quarantine.opened(self.jail, os.path.dirname(self.aside))
+    def _open_quarantine(self) -> AbstractContextManager[int]:
+        return self.quarantine.open_folder(self.jail, os.path.dirname(self.quarantine_path))
 
-    def _settle_aside(
-        self, shelf: int, at_source: os.stat_result | None, at_target: os.stat_result | None
+    def _recover_quarantined(
+        self, quarantine_fd: int, at_source: os.stat_result | None, at_target: os.stat_result | None
     ) -> str | None:
         source, target = self.source, self.target
-        if at_target is not None and self._same_bytes(shelf):
-            for directory in (target.parent_fd, shelf, source.parent_fd):
+        if at_target is not None and self._is_same_as_quarantined(quarantine_fd):
+            for directory in (target.parent_fd, quarantine_fd, source.parent_fd):
                 files.sync_directory(directory)
             return _identity(at_target)
         if at_source is not None:
-            raise Conflict(f"{source.path} is there again; what was moved from it is kept as {self.aside}.")
-        files.move_entry(shelf, self._name, source.parent_fd, source.name)
-        for directory in (source.parent_fd, shelf):
+            raise Conflict(f"{source.path} is there again; what was moved from it is kept as {self.quarantine_path}.")
+        files.move_entry(quarantine_fd, self._quarantine_name, source.parent_fd, source.name)
+        for directory in (source.parent_fd, quarantine_fd):
             files.sync_directory(directory)
         if at_target is not None:
             raise Conflict(f"{source.path} and {target.path} differ; both were left in place.")
         return None
 
-    def _copy(self, stock: Sequence[Item], call: Call) -> None:
-        """Build the copy, read it back, compare it, and see that the source is still the one that was read."""
+    def _copy(self, tree: Sequence[Item], call: Call) -> None:
+        """Build the copy, read it back, compare it, and check that the source is still the one that was read."""
         source, target = self.source, self.target
-        build_tree(target.parent_fd, self.temp, stock, self._bytes_of, call)
-        copied = read_tree(target.parent_fd, self.temp, source.path, self._how(target, call))
+        build_tree(target.parent_fd, self.temp_name, tree, self._read_content, call)
+        copied = read_tree(target.parent_fd, self.temp_name, source.path, self._options(target, call))
         now = stat_entry(source.parent_fd, source.name)
-        same_source = now is not None and (stock[0].node is not NodeType.FILE or now.st_mtime_ns == stock[0].mtime_ns)
-        if not same_source or not is_same_tree(copied, stock):
-            erase_tree(target.parent_fd, self.temp)
+        same_source = now is not None and (tree[0].node is not NodeType.FILE or now.st_mtime_ns == tree[0].mtime_ns)
+        if not same_source or not is_same_tree(copied, tree):
+            erase_tree(target.parent_fd, self.temp_name)
             raise Abandoned(_changed(source.path))
 
-    def _set_aside(self, shelf: int, published: str | None) -> None:
-        """Take the source away; where the system refuses, the copy goes and the source stays."""
+    def _quarantine_source(self, quarantine_fd: int, copy_digest: str | None) -> None:
+        """Move the source to quarantine; where the system refuses, the copy is erased and the source stays."""
         try:
-            files.set_aside(self.source.parent_fd, self.source.name, shelf, self._name)
+            files.quarantine_source(self.source.parent_fd, self.source.name, quarantine_fd, self._quarantine_name)
         except OSError:
-            self._withdraw(published or self._digest_at_source())
+            self._withdraw_copy(copy_digest or tree_digest(self.read_source(uncancellable_call())))
             raise
 
-    def _check_aside(self, shelf: int, expected: str) -> None:
-        """See that what was taken away is what was copied; else it goes back, and the copy goes."""
+    def _check_quarantined(self, quarantine_fd: int, expected: str) -> None:
+        """Check that the quarantined source is what was copied; otherwise it goes back, and the copy is erased."""
         try:
-            same = self._is(self.source, shelf, self._name, expected)
+            is_same = self._has_digest(self.source, quarantine_fd, self._quarantine_name, expected)
         except OSError:
-            self._bring_back(shelf, expected)
+            self._restore_source(quarantine_fd, expected)
             raise
-        if not same:
-            self._bring_back(shelf, expected)
+        if not is_same:
+            self._restore_source(quarantine_fd, expected)
             raise Abandoned(_changed(self.source.path))
 
-    def _bring_back(self, shelf: int, published: str) -> None:
-        files.move_entry(shelf, self._name, self.source.parent_fd, self.source.name)
-        self._withdraw(published)
+    def _restore_source(self, quarantine_fd: int, copy_digest: str) -> None:
+        files.move_entry(quarantine_fd, self._quarantine_name, self.source.parent_fd, self.source.name)
+        self._withdraw_copy(copy_digest)
 
-    def _digest_at_source(self) -> str:
-        return tree_digest(self.stock(uncancellable_call()))
-
-    def _withdraw(self, published: str) -> None:
-        """Take our copy back out of the target, unless somebody has put something else there."""
+    def _withdraw_copy(self, copy_digest: str) -> None:
+        """Erase our copy at the target, unless another program has put something else there."""
         target = self.target
-        files.move_entry(target.parent_fd, target.name, target.parent_fd, self.temp)
+        files.move_entry(target.parent_fd, target.name, target.parent_fd, self.temp_name)
         try:
-            ours = self._is(target, target.parent_fd, self.temp, published)
+            is_ours = self._has_digest(target, target.parent_fd, self.temp_name, copy_digest)
         except OSError:
-            ours = False
-        if ours:
-            erase_tree(target.parent_fd, self.temp)
+            is_ours = False
+        if is_ours:
+            erase_tree(target.parent_fd, self.temp_name)
         else:
-            files.move_entry(target.parent_fd, self.temp, target.parent_fd, target.name)
+            files.move_entry(target.parent_fd, self.temp_name, target.parent_fd, target.name)
 
-    def _is(self, end: Place, dir_fd: int, name: str, expected: str) -> bool:
-        """Return whether what is under a name, on its way from or to one of the two ends, is what is expected there."""
-        how = self._how(end, uncancellable_call(), refuse_writers=True)
+    def _has_digest(self, end: Place, dir_fd: int, name: str, expected: str) -> bool:
+        """Return whether the entry under a name, which belongs to one of the two ends, has the expected digest."""
+        options = self._options(end, uncancellable_call(), refuse_writers=True)
         try:
-            return tree_digest(read_tree(dir_fd, name, end.path, how)) == expected
+            return tree_digest(read_tree(dir_fd, name, end.path, options)) == expected
         except HoldfastError:
             return False
 
-    def _same_bytes(self, shelf: int) -> bool:
+    def _is_same_as_quarantined(self, quarantine_fd: int) -> bool:
         source, target, call = self.source, self.target, uncancellable_call()
-        there = read_tree(target.parent_fd, target.name, target.path, self._how(target, call))
-        return is_same_tree(there, read_tree(shelf, self._name, source.path, self._how(source, call)))
+        at_target = read_tree(target.parent_fd, target.name, target.path, self._options(target, call))
+        in_quarantine = read_tree(quarantine_fd, self._quarantine_name, source.path, self._options(source, call))
+        return is_same_tree(at_target, in_quarantine)
 
-    def _are_the_same(self, at_source: os.stat_result, at_target: os.stat_result) -> bool:
-        """Return whether the target is our copy of the source: the same bytes, with the time that only a copy has."""
+    def _is_our_copy(self, at_source: os.stat_result, at_target: os.stat_result) -> bool:
+        """Return whether the target is our copy of the source: the same bytes, and the mtime that only a copy has."""
         if at_source.st_mtime_ns != at_target.st_mtime_ns or at_source.st_mode != at_target.st_mode:
             return False
         ends = (self.source, self.target)
-        hows = [self._how(end, uncancellable_call(), refuse_writers=True) for end in ends]
         try:
-            one, other = (
-                read_tree(end.parent_fd, end.name, end.path, how) for end, how in zip(ends, hows, strict=True)
+            source_tree, target_tree = (
+                read_tree(
+                    end.parent_fd, end.name, end.path, self._options(end, uncancellable_call(), refuse_writers=True)
+                )
+                for end in ends
             )
-            return is_same_tree(one, other)
+            return is_same_tree(source_tree, target_tree)
         except (HoldfastError, OSError):
             return False
 
-    def _how(self, end: Place, call: Call, *, refuse_writers: bool = False) -> TreeReader:
-        """Return how to look at what belongs to one of the two ends, wherever it stands meanwhile."""
-        of_link = hash_bytes if self.links is None else partial(self._hash_of_link, self.links, end)
-        return TreeReader(call, self.jail.is_hidden, of_link=of_link, refuse_writers=refuse_writers)
+    def _options(self, end: Place, call: Call, *, refuse_writers: bool = False) -> TreeOptions:
+        """Return how to read an entry that belongs to one of the two ends, wherever it is meanwhile."""
+        hash_link = hash_bytes if self.links is None else partial(self._hash_link, self.links, end)
+        return TreeOptions(call, self.jail.is_hidden, hash_link=hash_link, refuse_writers=refuse_writers)
 
-    def _hash_of_link(self, links: Links, end: Place, text: bytes) -> str:
-        read = links.will_lead if end is self.source else link_target
-        return hash_bytes(os.fsencode(read(end.path, os.fsdecode(text))))
+    def _hash_link(self, links: Links, end: Place, text: bytes) -> str:
+        resolve = links.target_after_moves if end is self.source else link_target
+        return hash_bytes(os.fsencode(resolve(end.path, os.fsdecode(text))))
 
-    def _bytes_of(self, item: Item) -> Iterator[bytes]:
-        """Yield the bytes of a file, or what a link is to say at the target."""
+    def _read_content(self, item: Item) -> Iterator[bytes]:
+        """Yield the bytes of a file, or the text that a link gets at the target."""
         if self.links is None:
-            yield from entry_bytes(self.source, item)
+            yield from read_entry(self.source, item)
             return
-        text = os.fsdecode(b"".join(entry_bytes(self.source, item)))
-        yield os.fsencode(self.links.rewritten(self.source.path, text, self.target.path))
+        text = os.fsdecode(b"".join(read_entry(self.source, item)))
+        yield os.fsencode(self.links.rewrite(self.source.path, text, self.target.path))
 
 
-def entry_bytes(top: Place, item: Item) -> Iterator[bytes]:
-    """Yield the bytes of a file, or the target of a link, of a tree that stands at a place."""
+def read_entry(top: Place, item: Item) -> Iterator[bytes]:
+    """Yield the bytes of a file, or the text of a link, of a tree whose top is at a place."""
     below = item.src_path[len(top.path) + 1 :]
     names = [top.name, *below.split("/")] if below else [top.name]
     with ExitStack() as stack:

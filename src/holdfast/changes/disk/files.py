@@ -1,4 +1,4 @@
-"""The few things done to a disk by descriptor: read whole, write durably, compare, publish, set aside, sync."""
+"""Reads and writes entries of a directory by descriptor: open, hash, write durably, rename, sync, extended attributes."""
 
 import base64
 import errno
@@ -27,18 +27,18 @@ from holdfast.folders.access.syscalls import rename_noreplace
 CHUNK_BYTES = 1 << 20
 TEMP_PREFIX = ".holdfast-"
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-_leasing_devices: dict[int, bool] = {}
+_grants_leases_by_device: dict[int, bool] = {}
 _NO_XATTRS = (errno.ENOTSUP, errno.EPERM, errno.EACCES, errno.ENODATA, errno.EINVAL)
 
 
 def temp_name() -> str:
-    """Return a name that nobody else uses, for a file or directory on its way in or out."""
+    """Return a random temporary name for a file or directory that is not complete or about to go."""
     return f"{TEMP_PREFIX}{secrets.token_hex(16)}.tmp"
 
 
 @contextmanager
 def open_file(dir_fd: int, name: str, shown: str) -> Iterator[int]:
-    """Open a regular file for reading; links are not followed and nothing else is waited for."""
+    """Open a regular file for reading and close it at the end; links are not followed, and a FIFO does not block."""
     fd = open_regular(dir_fd, name, shown)
     try:
         yield fd
@@ -59,7 +59,7 @@ def open_regular(dir_fd: int, name: str, shown: str) -> int:
 
 
 def read_all(fd: int) -> bytes:
-    """Return a file's bytes from the beginning, wherever the descriptor stands."""
+    """Return all bytes of a file, whatever the descriptor's position is."""
     size = os.fstat(fd).st_size
     data = os.pread(fd, size + 1, 0)
     if len(data) == size:
@@ -68,11 +68,11 @@ def read_all(fd: int) -> bytes:
 
 
 def read_chunks(fd: int) -> Iterator[bytes]:
-    """Yield a file's bytes from the beginning."""
-    at = 0
-    while chunk := os.pread(fd, CHUNK_BYTES, at):
+    """Yield all bytes of a file in chunks."""
+    offset = 0
+    while chunk := os.pread(fd, CHUNK_BYTES, offset):
         yield chunk
-        at += len(chunk)
+        offset += len(chunk)
 
 
 def hash_bytes(data: bytes) -> str:
@@ -95,16 +95,16 @@ def write_new(
     *,
     like_fd: int | None = None,
     mode: int = 0o666,
-    dress: Callable[[int], None] | None = None,
+    set_metadata: Callable[[int], None] | None = None,
 ) -> tuple[int, int]:
-    """Write a file that was not there, durably, and return its device and inode.
+    """Create a file with this content, durably, and return its device and inode.
 
     `like_fd` gives it that file's owner, mode and extended attributes; until then nobody else can read it.
-    Without it the file gets `mode` less the umask. `dress` may change the open file before it is made durable.
+    Without it the file gets `mode` less the umask. `set_metadata` may change the open file before it is synced.
     """
     fd = os.open(name, _NEW, mode if like_fd is None else 0o600, dir_fd=dir_fd)
     try:
-        write_content(fd, data, like_fd, dress)
+        write_content(fd, data, like_fd, set_metadata)
         status = os.fstat(fd)
     finally:
         os.close(fd)
@@ -112,50 +112,52 @@ def write_new(
 
 
 def write_content(
-    fd: int, data: Iterable[bytes], like_fd: int | None, dress: Callable[[int], None] | None = None
+    fd: int, data: Iterable[bytes], like_fd: int | None, set_metadata: Callable[[int], None] | None = None
 ) -> None:
-    """Write the whole content of a new file, dress it like another one where asked, and make it durable."""
-    for piece in data:
-        _write_piece(fd, piece)
+    """Write the content of a new file, copy the metadata of `like_fd`, and sync it."""
+    for chunk in data:
+        view = memoryview(chunk)
+        while view:
+            view = view[os.write(fd, view) :]
     if like_fd is not None:
-        _make_like(fd, like_fd)
-    if dress is not None:
-        dress(fd)
+        _copy_metadata(like_fd, fd)
+    if set_metadata is not None:
+        set_metadata(fd)
     sync_file(fd)
 
 
 def move_entry(old_dir: int, old: str, new_dir: int, new: str) -> None:
-    """Give an entry another place on the same device. FileExistsError when something is there, which stays."""
+    """Rename an entry on the same device. FileExistsError when the new name is taken; nothing is replaced."""
     rename_noreplace(old_dir, old, new_dir, new)
 
 
 def publish(old_dir: int, old: str, new_dir: int, new: str) -> None:
-    """Give a finished copy its name. FileExistsError when something is there, which stays."""
+    """Rename a finished copy to its final name. FileExistsError when that is taken; nothing is replaced."""
     rename_noreplace(old_dir, old, new_dir, new)
 
 
-def set_aside(old_dir: int, old: str, new_dir: int, new: str) -> None:
-    """Take a source whose copy is published out of sight, on its own device; its bytes stay."""
+def quarantine_source(old_dir: int, old: str, new_dir: int, new: str) -> None:
+    """Move a source whose copy is published into a quarantine on its own device; its bytes stay."""
     rename_noreplace(old_dir, old, new_dir, new)
 
 
 def make_directory(dir_fd: int, name: str) -> None:
-    """Make a directory with the mode that the umask leaves. FileExistsError when something is there."""
+    """Make a directory with the mode that the umask leaves. FileExistsError when the name is taken."""
     os.mkdir(name, 0o777, dir_fd=dir_fd)
 
 
 def remove_directory(dir_fd: int, name: str) -> None:
-    """Remove a directory that is empty; OSError for any other one."""
+    """Remove an empty directory; OSError for any other."""
     os.rmdir(name, dir_fd=dir_fd)
 
 
 def sync_file(fd: int) -> None:
-    """Make what an open file or directory holds durable."""
+    """Make the content of an open file, or the entries of a directory, durable."""
     os.fsync(fd)
 
 
 def make_state_folder(state_dir: str, name: str) -> str:
-    """Return the path of a folder of ours in the state folder; it is there, and durably so."""
+    """Return the path of a folder of ours in the state folder, made durably if it is missing."""
     path = os.path.join(state_dir, name)
     with suppress(FileExistsError):
         os.mkdir(path, 0o700)
@@ -168,25 +170,21 @@ def make_state_folder(state_dir: str, name: str) -> str:
 
 
 def sync_directory(dir_fd: int) -> None:
-    """Make a directory's entries durable; the descriptor may be one that only names it."""
+    """Make the entries of a directory durable; an O_PATH descriptor is opened again for that."""
     try:
         sync_file(dir_fd)
     except OSError as error:
         if error.errno != errno.EBADF:
             raise
-        _sync_named(dir_fd)
-
-
-def _sync_named(dir_fd: int) -> None:
-    fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
-    try:
-        sync_file(fd)
-    finally:
-        os.close(fd)
+        fd = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=dir_fd)
+        try:
+            sync_file(fd)
+        finally:
+            os.close(fd)
 
 
 def stat_entry(dir_fd: int, name: str) -> os.stat_result | None:
-    """Return the status of an entry itself, None when nothing is there."""
+    """Return the status of an entry, of a link itself, None when it does not exist."""
     try:
         return os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
     except FileNotFoundError:
@@ -196,14 +194,14 @@ def stat_entry(dir_fd: int, name: str) -> os.stat_result | None:
 def has_writer(fd: int, dir_fd: int) -> bool:
     """Return whether some program has the file open for writing, where the system can tell.
 
-    A read lease is granted only when nobody has; it is given back at once. A program that opens the file in
+    A read lease is granted only when no program has; it is released at once. A program that opens the file in
     between waits that long, and the kernel's notice of it is a signal that is ignored by default.
     Network file systems refuse leases for reasons of their own: a fresh file in `dir_fd` shows whether this one does.
     """
-    return not _lease(fd) and _grants_leases(dir_fd)
+    return not _can_lease(fd) and _grants_leases(dir_fd)
 
 
-def _lease(fd: int) -> bool:
+def _can_lease(fd: int) -> bool:
     if not hasattr(fcntl, "F_SETLEASE"):
         return True
     try:
@@ -217,74 +215,63 @@ def _lease(fd: int) -> bool:
 
 def _grants_leases(dir_fd: int) -> bool:
     device = os.fstat(dir_fd).st_dev
-    known = _leasing_devices.get(device)
-    if known is None:
+    grants = _grants_leases_by_device.get(device)
+    if grants is None:
         name = temp_name()
         write_new(dir_fd, name, (), mode=0o600)
         try:
             with open_file(dir_fd, name, name) as fd:
-                known = _leasing_devices[device] = _lease(fd)
+                grants = _grants_leases_by_device[device] = _can_lease(fd)
         finally:
             os.unlink(name, dir_fd=dir_fd)
-    return known
+    return grants
 
 
 def remove_if_present(dir_fd: int, name: str) -> None:
-    """Remove a helper file of ours that may or may not be there."""
+    """Remove a temporary file of ours if it exists."""
     with suppress(FileNotFoundError):
         os.unlink(name, dir_fd=dir_fd)
 
 
 def error_from_os(error: OSError, path: str) -> HoldfastError | None:
-    """Return what a caller is told about a system error, None when it is a fault of ours."""
-    number = error.errno
-    if number in (errno.ENOSPC, errno.EDQUOT):
+    """Return the HoldfastError for a system error, None when it is a fault of ours."""
+    code = error.errno
+    if code in (errno.ENOSPC, errno.EDQUOT):
         return QuotaExceeded(f"The disk is full; {path} was not changed.")
-    if number == errno.EFBIG:
-        return PayloadTooLarge(f"The system does not allow so large a file; {path} was not changed.")
-    if number in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY):
+    if code == errno.EFBIG:
+        return PayloadTooLarge(f"The system does not allow a file of that size; {path} was not changed.")
+    if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY):
         return PermissionDenied(f"The operating system does not allow changing {path}.")
-    if number in (errno.ENOENT, errno.ENOTDIR):
+    if code in (errno.ENOENT, errno.ENOTDIR):
         return NotFound(f"No such file or directory: {path}")
-    if number == errno.EINVAL:
+    if code == errno.EINVAL:
         return InvalidArgument(f"The operating system refused this for {path}.")
     return None
 
 
-def _write_piece(fd: int, piece: bytes) -> None:
-    view = memoryview(piece)
-    while view:
-        view = view[os.write(fd, view) :]
-
-
-def _make_like(fd: int, model_fd: int) -> None:
-    model, ours = os.fstat(model_fd), os.fstat(fd)
-    if (model.st_uid, model.st_gid) != (ours.st_uid, ours.st_gid):
-        os.fchown(fd, model.st_uid, model.st_gid)
-    os.fchmod(fd, stat.S_IMODE(model.st_mode))
-    copy_xattrs(model_fd, fd)
-
-
-def copy_xattrs(model_fd: int, fd: int) -> None:
-    """Copy extended attributes as far as the file system and our rights go."""
-    put_xattrs(fd, read_xattrs(model_fd))
+def _copy_metadata(from_fd: int, to_fd: int) -> None:
+    wanted, present = os.fstat(from_fd), os.fstat(to_fd)
+    if (wanted.st_uid, wanted.st_gid) != (present.st_uid, present.st_gid):
+        os.fchown(to_fd, wanted.st_uid, wanted.st_gid)
+    os.fchmod(to_fd, stat.S_IMODE(wanted.st_mode))
+    set_xattrs(to_fd, read_xattrs(from_fd))
 
 
 def read_xattrs(fd: int) -> str | None:
-    """Return the extended attributes of an open file in a form that can be stored, None when it has none."""
+    """Return the extended attributes of an open file as JSON, None when it has none."""
     if not hasattr(os, "listxattr"):
         return None
     try:
-        found = {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
+        xattrs = {name: os.getxattr(fd, name) for name in os.listxattr(fd)}
     except OSError as error:
         if error.errno in _NO_XATTRS:
             return None
         raise
-    return json.dumps({name: base64.b64encode(value).decode() for name, value in found.items()}) if found else None
+    return json.dumps({name: base64.b64encode(value).decode() for name, value in xattrs.items()}) if xattrs else None
 
 
-def put_xattrs(fd: int, stored: str | None) -> None:
-    """Give an open file extended attributes, as far as the file system and our rights go."""
+def set_xattrs(fd: int, stored: str | None) -> None:
+    """Set extended attributes of an open file, as far as the file system and our rights allow."""
     for name, value in json.loads(stored or "{}").items():
         try:
             os.setxattr(fd, name, base64.b64decode(value))

@@ -1,4 +1,4 @@
-"""Which file a plan means: described when it is planned, recognised when it is moved."""
+"""Recognises the source of a move: describes it when a plan is made, compares it when the move is executed."""
 
 import errno
 import os
@@ -11,29 +11,29 @@ from holdfast.folders.access.descriptors import READ_FILE, composite_hash
 from holdfast.folders.access.file_version import FileVersion, HashedVersion, identity_text
 from holdfast.folders.access.jail import Place
 
-_SOMETHING_ELSE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
-"""What the system says where nothing, or something of another kind, stands."""
+_NOT_THE_SOURCE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
+"""Errors of the system for an entry that is missing or of another type."""
 
 
 def describe_source(place: Place, seen: HashedVersion | None = None) -> Item:
-    """Return what stands at a place as the source of a move; its destination is still to be said.
+    """Return the entry at a place as the source of a move without a destination.
 
-    A file that is as it was `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
+    A file that still has the version `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
     file, a link or a directory.
     """
-    return _described(place.parent_fd, place.name, place.path, seen)
+    return _describe(place.parent_fd, place.name, place.path, seen)
 
 
-def _described(dir_fd: int, name: str, path: str, seen: HashedVersion | None = None) -> Item:
+def _describe(dir_fd: int, name: str, path: str, seen: HashedVersion | None = None) -> Item:
     status = stat_entry(dir_fd, name)
     if status is None:
         raise NotFound(f"No such file or directory: {path}")
-    node = _node(status, path)
+    node = _node_type(status, path)
     composite = None
     if node is NodeType.FILE and seen is not None and FileVersion.from_stat(status) == seen.version:
         composite = seen.composite_hash
     elif node is NodeType.FILE:
-        status, composite = _read(dir_fd, name, path)
+        status, composite = _read_file(dir_fd, name, path)
     elif node is NodeType.LINK:
         composite = hash_bytes(os.fsencode(os.readlink(name, dir_fd=dir_fd)))
     return Item(
@@ -52,31 +52,30 @@ def _described(dir_fd: int, name: str, path: str, seen: HashedVersion | None = N
 
 
 def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
-    """Return whether the source that the plan means has that name, unchanged; a directory may hold other things.
+    """Return whether the planned source has that name, unchanged; a directory may have other entries by now.
 
-    An attempt of ours that was taken back has set the time of the last change of status, so it counts only before one;
-    a file with several names has it set with each of them.
-    OSError when the disk does not say what stands there.
+    A move of ours that was reverted has set the ctime, so the ctime counts only before the first attempt; a file with
+    several hard links gets a new one with each of them. OSError when the entry cannot be read.
     """
     try:
         if item.node is NodeType.FILE:
-            status, composite = _read(dir_fd, name, item.src_path)
-            return _is_same(item, status) and composite == item.composite_hash
-        found = _described(dir_fd, name, item.src_path)
+            status, composite = _read_file(dir_fd, name, item.src_path)
+            return _has_same_status(item, status) and composite == item.composite_hash
+        present = _describe(dir_fd, name, item.src_path)
     except HoldfastError:
         return False
     except OSError as error:
-        if error.errno in _SOMETHING_ELSE:
+        if error.errno in _NOT_THE_SOURCE:
             return False
         raise
-    if found.node is not item.node or not is_same_entry(found.identity, item.identity):
+    if present.node is not item.node or not is_same_entry(present.identity, item.identity):
         return False
-    marks = (found.mtime_ns, found.composite_hash) == (item.mtime_ns, item.composite_hash)
-    return item.node is NodeType.DIRECTORY or marks
+    is_unchanged = (present.mtime_ns, present.composite_hash) == (item.mtime_ns, item.composite_hash)
+    return item.node is NodeType.DIRECTORY or is_unchanged
 
 
 def was_moved_to(item: Item, place: Place) -> bool:
-    """Return whether the item's own source, or our copy of it, stands at its destination as it was put there."""
+    """Return whether the source of an item, or our copy of it, is at its destination, unchanged since the move."""
     status = stat_entry(place.parent_fd, place.name)
     if status is None or not is_same_entry(identity_text(status), item.dest_identity or item.identity):
         return False
@@ -85,17 +84,17 @@ def was_moved_to(item: Item, place: Place) -> bool:
     return (status.st_size, status.st_mtime_ns) == (item.size_bytes, item.mtime_ns)
 
 
-def is_same_entry(found: str | None, journalled: str | None) -> bool:
-    """Return whether an entry is the one that was journalled for its place: by the inode alone.
+def is_same_entry(present: str | None, journalled: str | None) -> bool:
+    """Return whether two identities name the same entry, by the inode alone.
 
-    Device numbers are given anew when a machine starts or a disk is plugged in again.
+    Device numbers change when a machine starts or a disk is plugged in again.
     """
-    if found is None or journalled is None:
+    if present is None or journalled is None:
         return False
-    return found.rpartition(":")[2] == journalled.rpartition(":")[2]
+    return present.rpartition(":")[2] == journalled.rpartition(":")[2]
 
 
-def _is_same(item: Item, status: os.stat_result) -> bool:
+def _has_same_status(item: Item, status: os.stat_result) -> bool:
     if status.st_size != item.size_bytes or status.st_mtime_ns != item.mtime_ns:
         return False
     if item.identity is None or item.identity.rpartition(":")[2] != str(status.st_ino):
@@ -103,7 +102,7 @@ def _is_same(item: Item, status: os.stat_result) -> bool:
     return status.st_ctime_ns == item.ctime_ns or item.intended_at is not None or status.st_nlink > 1
 
 
-def _node(status: os.stat_result, path: str) -> NodeType:
+def _node_type(status: os.stat_result, path: str) -> NodeType:
     if stat.S_ISREG(status.st_mode):
         return NodeType.FILE
     if stat.S_ISLNK(status.st_mode):
@@ -113,7 +112,7 @@ def _node(status: os.stat_result, path: str) -> NodeType:
     raise PermissionDenied(f"{path} is neither a file, a link nor a directory, so it is not moved.")
 
 
-def _read(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
+def _read_file(dir_fd: int, name: str, path: str) -> tuple[os.stat_result, str]:
     fd = os.open(name, READ_FILE, dir_fd=dir_fd)
     try:
         status = os.fstat(fd)

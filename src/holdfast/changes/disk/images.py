@@ -1,4 +1,4 @@
-"""The bytes that changes can be taken back to: small ones inside the journal, large ones as files beside it."""
+"""Before-images, the bytes that an undo restores: small ones inside the journal, large ones as files beside it."""
 
 import os
 import secrets
@@ -19,7 +19,7 @@ _FOLDER = "images"
 
 
 class Images:
-    """Image files live in `images/` of the state folder, named by hash and a random part, so none is ever shared."""
+    """Keeps image files in `images/` of the state folder, named by hash and a random part, so none is ever shared."""
 
     def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
         self._journal = journal
@@ -27,7 +27,7 @@ class Images:
         self._folder = make_state_folder(state_dir, _FOLDER)
 
     def admit(self, size_bytes: int, path: str) -> bool:
-        """Return whether that much can be kept; PayloadTooLarge when it cannot and that is not allowed."""
+        """Return whether an image of that size can be kept; PayloadTooLarge when it cannot and must be."""
         if self.fits(size_bytes):
             return True
         if self._settings.allow_unjournalled:
@@ -38,19 +38,19 @@ class Images:
         )
 
     def fits(self, size_bytes: int) -> bool:
-        """Return whether that much can be kept at all."""
+        """Return whether an image of that size is within the limit."""
         return size_bytes <= self._settings.max_bytes
 
-    def of_bytes(self, data: bytes) -> Image:
-        """Return bytes as an image; a large one is on the disk when this returns."""
+    def from_bytes(self, data: bytes) -> Image:
+        """Make an image of bytes; a large one is on the disk when this returns."""
         if len(data) <= INLINE_BYTES:
             return Image(hash_bytes(data), len(data), data=data)
-        return self._store(data[at : at + CHUNK_BYTES] for at in range(0, len(data), CHUNK_BYTES))
+        return self._store(data[start : start + CHUNK_BYTES] for start in range(0, len(data), CHUNK_BYTES))
 
-    def of_file(self, fd: int) -> Image:
-        """Return an open file's bytes as an image, without holding a large file in memory."""
+    def from_file(self, fd: int) -> Image:
+        """Make an image of an open file, without reading a large one into memory."""
         if os.fstat(fd).st_size <= INLINE_BYTES:
-            return self.of_bytes(b"".join(read_chunks(fd)))
+            return self.from_bytes(b"".join(read_chunks(fd)))
         return self._store(read_chunks(fd))
 
     def read(self, hash_: str) -> Iterator[bytes]:
@@ -71,7 +71,7 @@ class Images:
         """Return whether the bytes are still kept."""
         return self._journal.image(hash_) is not None
 
-    def drop(self, files: Iterable[str]) -> None:
+    def remove_files(self, files: Iterable[str]) -> None:
         """Remove image files that the journal no longer names."""
         for file in files:
             try:
@@ -80,48 +80,49 @@ class Images:
                 continue
 
     def sweep(self) -> None:
-        """Remove what a crash left: image files that the journal does not know."""
+        """Remove image files that a crash left: those that the journal does not know."""
         known = self._journal.image_files()
-        for shelf in os.scandir(self._folder):
-            if not shelf.is_dir():
-                self.drop([shelf.name])
+        for folder in os.scandir(self._folder):
+            if not folder.is_dir():
+                self.remove_files([folder.name])
                 continue
-            found = (f"{shelf.name}/{name}" for name in os.listdir(shelf.path))
-            self.drop(file for file in found if file not in known)
+            files = (f"{folder.name}/{name}" for name in os.listdir(folder.path))
+            self.remove_files(file for file in files if file not in known)
 
     def _store(self, data: Iterable[bytes]) -> Image:
         digest, size = sha256(), 0
 
-        def counted() -> Iterator[bytes]:
+        def hash_and_count() -> Iterator[bytes]:
             nonlocal size
-            for piece in data:
-                digest.update(piece)
-                size += len(piece)
-                yield piece
+            for chunk in data:
+                digest.update(chunk)
+                size += len(chunk)
+                yield chunk
 
         temp = secrets.token_hex(16)
         folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            write_new(folder_fd, temp, counted(), mode=0o600)
+            write_new(folder_fd, temp, hash_and_count(), mode=0o600)
             file = f"{digest.hexdigest()[:2]}/{digest.hexdigest()}.{temp[:8]}"
-            self._file_away(folder_fd, temp, file)
+            self._publish(folder_fd, temp, file)
         except BaseException:
-            self.drop([temp])
+            self.remove_files([temp])
             raise
         finally:
             os.close(folder_fd)
         return Image(digest.hexdigest(), size, file=file)
 
-    def _file_away(self, folder_fd: int, temp: str, file: str) -> None:
-        shelf = file[:2]
+    def _publish(self, folder_fd: int, temp: str, file: str) -> None:
+        """Rename an image file to its final name, in the folder of its first two hash digits, durably."""
+        subfolder = file[:2]
         try:
-            os.mkdir(shelf, 0o700, dir_fd=folder_fd)
+            os.mkdir(subfolder, 0o700, dir_fd=folder_fd)
             os.fsync(folder_fd)
         except FileExistsError:
             pass
         os.rename(temp, file, src_dir_fd=folder_fd, dst_dir_fd=folder_fd)
-        shelf_fd = os.open(shelf, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder_fd)
+        subfolder_fd = os.open(subfolder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder_fd)
         try:
-            os.fsync(shelf_fd)
+            os.fsync(subfolder_fd)
         finally:
-            os.close(shelf_fd)
+            os.close(subfolder_fd)

@@ -1,4 +1,4 @@
-"""Pure: what a link must say at another place so that it link_target where it led, the moves of its own plan counted in."""
+"""Pure: the text that a symbolic link must get at another place to lead where it led, moves of its plan included."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -8,16 +8,16 @@ from holdfast.changes.model import Item, ItemStatus, NodeType, Op
 
 @dataclass(frozen=True, slots=True)
 class Links:
-    """How the links of a plan are read; `moves` are the destinations of what it moves, by source.
+    """Resolves the links of a plan; `moves` are the destinations of what it moves, by source.
 
-    Directories are taken as they are written: those that a plan names are real ones, so `..` link_target to the one above.
+    Paths are resolved as text: the directories that a plan names are real ones, so `..` leads to the one above.
     """
 
     moves: Mapping[str, str]
 
     @classmethod
-    def of(cls, items: Iterable[Item]) -> "Links":
-        """Read the links of a plan; one without links needs to know nothing. What an undo leaves does not move."""
+    def from_items(cls, items: Iterable[Item]) -> "Links":
+        """Return the moves that matter for links: none for a plan without links. What an undo skips does not move."""
         moves = [item for item in items if item.op is Op.MOVE and item.dest_path]
         if all(item.node is not NodeType.LINK for item in moves):
             return cls({})
@@ -29,17 +29,17 @@ class Links:
             }
         )
 
-    def will_lead(self, path: str, text: str) -> str:
-        """Return where a link that stands at a path is to lead once the plan is carried out."""
-        return self._moved(link_target(path, text))
+    def target_after_moves(self, path: str, text: str) -> str:
+        """Return where a link at a path shall lead once the plan is executed."""
+        return self._after_moves(link_target(path, text))
 
-    def rewritten(self, path: str, text: str, dest: str) -> str:
-        """Return what a link that stands at a path must say at its destination."""
-        meant = self.will_lead(path, text)
-        return meant if text.startswith("/") else _from(dest.rpartition("/")[0], meant)
+    def rewrite(self, path: str, text: str, dest: str) -> str:
+        """Return the text that a link at a path must get at its destination."""
+        target = self.target_after_moves(path, text)
+        return target if text.startswith("/") else _relative_to(dest.rpartition("/")[0], target)
 
-    def _moved(self, path: str) -> str:
-        """Return where something is after the moves: itself, or the directory that it lies in, may be moved."""
+    def _after_moves(self, path: str) -> str:
+        """Return the path of an entry after the moves: the entry or a directory above it may be moved."""
         above = path
         while above:
             if above in self.moves:
@@ -49,16 +49,16 @@ class Links:
 
 
 def link_target(path: str, text: str) -> str:
-    """Return where a link that stands at a path link_target."""
-    return text if text.startswith("/") else _joined(path.rpartition("/")[0], text)
+    """Return the path that a link at a path leads to."""
+    return text if text.startswith("/") else _join(path.rpartition("/")[0], text)
 
 
 def is_canonical_link(path: str, text: str) -> bool:
-    """Return whether a link at a path says where it link_target in the one way that is found again after it was elsewhere."""
-    return text.startswith("/") or _from(path.rpartition("/")[0], link_target(path, text)) == text
+    """Return whether `rewrite` would give a link at a path this very text, so that it survives a move and its undo."""
+    return text.startswith("/") or _relative_to(path.rpartition("/")[0], link_target(path, text)) == text
 
 
-def _joined(folder: str, text: str) -> str:
+def _join(folder: str, text: str) -> str:
     parts = folder.split("/")[1:] if folder else []
     for part in text.split("/"):
         if part == "..":
@@ -68,9 +68,9 @@ def _joined(folder: str, text: str) -> str:
     return "/" + "/".join(parts)
 
 
-def _from(folder: str, path: str) -> str:
-    here, there = [part for part in folder.split("/") if part], [part for part in path.split("/") if part]
+def _relative_to(folder: str, path: str) -> str:
+    start, end = [part for part in folder.split("/") if part], [part for part in path.split("/") if part]
     shared = 0
-    while shared < min(len(here), len(there)) and here[shared] == there[shared]:
+    while shared < min(len(start), len(end)) and start[shared] == end[shared]:
         shared += 1
-    return "/".join([".."] * (len(here) - shared) + there[shared:]) or "."
+    return "/".join([".."] * (len(start) - shared) + end[shared:]) or "."

@@ -1,4 +1,4 @@
-"""Who may change which place: one holder per place, and nobody beside the holder of a whole tree."""
+"""Locks on places: one holder per place, and a lock on everything for changes of whole trees."""
 
 import threading
 from collections.abc import Hashable, Iterator, Sequence
@@ -6,50 +6,50 @@ from contextlib import contextmanager
 
 from holdfast.call import Call
 
-_LOOK_EVERY_SECONDS = 0.1
+_CHECK_SECONDS = 0.1
 
 
 class Locks:
-    """Threads of one server. The table holds only what is held, so it does not grow."""
+    """Locks between the threads of one server. Only locked keys are in the table, so it does not grow."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._held: set[Hashable] = set()
-        self._all_held = False
-        self._all_wanted = 0
+        self._locked: set[Hashable] = set()
+        self._is_all_locked = False
+        self._waiting_for_all = 0
 
     @contextmanager
     def hold(self, call: Call, keys: Sequence[Hashable]) -> Iterator[None]:
-        """Hold several places at once; raises Cancelled or TimedOut when the call must stop waiting."""
+        """Lock several places at once; Cancelled or TimedOut when the call ends while it waits."""
         wanted = set(keys)
         with self._changed:
-            while self._all_held or self._all_wanted or wanted & self._held:
-                self._changed.wait(_LOOK_EVERY_SECONDS)
+            while self._is_all_locked or self._waiting_for_all or wanted & self._locked:
+                self._changed.wait(_CHECK_SECONDS)
                 call.check()
-            self._held |= wanted
+            self._locked |= wanted
         try:
             yield
         finally:
             with self._changed:
-                self._held -= wanted
+                self._locked -= wanted
                 self._changed.notify_all()
 
     @contextmanager
     def hold_all(self, call: Call) -> Iterator[None]:
-        """Hold every place, for a change of a whole tree."""
+        """Lock every place, for a change of a whole tree."""
         with self._changed:
-            self._all_wanted += 1
+            self._waiting_for_all += 1
             try:
-                while self._all_held or self._held:
-                    self._changed.wait(_LOOK_EVERY_SECONDS)
+                while self._is_all_locked or self._locked:
+                    self._changed.wait(_CHECK_SECONDS)
                     call.check()
             finally:
-                self._all_wanted -= 1
+                self._waiting_for_all -= 1
                 self._changed.notify_all()
-            self._all_held = True
+            self._is_all_locked = True
         try:
             yield
         finally:
             with self._changed:
-                self._all_held = False
+                self._is_all_locked = False
                 self._changed.notify_all()

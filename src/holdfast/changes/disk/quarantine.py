@@ -1,4 +1,4 @@
-"""Where the sources of moves to other devices go: out of sight on their own device, until the undo window is over."""
+"""The quarantine: keeps the sources of moves to other devices on their own device until the undo window is over."""
 
 import logging
 import os
@@ -15,80 +15,75 @@ from holdfast.folders.access.jail import QUARANTINE, Jail, Place
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 
 _log = logging.getLogger(__name__)
-_FOLDER = "quarantine"
+_STATE_FOLDER = "quarantine"
 
 
 class Quarantine:
-    """`quarantine/` of the state folder, or one in the topmost directory of the device beneath the root."""
+    """Uses `quarantine/` of the state folder, or on another device a folder in its topmost directory beneath the root."""
 
     def __init__(self, state_dir: str) -> None:
         self._state_dir = state_dir
-        self._folder = make_state_folder(state_dir, _FOLDER)
-        self._device = os.stat(self._folder).st_dev
-        self._out_of_reach: set[str] = set()
+        self._state_quarantine = make_state_folder(state_dir, _STATE_FOLDER)
+        self._state_device = os.stat(self._state_quarantine).st_dev
+        self._unreachable_plans: set[str] = set()
 
-    def shelf_of(self, jail: Jail, place: Place) -> str:
-        """Return the folder that takes what stands at a place, on the same device; `opened` makes it when needed."""
+    def folder_for(self, jail: Jail, place: Place) -> str:
+        """Return the quarantine folder on the device of a place; `open_folder` makes it when needed."""
         device = os.fstat(place.parent_fd).st_dev
-        if device == self._device:
-            return self._folder
-        return f"{_topmost(jail, place, device).rstrip('/')}/{QUARANTINE}"
+        if device == self._state_device:
+            return self._state_quarantine
+        return f"{_topmost_directory(jail, place, device).rstrip('/')}/{QUARANTINE}"
 
     @contextmanager
-    def opened(self, jail: Jail, shelf: str) -> Iterator[int]:
-        """Open a shelf, made anew when it is not there; HoldfastError when the directory above it is gone."""
-        if shelf == self._folder:
-            fd = os.open(self._folder, READ_DIRECTORY)
+    def open_folder(self, jail: Jail, folder: str) -> Iterator[int]:
+        """Open a quarantine folder, made if it is missing; HoldfastError when the directory above it is gone."""
+        if folder == self._state_quarantine:
+            fd = os.open(folder, READ_DIRECTORY)
         else:
-            with jail.open_directory(os.path.dirname(shelf)) as above:
+            with jail.open_directory(os.path.dirname(folder)) as parent_fd:
                 with suppress(FileExistsError):
-                    os.mkdir(QUARANTINE, 0o700, dir_fd=above)
-                    sync_directory(above)
-                fd = os.open(QUARANTINE, READ_DIRECTORY, dir_fd=above)
+                    os.mkdir(QUARANTINE, 0o700, dir_fd=parent_fd)
+                    sync_directory(parent_fd)
+                fd = os.open(QUARANTINE, READ_DIRECTORY, dir_fd=parent_fd)
         try:
             yield fd
         finally:
             os.close(fd)
 
-    def purge(self, book: PlanJournal, kept_since: str) -> int:
-        """Let go of what was set aside before that time; returns how many. What cannot be reached waits for the next start."""
-        expired = book.expired_asides(kept_since)
-        gone = [aside for aside in expired if aside.plan_id not in self._out_of_reach and self._let_go(aside)]
-        if gone:
-            book.forget_asides(gone)
-        return len(gone)
+    def purge(self, plans: PlanJournal, kept_since: str) -> int:
+        """Erase what plans that ended before that time left here; returns how many entries.
 
-    def _let_go(self, aside: QuarantinedFile) -> bool:
+        A plan whose folder cannot be reached is tried again after the next start.
+        """
+        erased = [
+            file
+            for file in plans.expired_quarantine(kept_since)
+            if file.plan_id not in self._unreachable_plans and self._erase(file)
+        ]
+        if erased:
+            plans.forget_quarantine(erased)
+        return len(erased)
+
+    def _erase(self, file: QuarantinedFile) -> bool:
+        folder, name = os.path.split(file.path)
         try:
-            with self._jail(aside.roots) as jail:
-                self._erase(jail, aside.path)
+            with open_jail(file.roots, self._state_dir) as jail, suppress(FileNotFoundError, NotFound):
+                with self.open_folder(jail, folder) as fd:
+                    if stat_entry(fd, name) is not None:
+                        erase_tree(fd, name)
+                if folder != self._state_quarantine:
+                    with jail.open_directory(os.path.dirname(folder)) as parent_fd, suppress(OSError):
+                        os.rmdir(QUARANTINE, dir_fd=parent_fd)
         except (OSError, HoldfastError) as error:
-            _log.warning("what change %s set aside stays: %s", aside.plan_id, type(error).__name__)
-            self._out_of_reach.add(aside.plan_id)
+            _log.warning("what change %s left in quarantine stays: %s", file.plan_id, type(error).__name__)
+            self._unreachable_plans.add(file.plan_id)
             return False
         return True
-
-    def _erase(self, jail: Jail, path: str) -> None:
-        shelf, name = os.path.split(path)
-        try:
-            with self.opened(jail, shelf) as fd:
-                if stat_entry(fd, name) is not None:
-                    erase_tree(fd, name)
-        except (FileNotFoundError, NotFound):
-            return
-        if shelf != self._folder:
-            with jail.open_directory(os.path.dirname(shelf)) as above, suppress(OSError):
-                os.rmdir(QUARANTINE, dir_fd=above)
-
-    @contextmanager
-    def _jail(self, given: Sequence[str]) -> Iterator[Jail]:
-        with open_jail(given, self._state_dir) as jail:
-            yield jail
 
 
 @contextmanager
 def open_jail(given: Sequence[str], state_dir: str) -> Iterator[Jail]:
-    """Open the roots of a plan when no caller is there. NotFound when one of them is not."""
+    """Open the roots of a plan without a caller. NotFound when one of them is missing."""
     try:
         roots = open_roots(given, "/", state_dir)
     except InvalidArgument:
@@ -101,8 +96,8 @@ def open_jail(given: Sequence[str], state_dir: str) -> Iterator[Jail]:
         close_roots(roots)
 
 
-def _topmost(jail: Jail, place: Place, device: int) -> str:
-    """Return the first directory on the way down from the root to a place that lies on its device."""
+def _topmost_directory(jail: Jail, place: Place, device: int) -> str:
+    """Return the first directory on the way from the root down to a place that is on its device."""
     path = place.root.path.rstrip("/")
     names = place.path[len(path) + 1 :].split("/")[:-1]
     for name in (None, *names):

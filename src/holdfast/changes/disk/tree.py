@@ -1,4 +1,4 @@
-"""Trees by descriptor: read one, build it again, compare two, take one away; links are never followed."""
+"""Reads, builds, compares and erases directory trees by descriptor; links are never followed."""
 
 import os
 import stat
@@ -13,8 +13,8 @@ from holdfast.changes.disk.files import (
     hash_bytes,
     hash_file,
     open_file,
-    put_xattrs,
     read_xattrs,
+    set_xattrs,
     stat_entry,
     sync_directory,
     sync_file,
@@ -27,61 +27,66 @@ from holdfast.folders.access.jail import QUARANTINE
 from holdfast.folders.access.roots import Identity, identity_of
 
 MAX_DEPTH = 256
-"""Levels of a tree that are moved across devices, removed or brought back; each holds a descriptor while it is open."""
+"""How deep a tree may be that is copied to another device, removed or restored: each level holds a descriptor open."""
 
 
-Contents = Callable[[Item], Iterable[bytes]]
+ContentReader = Callable[[Item], Iterable[bytes]]
 Children = dict[str, list[Item]]
 
 
 @dataclass(frozen=True, slots=True)
-class TreeReader:
-    """How to look at a tree: which entries are not ours to touch, and what is done with each file and link.
+class TreeOptions:
+    """How to read a tree: which entries are hidden, and how each file and link is hashed.
 
-    `of_file` and `of_link` return the hash under which the bytes are known.
+    With `refuse_writers`, a file that another program has open for writing is a Conflict.
     """
 
     call: Call
     is_hidden: Callable[[Identity], bool]
-    of_file: Callable[[int], str] = hash_file
-    of_link: Callable[[bytes], str] = hash_bytes
+    hash_file: Callable[[int], str] = hash_file
+    hash_link: Callable[[bytes], str] = hash_bytes
     refuse_writers: bool = False
 
+    @classmethod
+    def without_hashes(cls, call: Call, is_hidden: Callable[[Identity], bool]) -> "TreeOptions":
+        """Return options that read no file: for sizes, and to find out whether something in a tree is hidden."""
+        return cls(call, is_hidden, hash_file=lambda _fd: "", hash_link=lambda _target: "")
 
-def read_tree(dir_fd: int, name: str, path: str, how: TreeReader) -> list[Item]:
-    """Return an entry and all beneath it, top first, as items that would remove it.
+
+def read_tree(dir_fd: int, name: str, path: str, options: TreeOptions) -> list[Item]:
+    """Return an entry and everything beneath it, top first, as items that would remove it.
 
     Raises PermissionDenied for anything that is neither file, link nor directory, or that is hidden;
     InvalidArgument for a tree that is nested too deeply.
     """
-    return list(_stock(dir_fd, name, path, how, MAX_DEPTH))
+    return list(_read_entries(dir_fd, name, path, options, MAX_DEPTH))
 
 
-def _stock(dir_fd: int, name: str, path: str, how: TreeReader, levels: int) -> Iterator[Item]:
-    how.call.check()
+def _read_entries(dir_fd: int, name: str, path: str, options: TreeOptions, levels: int) -> Iterator[Item]:
+    options.call.check()
     if levels == 0:
-        raise InvalidArgument(f"The tree is nested deeper than {MAX_DEPTH} directories; take it in parts.")
+        raise InvalidArgument(f"The tree is nested deeper than {MAX_DEPTH} directories; handle it in parts.")
     status = os.stat(name, dir_fd=dir_fd, follow_symlinks=False)
-    if name == QUARANTINE or how.is_hidden(identity_of(status)):
+    if name == QUARANTINE or options.is_hidden(identity_of(status)):
         raise PermissionDenied(f"{path} belongs to Holdfast itself and stays where it is.")
     if stat.S_ISDIR(status.st_mode):
         with open_directory(dir_fd, name) as below:
             yield _item(path, NodeType.DIRECTORY, status, None, read_xattrs(below))
             for entry in sorted(os.listdir(below)):
-                yield from _stock(below, entry, f"{path}/{entry}", how, levels - 1)
+                yield from _read_entries(below, entry, f"{path}/{entry}", options, levels - 1)
     elif stat.S_ISLNK(status.st_mode):
-        yield _item(path, NodeType.LINK, status, how.of_link(os.fsencode(os.readlink(name, dir_fd=dir_fd))))
+        yield _item(path, NodeType.LINK, status, options.hash_link(os.fsencode(os.readlink(name, dir_fd=dir_fd))))
     else:
         with open_file(dir_fd, name, path) as fd:
-            if how.refuse_writers and has_writer(fd, dir_fd):
+            if options.refuse_writers and has_writer(fd, dir_fd):
                 raise Conflict(f"Another program is writing {path}.")
             status = os.fstat(fd)
-            yield _item(path, NodeType.FILE, status, how.of_file(fd), read_xattrs(fd))
+            yield _item(path, NodeType.FILE, status, options.hash_file(fd), read_xattrs(fd))
 
 
 @contextmanager
 def open_directory(dir_fd: int, name: str) -> Iterator[int]:
-    """Open a directory beneath another one."""
+    """Open a directory inside another one and close it at the end."""
     fd = os.open(name, READ_DIRECTORY, dir_fd=dir_fd)
     try:
         yield fd
@@ -89,9 +94,9 @@ def open_directory(dir_fd: int, name: str) -> Iterator[int]:
         os.close(fd)
 
 
-def is_same_tree(one: Sequence[Item], other: Sequence[Item]) -> bool:
-    """Return whether two trees hold the same entries with the same bytes, wherever each of them stands."""
-    return tree_digest(one) == tree_digest(other)
+def is_same_tree(left: Sequence[Item], right: Sequence[Item]) -> bool:
+    """Return whether two trees, at whatever paths, have the same entries with the same bytes."""
+    return tree_digest(left) == tree_digest(right)
 
 
 def tree_digest(items: Sequence[Item]) -> str:
@@ -99,112 +104,106 @@ def tree_digest(items: Sequence[Item]) -> str:
     top = items[0]
     if top.node is not NodeType.DIRECTORY:
         return content_hash(top) or ""
-    whole = sha256()
+    digest = sha256()
     for line in sorted(f"{i.src_path[len(top.src_path) :]}\0{i.node}\0{content_hash(i)}" for i in items):
-        whole.update(os.fsencode(line) + b"\0\0")
-    return whole.hexdigest()
+        digest.update(os.fsencode(line) + b"\0\0")
+    return digest.hexdigest()
 
 
 def content_hash(item: Item) -> str | None:
-    """Return the hash of what an item removes or restores."""
+    """Return the hash of the bytes that an item removes or restores."""
     return item.before_hash or item.after_hash
 
 
-def moved_to(items: Sequence[Item], path: str) -> list[Item]:
-    """Return the items of a tree as they are called when its top stands at another path."""
-    top = items[0].src_path
-    return [item._replace(src_path=path + item.src_path[len(top) :]) for item in items]
+def build_tree(dir_fd: int, name: str, items: Sequence[Item], contents: ContentReader, call: Call) -> None:
+    """Create a tree under a free name, durably, with modes, times and (where allowed) owners.
 
-
-def build_tree(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
-    """Make a tree under a name that is free, durably, with modes, times and (where allowed) owners.
-
-    `contents` gives the bytes of a file or the target of a link. The caller takes the tree away if this fails.
+    `contents` gives the bytes of a file or the target of a link. The caller erases the tree if this fails.
     """
-    _build(dir_fd, name, items[0], _by_directory(items), contents, call)
+    _build_entry(dir_fd, name, items[0], _group_by_directory(items), contents, call)
 
 
-def repair_tree(dir_fd: int, name: str, items: Sequence[Item], contents: Contents, call: Call) -> None:
-    """Make again what is missing of a tree that was taken away in part; what is there stays as it is."""
-    _mend(dir_fd, name, items[0], _by_directory(items), contents, call)
+def repair_tree(dir_fd: int, name: str, items: Sequence[Item], contents: ContentReader, call: Call) -> None:
+    """Create again what is missing of a tree that was erased in part; existing entries stay as they are."""
+    _repair_entry(dir_fd, name, items[0], _group_by_directory(items), contents, call)
 
 
-def _by_directory(items: Sequence[Item]) -> Children:
+def _group_by_directory(items: Sequence[Item]) -> Children:
     children: Children = {}
     for item in items[1:]:
         children.setdefault(os.path.dirname(item.src_path), []).append(item)
     return children
 
 
-def _mend(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
+def _repair_entry(dir_fd: int, name: str, item: Item, children: Children, contents: ContentReader, call: Call) -> None:
     status = stat_entry(dir_fd, name)
     if status is None:
-        _build(dir_fd, name, item, children, contents, call)
+        _build_entry(dir_fd, name, item, children, contents, call)
     elif item.node is NodeType.DIRECTORY and stat.S_ISDIR(status.st_mode):
         with open_directory(dir_fd, name) as below:
             for child in children.get(item.src_path, ()):
-                _mend(below, os.path.basename(child.src_path), child, children, contents, call)
-            _dress(below, item)
+                _repair_entry(below, os.path.basename(child.src_path), child, children, contents, call)
+            _set_metadata(below, item)
 
 
-def _build(dir_fd: int, name: str, item: Item, children: Children, contents: Contents, call: Call) -> None:
+def _build_entry(dir_fd: int, name: str, item: Item, children: Children, contents: ContentReader, call: Call) -> None:
     call.check()
     if item.node is NodeType.LINK:
         _build_link(dir_fd, name, item, contents)
     elif item.node is NodeType.FILE:
-        write_new(dir_fd, name, contents(item), mode=0o600, dress=lambda fd: _dress(fd, item))
+        write_new(dir_fd, name, contents(item), mode=0o600, set_metadata=lambda fd: _set_metadata(fd, item))
     else:
         os.mkdir(name, 0o700, dir_fd=dir_fd)
         with open_directory(dir_fd, name) as below:
             for child in children.get(item.src_path, ()):
-                _build(below, os.path.basename(child.src_path), child, children, contents, call)
-            _dress(below, item)
+                _build_entry(below, os.path.basename(child.src_path), child, children, contents, call)
+            _set_metadata(below, item)
             sync_file(below)
 
 
-def _build_link(dir_fd: int, name: str, item: Item, contents: Contents) -> None:
+def _build_link(dir_fd: int, name: str, item: Item, contents: ContentReader) -> None:
     os.symlink(b"".join(contents(item)), os.fsencode(name), dir_fd=dir_fd)
     with suppress(PermissionError):
         os.chown(name, item.uid, item.gid, dir_fd=dir_fd, follow_symlinks=False)
     os.utime(name, ns=(item.mtime_ns, item.mtime_ns), dir_fd=dir_fd, follow_symlinks=False)
 
 
-def _dress(fd: int, item: Item) -> None:
-    """Give an open file or directory its owner (where allowed), attributes, mode and time."""
+def _set_metadata(fd: int, item: Item) -> None:
+    """Set the owner (where allowed), extended attributes, mode and time of an open file or directory."""
     with suppress(PermissionError):
         os.fchown(fd, item.uid, item.gid)
-    put_xattrs(fd, item.xattrs)
+    set_xattrs(fd, item.xattrs)
     os.fchmod(fd, item.mode)
     os.utime(fd, ns=(item.mtime_ns, item.mtime_ns))
 
 
 def erase_known(dir_fd: int, name: str, known: Sequence[Item]) -> None:
-    """Take away the known entries of a tree under a helper name, deepest first.
+    """Erase the known entries of a tree under a temporary name, deepest first.
 
-    The caller has compared the tree with `known`; whatever came after that is not touched. OSError when something
-    cannot be taken away or others remain; then a part may be gone, which `repair_tree` makes again.
+    The caller has compared the tree with `known`; what came after that is not touched. OSError when something
+    cannot be erased or other entries remain; then a part may be gone, which `repair_tree` creates again.
     """
     top = known[0]
     if top.node is not NodeType.DIRECTORY:
         os.unlink(name, dir_fd=dir_fd)
         return
-    prefix = len(top.src_path) + 1
-    _erase(dir_fd, name, "", {item.src_path[prefix:]: item.node for item in known[1:]})
+    start = len(top.src_path) + 1
+    _erase_directory(dir_fd, name, "", {item.src_path[start:]: item.node for item in known[1:]})
 
 
-def _erase(dir_fd: int, name: str, inside: str, known: dict[str, NodeType]) -> None:
+def _erase_directory(dir_fd: int, name: str, prefix: str, known: dict[str, NodeType]) -> None:
     with open_directory(dir_fd, name) as below:
         for entry in os.listdir(below):
-            node = known.get(f"{inside}{entry}")
+            node = known.get(f"{prefix}{entry}")
             if node is NodeType.DIRECTORY:
-                _erase(below, entry, f"{inside}{entry}/", known)
+                _erase_directory(below, entry, f"{prefix}{entry}/", known)
             elif node is not None:
                 os.unlink(entry, dir_fd=below)
     os.rmdir(name, dir_fd=dir_fd)
 
 
 def erase_tree(dir_fd: int, name: str) -> None:
-    """Take away a tree that only we can have made, complete or not, durably."""
+    """Erase a tree that only we can have made, complete or not, durably."""
     _erase_all(dir_fd, name)
     sync_directory(dir_fd)
 

@@ -15,7 +15,7 @@ from holdfast.changes.disk.identity import is_as_planned, was_moved_to
 from holdfast.changes.disk.links import Links
 from holdfast.changes.disk.locks import Locks
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.disk.tree import TreeReader, read_tree
+from holdfast.changes.disk.tree import TreeOptions, read_tree
 from holdfast.changes.model import Abandoned, Item, ItemOutcome, ItemStatus, NodeType
 from holdfast.changes.plans.parents import Parent, Parents
 from holdfast.errors import (
@@ -93,8 +93,8 @@ class Batch:
             if not is_copied:
                 self._opened.append(found)
             else:
-                shelf = self._quarantine.shelf_of(self._jail, found.source)
-                crossing = item._replace(temp_name=temp_name(), aside=f"{shelf}/{plan_id}.{item.position}")
+                shelf = self._quarantine.folder_for(self._jail, found.source)
+                crossing = item._replace(temp_name=temp_name(), quarantine_path=f"{shelf}/{plan_id}.{item.position}")
                 self._opened.append(found._replace(item=crossing))
         self.steps += [step for _, step in refused]
         self._leave_units(refused)
@@ -129,7 +129,7 @@ class Batch:
         return steps
 
     def _came_back(self, opened: Opened) -> bool:
-        if opened.item.aside is not None or not self._taken_back(opened):
+        if opened.item.quarantine_path is not None or not self._taken_back(opened):
             return False
         files.sync_directory(opened.source.parent_fd)
         files.sync_directory(opened.target.parent_fd)
@@ -146,7 +146,7 @@ class Batch:
         if status is None or not stat.S_ISLNK(status.st_mode):
             return False
         text = os.readlink(source.name, dir_fd=source.parent_fd)
-        return self._links.rewritten(source.path, text, opened.target.path) != text
+        return self._links.rewrite(source.path, text, opened.target.path) != text
 
     def _held(self, call: Call) -> AbstractContextManager[None]:
         if any(opened.item.node is NodeType.DIRECTORY for opened in self._opened):
@@ -240,7 +240,7 @@ class Batch:
         return ItemOutcome(position, ItemStatus.SKIPPED, GONE if is_gone else CHANGED)
 
     def _carry_out(self, opened: Opened, done: list[Opened], call: Call) -> None:
-        if opened.item.aside is not None:
+        if opened.item.quarantine_path is not None:
             self._cross(opened, call)
             return
         source, target = opened.source_parent.fd, opened.target_parent.fd
@@ -261,25 +261,31 @@ class Batch:
     def _check_inside(self, opened: Opened, call: Call) -> None:
         """Refuse a directory that holds the state folder."""
         if opened.item.node is NodeType.DIRECTORY and opened.source.root.walk_only:
-            names = TreeReader(call, self._jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
+            names = TreeOptions.without_hashes(call, self._jail.is_hidden)
             read_tree(opened.source.parent_fd, opened.source.name, opened.source.path, names)
 
     def _crossing(self, opened: Opened) -> CrossDeviceMove:
         item = opened.item
         links = self._links if item.node is NodeType.LINK else None
         return CrossDeviceMove(
-            self._jail, self._quarantine, opened.source, opened.target, item.temp_name or "", item.aside or "", links
+            self._jail,
+            self._quarantine,
+            opened.source,
+            opened.target,
+            item.temp_name or "",
+            item.quarantine_path or "",
+            links,
         )
 
     def _cross(self, opened: Opened, call: Call) -> None:
         crossing = self._crossing(opened)
         try:
-            identity = crossing.run(crossing.stock(call), call)
+            identity = crossing.run(crossing.read_source(call), call)
         except Abandoned as abandoned:
             taken = isinstance(abandoned.error, AlreadyExists)
             self._end(opened, ItemStatus.ERROR if taken else ItemStatus.SKIPPED, TAKEN if taken else CHANGED)
         except (Cancelled, TimedOut):
-            crossing.settle()
+            crossing.recover()
             raise
         except (OSError, HoldfastError) as error:
             self._end_as_found(opened, crossing, _told(error))
@@ -289,7 +295,7 @@ class Batch:
     def _end_as_found(self, opened: Opened, crossing: CrossDeviceMove, why: str | None) -> None:
         """After an error look at the disk; when even that fails the item waits for the next execution."""
         try:
-            identity = crossing.settle()
+            identity = crossing.recover()
         except Conflict as conflict:
             self._end(opened, ItemStatus.ERROR, conflict.message)
         except (OSError, HoldfastError):
@@ -325,14 +331,14 @@ class Batch:
 
     def _settle(self, opened: Opened) -> ItemOutcome | None:
         item, source, target = opened.item, opened.source, opened.target
-        if item.aside is None:
+        if item.quarantine_path is None:
             if stat_entry(source.parent_fd, source.name) is not None or not was_moved_to(item, target):
                 return None
             files.sync_directory(target.parent_fd)
             files.sync_directory(source.parent_fd)
             return ItemOutcome(item.position, ItemStatus.DONE)
         try:
-            identity = self._crossing(opened).settle()
+            identity = self._crossing(opened).recover()
         except Conflict as conflict:
             return ItemOutcome(item.position, ItemStatus.ERROR, conflict.message)
         return None if identity is None else ItemOutcome(item.position, ItemStatus.DONE, identity=identity)

@@ -39,7 +39,7 @@ class Executor:
 
         Cancelled or TimedOut between two batches leave a plan that the next execution completes.
         """
-        progress, links = _Progress(plan, call), Links.of(plan.items)
+        progress, links = _Progress(plan, call), Links.from_items(plan.items)
         steps = self._settled(jail, plan)
         settled = {step.position for step in steps}
         waiting = [item for item in plan.items if item.status is ItemStatus.PENDING and item.position not in settled]
@@ -66,7 +66,7 @@ class Executor:
     def _settled(self, jail: Jail, plan: Plan) -> list[ItemOutcome]:
         begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
         steps: list[ItemOutcome] = []
-        links = Links.of(plan.items) if begun else Links({})
+        links = Links.from_items(plan.items) if begun else Links({})
         staying = {
             item.unit for item in plan.items if item.unit and item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)
         }

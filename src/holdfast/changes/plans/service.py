@@ -14,8 +14,8 @@ from holdfast.changes.model import (
     ItemStatus,
     Op,
     Plan,
+    PlanOverview,
     PlanStatus,
-    PlanSummary,
     UndoResult,
     is_beneath,
 )
@@ -157,11 +157,11 @@ class Plans:
             raise NotFound(f"There is no plan {plan_id!r}.")
         return tuple(root for root in (plan.root_dir, plan.other_root) if root)
 
-    def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanSummary]":
+    def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanOverview]":
         """Return the caller's plans, newest first, those with a smaller `seq` than given."""
         return self._book.lines(folders.jail.allowed_paths, limit, before_seq)
 
-    def every(self, limit: int) -> Sequence[PlanSummary]:
+    def every(self, limit: int) -> Sequence[PlanOverview]:
         """Return the newest plans of this machine, whoever made them: a person sees all."""
         return self._book.lines(["/"], limit, None)
 

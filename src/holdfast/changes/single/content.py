@@ -129,15 +129,15 @@ class ContentChanges:
             size = os.fstat(fd).st_size
             if not self._images.fits(size):
                 return None
-            image = self._images.of_file(fd)
+            image = self._images.from_file(fd)
             if not self._journal.keep(image, utc_now()) and image.file:
-                self._images.drop([image.file])
+                self._images.remove_files([image.file])
             return Item(Op.KEPT, path, before_hash=image.hash, size_bytes=size, status=ItemStatus.DONE)
 
     def _image_of(self, base: Base, path: str) -> list[Image]:
         if not self._images.admit(base.status.st_size, path):
             return []
-        return [self._images.of_file(base.fd) if base.data is None else self._images.of_bytes(base.data)]
+        return [self._images.from_file(base.fd) if base.data is None else self._images.from_bytes(base.data)]
 
     def _hash_at(self, place: Place, name: str) -> str | None:
         if not name or stat_entry(place.parent_fd, name) is None:

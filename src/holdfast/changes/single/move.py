@@ -12,7 +12,7 @@ from holdfast.changes.disk.cross_device import CrossDeviceMove
 from holdfast.changes.disk.files import hash_file, open_file, stat_entry, temp_name
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.quarantine import Quarantine
-from holdfast.changes.disk.tree import TreeReader, read_tree, tree_digest
+from holdfast.changes.disk.tree import TreeOptions, read_tree, tree_digest
 from holdfast.changes.model import Abandoned, Item, NodeType, Op, Outcome, Plan
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
@@ -44,9 +44,13 @@ class Moves:
             raise NotFound(f"No such file or directory: {source.path}")
         source = replace(source, status=status)
         same_device = os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
-        stock = None if same_device else read_tree(source.parent_fd, source.name, source.path, _hashes(jail, call))
+        stock = (
+            None
+            if same_device
+            else read_tree(source.parent_fd, source.name, source.path, TreeOptions(call, jail.is_hidden))
+        )
         if same_device and source.root.walk_only:
-            read_tree(source.parent_fd, source.name, source.path, _names(jail, call))
+            read_tree(source.parent_fd, source.name, source.path, TreeOptions.without_hashes(call, jail.is_hidden))
         item = _item(source, target, stock)
         plan = new_plan(intent, source.root.path, [item], None, other_root=target.root.path)
         if stock is not None:
@@ -61,10 +65,10 @@ class Moves:
 
     def settle(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Outcome:
         """Say by what is on the disk whether a move took effect, finish one that was published, and tidy up."""
-        if plan.first.aside is None:
+        if plan.first.quarantine_path is None:
             return _settle_rename(source, target, plan.first.identity)
         try:
-            identity = self._crossing(jail, plan, source, target).settle()
+            identity = self._crossing(jail, plan, source, target).recover()
         except Conflict as conflict:
             return Outcome.failed(conflict.message)
         if identity is None:
@@ -72,12 +76,14 @@ class Moves:
         return Outcome.done(identity)
 
     def _crossing_plan(self, jail: Jail, plan: Plan, source: Place) -> Plan:
-        aside = f"{self._quarantine.shelf_of(jail, source)}/{plan.id}.0"
-        return replace(plan, items=(plan.first._replace(aside=aside, temp_name=temp_name()),))
+        aside = f"{self._quarantine.folder_for(jail, source)}/{plan.id}.0"
+        return replace(plan, items=(plan.first._replace(quarantine_path=aside, temp_name=temp_name()),))
 
     def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> CrossDeviceMove:
         first = plan.first
-        return CrossDeviceMove(jail, self._quarantine, source, target, first.temp_name or "", first.aside or "")
+        return CrossDeviceMove(
+            jail, self._quarantine, source, target, first.temp_name or "", first.quarantine_path or ""
+        )
 
     def _carry_out(
         self, jail: Jail, source: Place, target: Place, plan: Plan, stock: Sequence[Item] | None, call: Call
@@ -106,14 +112,6 @@ def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcom
         return Outcome.failed("It was interrupted before it took effect.")
     _sync_both(source, target)
     return Outcome.done(identity)
-
-
-def _hashes(jail: Jail, call: Call) -> TreeReader:
-    return TreeReader(call, jail.is_hidden)
-
-
-def _names(jail: Jail, call: Call) -> TreeReader:
-    return TreeReader(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")
 
 
 def _item(source: Place, target: Place, stock: Sequence[Item] | None) -> Item:

@@ -45,7 +45,7 @@ class Recorder:
         Raises what went wrong, in the words of a HoldfastError wherever the cause is the system's.
         """
         known = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
-        self._images.drop(image.file for image in known if image.file)
+        self._images.remove_files(image.file for image in known if image.file)
         try:
             outcome = work()
         except Abandoned as abandoned:

@@ -7,7 +7,7 @@ from holdfast.call import Call, uncancellable_call
 from holdfast.changes.disk.files import stat_entry, sync_directory, temp_name
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.tree import (
-    TreeReader,
+    TreeOptions,
     build_tree,
     content_hash,
     erase_known,
@@ -43,7 +43,7 @@ class Removals:
                 raise Conflict(f"{place.path} is not as this change left it.")
             call.check()
         except BaseException:
-            self._images.drop(image.file for image in images.values() if image.file)
+            self._images.remove_files(image.file for image in images.values() if image.file)
             raise
         plan = new_plan(intent, place.root.path, items, temp_name())
         self._recorder.carry_out(
@@ -74,21 +74,21 @@ class Removals:
         return self._settle_restoration(jail, plan, place)
 
     def _stock_with_images(self, jail: Jail, place: Place, call: Call, images: dict[str, Image]) -> list[Item]:
-        plain = read_tree(place.parent_fd, place.name, place.path, _sizes(jail, call))
+        plain = read_tree(place.parent_fd, place.name, place.path, TreeOptions.without_hashes(call, jail.is_hidden))
         if not self._images.admit(sum(item.size_bytes for item in plain), place.path):
-            return read_tree(place.parent_fd, place.name, place.path, TreeReader(call, jail.is_hidden))
+            return read_tree(place.parent_fd, place.name, place.path, TreeOptions(call, jail.is_hidden))
 
         def keep(image: Image) -> str:
             if image.hash in images and image.file:
-                self._images.drop([image.file])
+                self._images.remove_files([image.file])
             images.setdefault(image.hash, image)
             return image.hash
 
-        how = TreeReader(
+        how = TreeOptions(
             call,
             jail.is_hidden,
-            of_file=lambda fd: keep(self._images.of_file(fd)),
-            of_link=lambda target: keep(self._images.of_bytes(target)),
+            hash_file=lambda fd: keep(self._images.from_file(fd)),
+            hash_link=lambda target: keep(self._images.from_bytes(target)),
         )
         return read_tree(place.parent_fd, place.name, place.path, how)
 
@@ -140,7 +140,7 @@ class Removals:
         return self._images.read(content_hash(item) or "")
 
     def _is_as_kept(self, jail: Jail, place: Place, plan: Plan) -> bool:
-        how = TreeReader(uncancellable_call(), jail.is_hidden, refuse_writers=True)
+        how = TreeOptions(uncancellable_call(), jail.is_hidden, refuse_writers=True)
         try:
             found = read_tree(place.parent_fd, plan.temp_name or "", place.path, how)
         except (HoldfastError, OSError):
@@ -177,7 +177,7 @@ class Removals:
     def _all_known(self, jail: Jail, plan: Plan, place: Place) -> bool:
         """Return whether all that is left of a hidden tree is kept as an image, entry by entry."""
         known = {(item.src_path, item.node, item.before_hash) for item in plan.items}
-        how = TreeReader(uncancellable_call(), jail.is_hidden)
+        how = TreeOptions(uncancellable_call(), jail.is_hidden)
         try:
             left = read_tree(place.parent_fd, plan.temp_name or "", place.path, how)
         except (HoldfastError, OSError):
@@ -193,7 +193,7 @@ class Removals:
             return Outcome.failed("It was interrupted before it took effect.")
         if stat_entry(place.parent_fd, place.name) is None:
             return Outcome.failed("It was interrupted before it took effect.")
-        how = TreeReader(uncancellable_call(), jail.is_hidden)
+        how = TreeOptions(uncancellable_call(), jail.is_hidden)
         found = read_tree(place.parent_fd, place.name, place.path, how)
         if tree_digest(found) == tree_digest(plan.items):
             return Outcome.done()
@@ -204,7 +204,3 @@ def _not_removable(path: str, fault: OSError) -> HoldfastError:
     if fault.errno in (errno.ENOTEMPTY, errno.EEXIST):
         return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
     return PermissionDenied(f"{path} cannot be removed whole ({fault.strerror}); all of it was left in place.")
-
-
-def _sizes(jail: Jail, call: Call) -> TreeReader:
-    return TreeReader(call, jail.is_hidden, of_file=lambda _fd: "", of_link=lambda _target: "")

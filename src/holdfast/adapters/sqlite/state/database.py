@@ -148,8 +148,13 @@ def _connect(path: str) -> sqlite3.Connection:
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     connection.execute("PRAGMA wal_autocheckpoint = 0")
-    connection.create_function("is_beneath", 2, _is_stored_path_beneath, deterministic=True)
+    register_functions(connection)
     return connection
+
+
+def register_functions(connection: sqlite3.Connection) -> None:
+    """Add the SQL functions that our statements use to a connection."""
+    connection.create_function("is_beneath", 2, _is_stored_path_beneath, deterministic=True)
 
 
 def _is_stored_path_beneath(stored: str | bytes, roots: str) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_path, stored_path
-from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanStatus, PlanSummary, QuarantinedFile
+from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanOverview, PlanStatus, QuarantinedFile
 from holdfast.changes.plans.states import item_may_become, plan_may_become, status_of
 from holdfast.errors import Conflict
 
@@ -73,12 +73,12 @@ class SqlitePlanJournal:
         found = (self._find(row["id"]) for row in self._db.fetch("interrupted_plans"))
         return [plan for plan in found if plan is not None]
 
-    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanSummary]:
+    def lines(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanOverview]:
         """Return plans beneath the roots, newest first."""
         asked = {"roots": json.dumps(list(roots)), "limit": limit}
         rows = self._db.fetch("list_plans", {**asked, "before_seq": _NEWEST if before_seq is None else before_seq})
         return [
-            PlanSummary(
+            PlanOverview(
                 seq=row["seq"],
                 id=row["id"],
                 status=PlanStatus(row["status"]),
@@ -91,9 +91,9 @@ class SqlitePlanJournal:
             for row in rows
         ]
 
-    def expired_asides(self, kept_since: str) -> list[QuarantinedFile]:
+    def expired_quarantine(self, kept_since: str) -> list[QuarantinedFile]:
         """Return what was set aside before that time, oldest first, a bounded number at once."""
-        rows = self._db.fetch("expired_asides", {"kept_since": kept_since, "limit": _EXPIRED_AT_ONCE})
+        rows = self._db.fetch("expired_quarantine", {"kept_since": kept_since, "limit": _EXPIRED_AT_ONCE})
         return [
             QuarantinedFile(
                 plan_id=row["plan_id"],
@@ -104,11 +104,11 @@ class SqlitePlanJournal:
             for row in rows
         ]
 
-    def forget_asides(self, asides: Sequence[QuarantinedFile]) -> None:
+    def forget_quarantine(self, files: Sequence[QuarantinedFile]) -> None:
         """Record that nothing is kept aside any more."""
         with self._db.transaction(durable=False):
-            rows = [{"plan_id": aside.plan_id, "position": aside.position} for aside in asides]
-            self._db.run_many("forget_aside", rows)
+            rows = [{"plan_id": file.plan_id, "position": file.position} for file in files]
+            self._db.run_many("forget_quarantine", rows)
 
     def _insert_items(self, plan_id: str, items: Sequence[Item]) -> None:
         self._db.run_many("insert_item", [item_row(plan_id, item.position, item) for item in items])
@@ -165,8 +165,8 @@ class SqlitePlanJournal:
         if self._db.run("intend_batch", batch).rowcount != 1:
             raise self._refused(plan_id, "carried out")
         for item in intents:
-            if item.aside is not None:
-                helpers = {"temp_name": item.temp_name, "aside": stored_path(item.aside)}
+            if item.quarantine_path is not None:
+                helpers = {"temp_name": item.temp_name, "aside": stored_path(item.quarantine_path)}
                 self._db.run("intend_item", {"plan_id": plan_id, "position": item.position, **helpers})
 
     def _settle_reversed(self, plan_id: str, positions: list[int]) -> None:

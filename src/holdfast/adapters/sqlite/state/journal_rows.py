@@ -9,7 +9,7 @@ _OPS = {op.value: op for op in Op}
 _NODES = {node.value: node for node in NodeType}
 _STATUSES = {status.value: status for status in ItemStatus}
 _OP, _NODE, _STATUS, _MTIME = map(Item._fields.index, ("op", "node", "status", "mtime_ns"))
-_PATHS = tuple(map(Item._fields.index, ("src_path", "dest_path", "aside", "unit")))
+_PATHS = tuple(map(Item._fields.index, ("src_path", "dest_path", "quarantine_path", "unit")))
 _INTEGER_LIMIT = 2**63
 _NS = "ns"
 """Prefix of a time that is too large for an integer of SQLite, such as one in the year 2446; it is stored as text."""
@@ -67,7 +67,7 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
         "composite_hash": item.composite_hash,
         "xattrs": item.xattrs,
         "temp_name": item.temp_name,
-        "aside": stored_path(item.aside),
+        "aside": stored_path(item.quarantine_path),
         "intended_at": item.intended_at,
         "reverses": item.reverses,
         "dest_identity": item.dest_identity,

@@ -127,13 +127,13 @@ WHERE stepwise = 1 AND status = 'RUNNING' AND (
                    WHERE i.plan_id = p.id AND i.status = 'PENDING' AND i.intended_at IS NOT NULL))
 ORDER BY seq;
 
--- name: expired_asides
+-- name: expired_quarantine
 SELECT i.plan_id, i.position, i.aside, p.root_dir, p.other_root
 FROM plan_items i JOIN plans p ON p.id = i.plan_id
 WHERE i.aside IS NOT NULL AND i.status IN ('DONE', 'UNDONE') AND p.executed_at < :kept_since
 ORDER BY p.seq, i.position LIMIT :limit;
 
--- name: forget_aside
+-- name: forget_quarantine
 UPDATE plan_items SET aside = NULL WHERE plan_id = :plan_id AND position = :position;
 
 -- name: list_plans
@@ -150,8 +150,8 @@ FROM plans WHERE id = :id;
 
 -- name: find_items
 SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode, uid, gid, mtime_ns, identity,
-       status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name, aside,
-       intended_at, reverses, dest_identity, unit
+       status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name,
+       aside AS quarantine_path, intended_at, reverses, dest_identity, unit
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans
