@@ -31,7 +31,7 @@ from holdfast.adapters.models.static import StaticEmbedder, is_installed
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.evaluate import calibration_error
 from holdfast.organiser.classify.starter import starter_categories
-from holdfast.organiser.classify.taxonomy import merged
+from holdfast.organiser.classify.taxonomy import merge_categories
 from holdfast.organiser.model import Category, Example, Excerpt, ScannedFile
 from holdfast.organiser.ports import SentenceEmbedder
 from holdfast.secret import Secret
@@ -150,7 +150,7 @@ def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> D
 
 
 def judge(cascade: Cascade, taxonomy: Sequence[Category], files: Sequence[File]) -> Outcome:
-    verdicts = cascade.decide([(file.found, file.excerpt) for file in files], taxonomy)
+    verdicts = cascade.classify([(file.found, file.excerpt) for file in files], taxonomy)
     names = {category.name.casefold() for category in taxonomy}
     right = [verdict.category.casefold() == file.label for verdict, file in zip(verdicts, files, strict=True)]
     known = [file.label in names for file in files]
@@ -171,7 +171,7 @@ def unknown_names() -> Iterator[None]:
     """Hide what the starter list knows of the folders' names."""
     with ExitStack() as stack:
         for module in ("seeds", "text_classifier", "name_and_type"):
-            stack.enter_context(patch(f"holdfast.organiser.classify.{module}.known_as", return_value=None))
+            stack.enter_context(patch(f"holdfast.organiser.classify.{module}.find_starter", return_value=None))
         yield
 
 
@@ -188,7 +188,7 @@ def row(
     drawn = [draw(files, each, seed, strangers) for seed in range(draws)]
     what = what or ("names only" if not each else f"{each} examples a folder" if each > 1 else "1 example a folder")
     what += f", {strangers} kinds without a folder" if strangers else ""
-    outcomes = [judge(cascade, merged([*taxonomy, *beside]), unfiled) for taxonomy, unfiled in drawn]
+    outcomes = [judge(cascade, merge_categories([*taxonomy, *beside]), unfiled) for taxonomy, unfiled in drawn]
     print_row(what, name, outcomes, with_strangers=bool(strangers))
 
 
@@ -211,9 +211,9 @@ def print_row(what: str, name: str, outcomes: Sequence[Outcome], *, with_strange
 
 def speed(name: str, cascade: Cascade, files: Sequence[File], each: int) -> None:
     taxonomy, unfiled = draw(files, each, 0)
-    cascade.decide([(file.found, file.excerpt) for file in unfiled[:20]], taxonomy)
+    cascade.classify([(file.found, file.excerpt) for file in unfiled[:20]], taxonomy)
     before = time.process_time()
-    cascade.decide([(file.found, file.excerpt) for file in unfiled], taxonomy)
+    cascade.classify([(file.found, file.excerpt) for file in unfiled], taxonomy)
     spent = time.process_time() - before
     print(f"| {name} | {len(unfiled)} | {spent:.2f} s | {len(unfiled) / spent:,.0f} |", flush=True)
 

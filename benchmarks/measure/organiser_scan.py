@@ -57,7 +57,7 @@ def survey(root: str, state: str) -> int:
     for _ in made:
         pass
     cache.close()
-    return made.looked_at
+    return made.opened_count
 
 
 def measure(folder: Path, files: int, rounds: int) -> list[Row]:

@@ -44,7 +44,7 @@ def classifier(server: ChatServer, **settings: Any) -> ChatClassifier:
 
 @pytest.mark.req("OR-21.b")
 def test_files_are_asked_about_in_batches_with_a_structured_answer(server: ChatServer) -> None:
-    verdicts = classifier(server).decide(FILES, TAXONOMY, never, unheard)
+    verdicts = classifier(server).classify(FILES, TAXONOMY, never, unheard)
     assert {(verdict.category, verdict.confidence) for verdict in verdicts} == {("Taxes", 0.9)}
     assert len(verdicts) == 25
     assert [len(json.loads(one["messages"][1]["content"])["files"]) for one in server.requests].count(10) == 2
@@ -57,7 +57,7 @@ def test_files_are_asked_about_in_batches_with_a_structured_answer(server: ChatS
 @pytest.mark.parametrize("status", [429, 500, 503])
 def test_a_busy_endpoint_is_asked_again(server: ChatServer, status: int) -> None:
     server.fault = lambda number, _: (status, {"retry-after": "0"}, b"{}") if number <= 2 else None
-    assert len(classifier(server, concurrency=1).decide(FILES[:5], TAXONOMY, never, unheard)) == 5
+    assert len(classifier(server, concurrency=1).classify(FILES[:5], TAXONOMY, never, unheard)) == 5
     assert len(server.requests) == 3
 
 
@@ -65,7 +65,7 @@ def test_a_busy_endpoint_is_asked_again(server: ChatServer, status: int) -> None
 def test_an_endpoint_without_schemas_is_asked_in_a_simpler_way(server: ChatServer) -> None:
     server.fault = lambda _, request: (400, {}, b"{}") if "response_format" in request else None
     one = classifier(server, concurrency=1)
-    assert len(one.decide(FILES[:15], TAXONOMY, never, unheard)) == 15
+    assert len(one.classify(FILES[:15], TAXONOMY, never, unheard)) == 15
     kinds = [request.get("response_format", {}).get("type") for request in server.requests]
     assert kinds == ["json_schema", "json_object", None, None]
 
@@ -74,19 +74,19 @@ def test_an_endpoint_without_schemas_is_asked_in_a_simpler_way(server: ChatServe
 def test_requests_at_the_same_time_find_the_simpler_way_together(server: ChatServer) -> None:
     server.fault = lambda _, request: (400, {}, b"{}") if "response_format" in request else None
     server.seconds = 0.2
-    assert len(classifier(server, batch=5, concurrency=5).decide(FILES, TAXONOMY, never, unheard)) == 25
+    assert len(classifier(server, batch=5, concurrency=5).classify(FILES, TAXONOMY, never, unheard)) == 25
 
 
 @pytest.mark.req("OR-21.b")
 def test_a_model_that_takes_no_temperature_is_asked_without(server: ChatServer) -> None:
     server.fault = lambda _, request: (400, {}, b"{}") if "temperature" in request else None
-    assert len(classifier(server).decide(FILES[:5], TAXONOMY, never, unheard)) == 5
+    assert len(classifier(server).classify(FILES[:5], TAXONOMY, never, unheard)) == 5
 
 
 @pytest.mark.req("OR-21.b")
 def test_a_name_that_is_no_unicode_can_be_sent(server: ChatServer) -> None:
     files = [(ScannedFile("/r/caf\udce9.txt", "caf\udce9.txt"), Excerpt("a text"))]
-    assert len(classifier(server).decide(files, TAXONOMY, never, unheard)) == 1
+    assert len(classifier(server).classify(files, TAXONOMY, never, unheard)) == 1
     assert json.loads(server.requests[0]["messages"][1]["content"])["files"][0]["name"] == "caf?.txt"
 
 
@@ -97,7 +97,7 @@ def test_json_within_other_words_counts(server: ChatServer) -> None:
         return 200, {}, said(f"Sure!\n```json\n{inside}\n```")
 
     server.fault = wordy
-    assert classifier(server).decide(FILES[:2], TAXONOMY, never, unheard)[0].category == "Letters"
+    assert classifier(server).classify(FILES[:2], TAXONOMY, never, unheard)[0].category == "Letters"
 
 
 FAULTS: dict[str, tuple[int, dict[str, str], bytes]] = {
@@ -118,7 +118,7 @@ FAULTS: dict[str, tuple[int, dict[str, str], bytes]] = {
 def test_an_answer_that_cannot_be_used_is_a_fault_with_its_reason(server: ChatServer, fault: str) -> None:
     server.fault = lambda _number, _request: FAULTS[fault]
     with pytest.raises(ClassifyFault) as raised:
-        classifier(server).decide(FILES[:1], TAXONOMY, never, unheard)
+        classifier(server).classify(FILES[:1], TAXONOMY, never, unheard)
     assert list(raised.value.verdicts) == [None]
     assert "text of" not in str(raised.value)
 
@@ -128,7 +128,7 @@ def test_a_slow_endpoint_is_given_up(server: ChatServer) -> None:
     server.seconds = 1.0
     started = time.monotonic()
     with pytest.raises(ClassifyFault, match=r"no answer within 0\.2 s"):
-        classifier(server, timeout_seconds=0.2).decide(FILES[:1], TAXONOMY, never, unheard)
+        classifier(server, timeout_seconds=0.2).classify(FILES[:1], TAXONOMY, never, unheard)
     assert time.monotonic() - started < 20
 
 
@@ -136,14 +136,14 @@ def test_a_slow_endpoint_is_given_up(server: ChatServer) -> None:
 def test_what_was_judged_before_a_fault_is_kept(server: ChatServer) -> None:
     server.fault = lambda number, _: (401, {}, b"{}") if number == 3 else None
     with pytest.raises(ClassifyFault) as raised:
-        classifier(server, concurrency=1).decide(FILES, TAXONOMY, never, unheard)
+        classifier(server, concurrency=1).classify(FILES, TAXONOMY, never, unheard)
     assert [verdict is None for verdict in raised.value.verdicts] == [False] * 20 + [True] * 5
 
 
 @pytest.mark.req("OR-21.b")
 def test_nothing_is_sent_when_it_would_cost_too_much(server: ChatServer) -> None:
     with pytest.raises(ClassifyFault, match="more than llm.max_tokens"):
-        classifier(server, max_tokens=100).decide(FILES, TAXONOMY, never, unheard)
+        classifier(server, max_tokens=100).classify(FILES, TAXONOMY, never, unheard)
     assert server.requests == []
 
 
@@ -151,7 +151,7 @@ def test_nothing_is_sent_when_it_would_cost_too_much(server: ChatServer) -> None
 @pytest.mark.parametrize("category", ["../../etc", "/root", "Everything else", ""])
 def test_a_category_outside_the_list_is_no_verdict(server: ChatServer, category: str) -> None:
     server.category = category
-    verdict = classifier(server).decide(FILES[:1], TAXONOMY, never, unheard)[0]
+    verdict = classifier(server).classify(FILES[:1], TAXONOMY, never, unheard)[0]
     assert (verdict.category, verdict.confidence) == ("Taxes", 0.0)
 
 

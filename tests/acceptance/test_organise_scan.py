@@ -20,7 +20,7 @@ from holdfast.folders.children.extract import ExtractionLimits, ExtractionReques
 from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
 from holdfast.organiser.ports import CachedFile
 from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.excerpts import why_deep
+from holdfast.organiser.scan.excerpts import reason_to_read_text
 from holdfast.organiser.scan.survey import Survey
 from tests.helpers import documents
 from tests.helpers.messy import Messy, messy_folder
@@ -138,11 +138,11 @@ def test_the_second_scan_of_an_unchanged_tree_opens_no_file(messy: Messy) -> Non
 def test_a_verdict_is_known_for_its_own_decider_alone(messy: Messy) -> None:
     messy.write("a.txt")
     survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
-    ((surveyed,),) = [stretch.files for stretch in survey]
+    ((surveyed,),) = [batch.files for batch in survey]
     verdict = Verdict("Notes", 0.9, decider="embedded:minilm:Notes,Bills")
-    messy.cache.remember([CachedFile(surveyed.found, surveyed.file_hash, None, verdict)])
-    assert messy.cache.verdicts([surveyed.file_hash], verdict.decider) == {surveyed.file_hash: verdict}
-    assert messy.cache.verdicts([surveyed.file_hash], "embedded:minilm:Notes,Bills,Photos") == {}
+    messy.cache.save([CachedFile(surveyed.file, surveyed.file_hash, None, verdict)])
+    assert messy.cache.load_verdicts([surveyed.file_hash], verdict.decider) == {surveyed.file_hash: verdict}
+    assert messy.cache.load_verdicts([surveyed.file_hash], "embedded:minilm:Notes,Bills,Photos") == {}
 
 
 @pytest.mark.req("OR-03.a", "OR-03.b")
@@ -155,7 +155,7 @@ def test_what_must_not_be_touched_is_left_alone_and_counted_by_reason(messy: Mes
     with (messy.root / "dataless.pdf").open("wb") as file:
         file.truncate(1 << 20)
     survey = messy.survey()
-    assert sorted(messy.found()) == ["real.bin", "repo"]
+    assert sorted(messy.scan()) == ["real.bin", "repo"]
     assert messy.skipped() == {
         ".profile": SkipReason.HIDDEN,
         "node_modules": SkipReason.DEPENDENCIES,
@@ -167,7 +167,7 @@ def test_what_must_not_be_touched_is_left_alone_and_counted_by_reason(messy: Mes
         "film.mkv.crdownload": SkipReason.IN_PROGRESS,
         "song.mp3.part": SkipReason.IN_PROGRESS,
     }
-    assert survey.counts == Counter(messy.skipped().values())
+    assert survey.skip_counts == Counter(messy.skipped().values())
 
 
 @pytest.mark.req("OR-04.a")
@@ -175,7 +175,7 @@ def test_repositories_projects_and_bundles_are_one_item_each(messy: Messy) -> No
     for name in ("repo/.git/HEAD", "repo/a.py", "tool/pyproject.toml", "tool/src/x.py", "site/package.json",
                  "crate/Cargo.toml", "win/App.sln", "Talk.key/index.apxl", "Plain/notes.txt"):  # fmt: skip
         messy.write(name)
-    units = {name: found.unit for name, found in messy.found().items()}
+    units = {name: found.unit for name, found in messy.scan().items()}
     assert units == {
         "repo": Unit.REPOSITORY,
         "tool": Unit.PROJECT,
@@ -192,7 +192,7 @@ def test_files_that_belong_together_are_one_item(messy: Messy) -> None:
     for name in ("IMG_1.CR3", "IMG_1.JPG", "IMG_1.xmp", "game.part1.rar", "game.part2.rar", "disk.zip", "disk.z01",
                  "News.html", "News_files/logo.png", "alone.txt"):  # fmt: skip
         messy.write(name)
-    found = {name: [member.name for member in one.members] for name, one in messy.found().items()}
+    found = {name: [member.name for member in one.members] for name, one in messy.scan().items()}
     assert found == {
         "IMG_1.CR3": ["IMG_1.JPG", "IMG_1.xmp"],
         "game.part1.rar": ["game.part2.rar"],
@@ -206,7 +206,7 @@ def test_files_that_belong_together_are_one_item(messy: Messy) -> None:
 def test_a_unit_is_left_alone_whole_when_one_part_must_be(messy: Messy) -> None:
     for name in ("game.part1.rar", "game.part2.rar", "game.part2.rar.part"):
         messy.write(name)
-    assert messy.found() == {}
+    assert messy.scan() == {}
     assert set(messy.skipped().values()) == {SkipReason.IN_PROGRESS}
 
 
@@ -217,7 +217,7 @@ def test_special_files_do_not_hold_a_scan_up(messy: Messy) -> None:
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(os.fspath(messy.root / "sock"))
         started = time.monotonic()
-        assert messy.survey().counts == {SkipReason.SPECIAL: 21}
+        assert messy.survey().skip_counts == {SkipReason.SPECIAL: 21}
         assert time.monotonic() - started < 5
 
 
@@ -234,9 +234,9 @@ def test_an_unreadable_file_does_not_end_a_scan(messy: Messy, monkeypatch: pytes
 
     monkeypatch.setattr(os, "open", failing)
     survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
-    (stretch,) = survey
-    assert [each.found.relative for each in stretch.files] == ["a.txt", "z/b.txt"]
-    assert stretch.skipped == [("bad.txt", SkipReason.UNREADABLE, "Input/output error")]
+    (batch,) = survey
+    assert [each.file.relative for each in batch.files] == ["a.txt", "z/b.txt"]
+    assert batch.skipped == [("bad.txt", SkipReason.UNREADABLE, "Input/output error")]
 
 
 @pytest.mark.req("OR-05.c")
@@ -255,8 +255,8 @@ def test_100_000_files_stream_in_bounded_memory_with_progress(messy: Messy) -> N
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
     most = files = 0
-    for stretch in survey:
-        most, files = max(most, len(stretch.files)), files + len(stretch.files)
+    for batch in survey:
+        most, files = max(most, len(batch.files)), files + len(batch.files)
     assert files == 100_000
     assert most <= 2_000
     assert told == sorted(told)
@@ -274,11 +274,11 @@ def test_a_scan_stops_when_it_is_told_to(messy: Messy) -> None:
     with pytest.raises(Cancelled):
         for _ in survey:
             messy.call.cancel()
-    assert survey.seen < 2_400
+    assert survey.entry_count < 2_400
     messy.call = type(messy.call)(messy.call.caller)
     again = messy.survey()
-    assert again.seen == 2_400
-    assert again.looked_at < 2_400
+    assert again.entry_count == 2_400
+    assert again.opened_count < 2_400
 
 
 @pytest.mark.req("OR-06.a")
@@ -302,8 +302,8 @@ def test_no_link_is_followed(messy: Messy) -> None:
     ):
         os.symlink(target, messy.root / name)
     survey = messy.survey()
-    assert survey.counts == {SkipReason.LINK: 4}
-    assert survey.looked_at == 1
+    assert survey.skip_counts == {SkipReason.LINK: 4}
+    assert survey.opened_count == 1
 
 
 @pytest.mark.req("OR-10.a", "OR-10.b")
@@ -311,7 +311,7 @@ def test_no_link_is_followed(messy: Messy) -> None:
 def test_tier_1_is_the_first_2_kb_and_the_last_1_kb(messy: Messy, size: int) -> None:
     body = "".join(chr(97 + at % 26) for at in range(size))
     messy.write("a.txt", body)
-    excerpt = messy.look("a.txt").excerpt
+    excerpt = messy.peek("a.txt").excerpt
     assert excerpt.bytes_read == min(size, 3072)
     assert excerpt.text == (body if size <= 3072 else f"{body[:2048]}\n…\n{body[-1024:]}")
 
@@ -320,13 +320,13 @@ def test_tier_1_is_the_first_2_kb_and_the_last_1_kb(messy: Messy, size: int) -> 
 def test_tier_2_is_for_those_that_need_it() -> None:
     plain = Excerpt("see you on Monday", content_type="text/plain")
     for word in ("Total", "Invoice", "Balance Due", "Agreement", "Witnesseth"):
-        assert why_deep(Excerpt(f"… {word} …", content_type="text/plain"), "txt"), word
-    assert why_deep(plain, "pdf")
-    assert why_deep(plain, "docx")
-    assert why_deep(plain, "txt", Verdict("Notes", 0.95, requires_deep_scan=True))
-    assert why_deep(plain, "txt", Verdict("Notes", 0.79))
-    assert why_deep(plain, "txt", Verdict("Notes", 0.8)) is None
-    assert why_deep(plain, "txt") is None
+        assert reason_to_read_text(Excerpt(f"… {word} …", content_type="text/plain"), "txt"), word
+    assert reason_to_read_text(plain, "pdf")
+    assert reason_to_read_text(plain, "docx")
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.95, requires_deep_scan=True))
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.79))
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.8)) is None
+    assert reason_to_read_text(plain, "txt") is None
 
 
 @pytest.mark.req("OR-12.a")
@@ -345,7 +345,7 @@ def test_text_comes_out_of_every_kind_of_document(messy: Messy) -> None:
     for name, (content, _) in expected.items():
         messy.write(name, content)
     for name, (_, words) in expected.items():
-        assert words in messy.deep(name).text, name
+        assert words in messy.read_text(name).text, name
 
 
 @pytest.mark.req("OR-12.b")
@@ -353,9 +353,9 @@ def test_a_wrong_suffix_does_not_hide_what_a_file_is(messy: Messy) -> None:
     messy.write("photo.pdf", documents.photo())
     messy.write("letter.jpg", documents.word())
     messy.write("notes.docx", "only words\n")
-    assert messy.deep("photo.pdf").content_type == "image/jpeg"
-    assert "First paragraph." in messy.deep("letter.jpg").text
-    assert messy.deep("notes.docx").text == "only words"
+    assert messy.read_text("photo.pdf").content_type == "image/jpeg"
+    assert "First paragraph." in messy.read_text("letter.jpg").text
+    assert messy.read_text("notes.docx").text == "only words"
 
 
 @pytest.mark.req("OR-13.a")
@@ -388,7 +388,7 @@ def test_bombs_and_broken_documents_keep_their_name_and_type(messy: Messy) -> No
         messy.write(name, content)
     started = time.monotonic()
     for name in hostile:
-        excerpt = messy.deep(name)
+        excerpt = messy.read_text(name)
         assert excerpt.text == "", name
         assert excerpt.note, name
         assert excerpt.content_type != "application/octet-stream", name

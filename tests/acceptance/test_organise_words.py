@@ -71,10 +71,10 @@ def test_an_agent_is_told_what_became_of_the_moves(root: Path, state_dir: Path) 
         tidier.approve(plan)
         (root / "b.mp3").write_text("changed")
         tidier.execute(plan).ok()
-        assert "\n2 moved, 1 skipped, 0 to look at" in tidier.agent.call("get_plan", plan_id=plan["plan_id"]).text
+        assert "\n2 moved, 1 skipped, 0 uncertain" in tidier.agent.call("get_plan", plan_id=plan["plan_id"]).text
         tidier.undo(plan, "a.mp3").ok()
         shown = tidier.agent.call("get_plan", plan_id=plan["plan_id"]).text
-        assert "\n1 moved, 1 skipped, 1 taken back, 0 to look at" in shown
+        assert "\n1 moved, 1 skipped, 1 undone, 0 uncertain" in shown
 
 
 @pytest.mark.req("OR-30.a")
@@ -82,9 +82,9 @@ def test_a_plan_without_moves_says_that_there_is_nothing_to_do(root: Path, state
     (root / "empty").mkdir()
     plant(root / "house", {"Recipes": HOUSE["Recipes"]})
     with tidying(root, state_dir) as tidier:
-        assert tidier.plan("empty")["next"] == "Nothing is to be moved."
+        assert tidier.plan("empty")["next"] == "There is nothing to move."
         told = tidier.plan("house")["next"]
-    assert told == "Nothing is to be moved. include_subfolders sorts the files in folders too."
+    assert told == "There is nothing to move. include_subfolders sorts the files in folders too."
 
 
 @pytest.mark.req("OR-22.c", "OR-23.a")

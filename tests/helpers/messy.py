@@ -1,4 +1,4 @@
-"""A folder to be organised, in process: its jail, a call, and what a scan of it tells."""
+"""A folder to be organised, in process: its jail, a call, and the results of a scan."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,9 +10,8 @@ from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.organiser.model import Excerpt, ScannedFile, SkipReason
-from holdfast.organiser.scan.batch import ScanBatch
-from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.read import PeekedFile, deepen, look
+from holdfast.organiser.scan.directory import ScanBatch, ScanOptions
+from holdfast.organiser.scan.read import PeekedFile, peek_files, read_texts
 from holdfast.organiser.scan.survey import Survey
 from holdfast.organiser.scan.walk import FolderScan
 
@@ -37,22 +36,22 @@ class Messy:
         """Scan to the end."""
         return list(FolderScan(self.jail, self.call, folder, ScanOptions(include_hidden, allow_symlinks)))
 
-    def found(self, folder: str = ".", **options: bool) -> dict[str, ScannedFile]:
-        """Return what a scan found by its relative path."""
-        return {one.relative: one for batch in self.batches(folder, **options) for one in batch.found}
+    def scan(self, folder: str = ".", **options: bool) -> dict[str, ScannedFile]:
+        """Return the files of a scan by relative path."""
+        return {file.relative: file for batch in self.batches(folder, **options) for file in batch.files}
 
     def skipped(self, folder: str = ".", **options: bool) -> dict[str, SkipReason]:
-        """Return what a scan left alone by its relative path."""
-        return {skip.relative: skip.reason for batch in self.batches(folder, **options) for skip in batch.skipped}
+        """Return the reasons of the skipped entries of a scan by relative path."""
+        return {entry.relative: entry.reason for batch in self.batches(folder, **options) for entry in batch.skipped}
 
-    def look(self, name: str) -> PeekedFile:
-        """Take a first look at one file."""
-        return look(self.jail, self.call, [self.found()[name]])[0]
+    def peek(self, name: str) -> PeekedFile:
+        """Read the ends of one file."""
+        return peek_files(self.jail, self.call, [self.scan()[name]])[0]
 
-    def deep(self, name: str, max_bytes: int = 100_000_000) -> Excerpt:
+    def read_text(self, name: str, max_bytes: int = 100_000_000) -> Excerpt:
         """Read one file in both tiers."""
-        first = self.look(name)
-        return deepen(self.jail, self.call, [(first.found, first.excerpt)], max_bytes)[0]
+        peeked = self.peek(name)
+        return read_texts(self.jail, self.call, [(peeked.file, peeked.excerpt)], max_bytes)[0]
 
     def survey(self, folder: str = ".") -> Survey:
         """Survey to the end and return it for its counts."""

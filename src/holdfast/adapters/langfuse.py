@@ -1,7 +1,7 @@
-"""Tells Langfuse of plans: a trace for each, a generation for each request to a model, four scores; the extra `langfuse`.
+"""Sends records of plans to Langfuse: a trace for each plan, a generation for each model call, four scores.
 
-Ids, counts, times and names of models are sent, never a name or a text of a file. A thread of its own loads the library
-and sends, so that a plan never waits; what is wrong is logged once.
+It needs the extra `langfuse`. Ids, counts, times and names of models are sent, never the name or the text of a file. A
+thread of its own loads the library and sends, so that a plan never waits; a failure is logged once.
 """
 
 import importlib.util
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from opentelemetry.trace import Span
 
 CLOUD = "https://cloud.langfuse.com"
-_MOST_WAITING = 256
+_MAX_WAITING = 256
 _LOADING_SECONDS = 20.0
 _CLOSING_SECONDS = 3.0
 _TIMEOUT_SECONDS = 5
@@ -33,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Which Langfuse, and the two keys of a project there."""
+    """The address of a Langfuse server, and the two keys of a project there."""
 
     public_key: str
     secret_key: Secret
@@ -41,12 +41,12 @@ class Access:
 
 
 def is_installed() -> bool:
-    """Return whether the extra is there; it is not loaded."""
+    """Return whether the extra is installed, without loading it."""
     return importlib.util.find_spec("langfuse") is not None
 
 
 def access_fault(access: Access) -> str | None:
-    """Return what keeps plans from being recorded, None when the keys open a project; asks Langfuse, for seconds at most."""
+    """Return why plans cannot be recorded, None if the keys open a project; asks Langfuse, for a few seconds at most."""
     if not is_installed():
         return "the package langfuse is not installed"
     from langfuse.api import LangfuseAPI
@@ -65,26 +65,26 @@ def access_fault(access: Access) -> str | None:
 
 
 class LangfuseObserver:
-    """An Observer. Nothing is loaded and no thread runs before the first record; call `close()` at the end."""
+    """An Observer. The library is loaded and the thread started with the first record; call `close()` at the end."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        self._waiting: Queue[PlanRecord | None] = Queue(_MOST_WAITING)
+        self._waiting: Queue[PlanRecord | None] = Queue(_MAX_WAITING)
         self._lock = threading.Lock()
         self._loaded = threading.Event()
         self._thread: threading.Thread | None = None
 
     def record(self, record: PlanRecord) -> None:
-        """Leave a record to the thread; when very many wait already, it is dropped."""
+        """Queue a record for the thread; if too many are waiting, it is dropped."""
         with suppress(Full):
             self._waiting.put_nowait(record)
         with self._lock:
             if self._thread is None:
-                self._thread = threading.Thread(target=self._work, name="holdfast-langfuse", daemon=True)
+                self._thread = threading.Thread(target=self._send_records, name="holdfast-langfuse", daemon=True)
                 self._thread.start()
 
     def close(self) -> None:
-        """Send what waits, within three seconds once the library is loaded; what is left then is dropped."""
+        """Send the waiting records, within three seconds once the library is loaded; the rest is dropped."""
         if self._thread is None:
             return
         while True:
@@ -97,7 +97,7 @@ class LangfuseObserver:
         self._loaded.wait(_LOADING_SECONDS)
         self._thread.join(_CLOSING_SECONDS)
 
-    def _work(self) -> None:
+    def _send_records(self) -> None:
         sender: _Sender | None = None
         try:
             while (record := self._waiting.get()) is not None:
@@ -115,7 +115,7 @@ class LangfuseObserver:
 
 
 class _Sender:
-    """The library, told to send what comes from here and nothing else; used by one thread."""
+    """The library, configured to send these records and nothing else; used by one thread."""
 
     def __init__(self, access: Access) -> None:
         from langfuse import Langfuse, LangfuseOtelSpanAttributes
@@ -124,17 +124,17 @@ class _Sender:
         from opentelemetry.sdk.trace.id_generator import RandomIdGenerator
 
         class PlanIds(RandomIdGenerator):
-            """A trace has the id of its plan."""
+            """Gives a trace the id of its plan."""
 
             trace_id = 0
 
             def generate_trace_id(self) -> int:
                 return self.trace_id
 
-        _told_once(access.host)
+        _replace_log_messages(access.host)
         self._names = LangfuseOtelSpanAttributes
         self._ids = PlanIds()
-        # A provider of its own: the one of the process would send what other libraries trace, arguments of tools included.
+        # A provider of its own: the global one would also send what other libraries trace, arguments of tools included.
         self._provider = TracerProvider(
             resource=Resource({"service.name": "holdfast"}), shutdown_on_exit=False, id_generator=self._ids
         )
@@ -149,7 +149,7 @@ class _Sender:
         self._tracer = self._provider.get_tracer("holdfast")
 
     def send(self, record: PlanRecord) -> None:
-        """Hand a record over to the library, which sends it soon."""
+        """Hand a record to the library, which sends it soon."""
         from opentelemetry.context import Context
         from opentelemetry.trace import set_span_in_context
 
@@ -163,17 +163,17 @@ class _Sender:
             attributes={names.TRACE_NAME: "organise", names.OBSERVATION_TYPE: "span", **counts},
         )
         for call in record.calls:
-            self._generation(call, set_span_in_context(span, Context()))
-        self._end(span, record.ended_ns, record.fault)
+            self._send_generation(call, set_span_in_context(span, Context()))
+        self._end_span(span, record.ended_ns, record.fault)
         if record.measures is not None:
-            self._scores(record.plan_id, record.measures)
+            self._send_scores(record.plan_id, record.measures)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the rest."""
         self._client.shutdown()
         self._provider.shutdown()
 
-    def _generation(self, call: ModelCall, parent: "Context") -> None:
+    def _send_generation(self, call: ModelCall, parent: "Context") -> None:
         names = self._names
         attributes = {
             names.OBSERVATION_TYPE: "generation",
@@ -182,15 +182,15 @@ class _Sender:
             f"{names.OBSERVATION_METADATA}.files": json.dumps(call.files),
         }
         span = self._tracer.start_span("classify", parent, start_time=call.started_ns, attributes=attributes)
-        self._end(span, call.ended_ns, call.fault)
+        self._end_span(span, call.ended_ns, call.fault)
 
-    def _end(self, span: "Span", ended_ns: int, fault: str) -> None:
+    def _end_span(self, span: "Span", ended_ns: int, fault: str) -> None:
         if fault:
             span.set_attribute(self._names.OBSERVATION_LEVEL, "ERROR")
             span.set_attribute(self._names.OBSERVATION_STATUS_MESSAGE, fault)
         span.end(ended_ns)
 
-    def _scores(self, plan_id: str, measures: Measures) -> None:
+    def _send_scores(self, plan_id: str, measures: Measures) -> None:
         scores: dict[str, float] = {
             "cache_hit_rate": measures.cache_hit_rate,
             "tokens_saved": measures.tokens_saved,
@@ -203,24 +203,24 @@ class _Sender:
             )
 
 
-def _told_once(host: str) -> None:
-    """Let the libraries' own messages, which may quote an answer, be one line of ours."""
-    handler = _Once(urlsplit(host).hostname or "Langfuse")
+def _replace_log_messages(host: str) -> None:
+    """Replace the log messages of the libraries, which may quote an answer, by one warning."""
+    handler = _LogOnce(urlsplit(host).hostname or "Langfuse")
     for name in _LIBRARIES:
         logger = logging.getLogger(name)
         logger.handlers = [handler]
         logger.propagate = False
 
 
-class _Once(logging.Handler):
-    """Says of the first trouble that there is some."""
+class _LogOnce(logging.Handler):
+    """Logs one warning for the first message, and nothing for later ones."""
 
     def __init__(self, host: str) -> None:
         super().__init__(logging.WARNING)
         self._host = host
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Log a line of our own the first time."""
+        """Log the warning the first time."""
         if self._host:
             _log.warning("plans are not recorded: %s does not take what %s sends", self._host, record.name)
         self._host = ""

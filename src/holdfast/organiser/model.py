@@ -1,4 +1,4 @@
-"""Pure: what the organiser knows: files and units that were found, what they say, where they belong, what was left alone."""
+"""Pure: the values of the organiser: scanned and skipped files, excerpts, categories, verdicts, notes and measures of a plan."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,14 +8,14 @@ from typing import NamedTuple
 from holdfast.folders.access.file_version import FileVersion
 
 KEEP = "Keep_Current_Location"
-"""The category of a file that is right where it is."""
+"""The category of a file that stays where it is."""
 
 MIN_CHARS = 40
-"""A text shorter than this says nothing of where it belongs."""
+"""A shorter text does not say where its file belongs."""
 
 
 class FileType(StrEnum):
-    """What an entry is on the disk, links not followed."""
+    """The type of a directory entry; links are not followed."""
 
     FILE = "file"
     LINK = "link"
@@ -23,7 +23,7 @@ class FileType(StrEnum):
 
 
 class Unit(StrEnum):
-    """Why several files, or a directory with all that is in it, stay together."""
+    """Why several files, or a directory with everything in it, form a unit that moves as one."""
 
     REPOSITORY = "repository"
     PROJECT = "project"
@@ -34,11 +34,11 @@ class Unit(StrEnum):
 
 
 class ScannedFile(NamedTuple):
-    """Something that may be moved: a file, a link, or a unit that moves as one.
+    """A file, a link or a unit that may be moved.
 
-    `path` is absolute, in the words of the allowed directory; `relative` is the path from the scanned folder.
-    A unit of files is named by its main file, and `members` are those that go with it; a unit that is a directory has
-    no members and size 0: nothing in it was looked at.
+    `path` is absolute, as the allowed directory spells it; `relative` is the path from the scanned folder. A unit of
+    files is represented by its main file, and `members` are the files that go with it. A unit that is a directory has no
+    members and size 0: its content is not scanned.
     """
 
     path: str
@@ -48,39 +48,34 @@ class ScannedFile(NamedTuple):
     ctime_ns: int = 0
     device: int = 0
     inode: int = 0
-    kind: FileType = FileType.FILE
+    type: FileType = FileType.FILE
     unit: Unit | None = None
     members: tuple["ScannedFile", ...] = ()
 
     @property
     def name(self) -> str:
-        """Return the file's own name."""
+        """Return the file name without its folder."""
         return self.relative.rpartition("/")[2]
 
     @property
     def folder(self) -> str:
-        """Return the path of the containing folder from the scanned one, empty for that one itself."""
+        """Return the folder of the file, by its path from the scanned folder; empty for the scanned folder itself."""
         return self.relative.rpartition("/")[0]
 
     @property
     def suffix(self) -> str:
-        """Return the suffix in lower case with its dot, empty when there is none."""
+        """Return the suffix in lower case with its dot, empty if there is none."""
         stem, dot, last = self.name.rpartition(".")
         return f".{last.lower()}" if dot and stem.strip(".") else ""
 
     @property
     def version(self) -> FileVersion:
-        """Return which version of which file the scan saw."""
+        """Return the version of the file at the time of the scan."""
         return FileVersion(self.device, self.inode, self.size, self.mtime_ns, self.ctime_ns)
-
-    @property
-    def look(self) -> str:
-        """Return a text that differs when the file was replaced, written or renamed since."""
-        return self.version.scan_text
 
 
 class SkipReason(StrEnum):
-    """Why an entry was left alone, in the words that a person is shown."""
+    """Why an entry was skipped, in the words that a person reads."""
 
     HIDDEN = "hidden"
     DEPENDENCIES = "installed packages"
@@ -99,9 +94,9 @@ class SkipReason(StrEnum):
 
 
 class SkippedFile(NamedTuple):
-    """What was left alone: its path from the scanned folder, why, and what more there is to say.
+    """A file or directory that the scan skipped, by its path from the scanned folder; `detail` adds to the reason.
 
-    UNREADABLE is an item with an error; every other reason is a matter of course.
+    UNREADABLE is an error; every other reason is expected.
     """
 
     relative: str
@@ -111,10 +106,10 @@ class SkippedFile(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """What a file says. Tier 0 is its name and type alone, tier 1 its ends, tier 2 its text.
+    """Text of a file. Tier 0 is name and type alone, tier 1 the beginning and the end, tier 2 the whole text.
 
-    `note` says why there is less than there could be: a broken document, a bomb, bytes that are no text. One that
-    `is_transient` is not the file's doing, so it is not kept: the next scan reads the file again.
+    `note` says why there is no tier 2 text: a broken document, a decompression bomb, bytes that are not text. A failure
+    that `is_transient` is not the file's fault, so it is not cached and the next scan reads the file again.
     """
 
     text: str
@@ -127,7 +122,7 @@ class Excerpt:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """A file known to belong somewhere: by lying there, or because a person said so. Its text outlives the file."""
+    """A file known to belong to a category: it lies there, or a person put it there. The text is kept when the file is gone."""
 
     file_hash: str
     name: str
@@ -138,7 +133,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Category:
-    """One place that files may go: its name, its folder from the scanned one, and files that belong there."""
+    """A place that files may go to: its name, its folder by the path from the scanned one, and files that belong there."""
 
     name: str
     folder: str
@@ -147,7 +142,7 @@ class Category:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What a verdict stands on: the nearest files already there, the words that matched, the rule that hit."""
+    """The reasons for a verdict: the most similar files in the category, the words that matched, the rule that applied."""
 
     nearest: tuple[str, ...] = ()
     terms: tuple[str, ...] = ()
@@ -156,7 +151,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """Where a file belongs, how sure that is (0 to 1), and why."""
+    """The category of a file, the confidence in it (0 to 1), and why; `decider` is the key that it is cached under."""
 
     category: str
     confidence: float
@@ -174,33 +169,33 @@ class Measures:
     cache_hits: int = 0
     size_bytes: int = 0
     bytes_read: int = 0
-    kept: int = 0
+    staying: int = 0
     skipped: Mapping[SkipReason, int] = field(default_factory=dict)
 
     @property
     def cache_hit_rate(self) -> float:
-        """Return the share of files whose verdict was known."""
+        """Return the share of files whose verdict was in the cache."""
         return self.cache_hits / self.files if self.files else 0.0
 
     @property
     def tokens_saved(self) -> int:
-        """Return the tokens of what was not read, four bytes each."""
+        """Return the number of tokens that were not read, at four bytes each."""
         return max(0, self.size_bytes - self.bytes_read) // 4
 
     @property
     def safety_skips(self) -> int:
-        """Return how many entries were left alone."""
+        """Return how many entries were skipped."""
         return sum(self.skipped.values())
 
     @property
     def do_nothing_ratio(self) -> float:
         """Return the share of files that stay where they are."""
-        return self.kept / self.files if self.files else 0.0
+        return self.staying / self.files if self.files else 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """One request to a chat model: about how many files, when, with how many tokens, and what went wrong with it."""
+    """One request to a chat model: the number of files in it, its times, the tokens used, and the error if it failed."""
 
     model: str
     files: int
@@ -212,9 +207,9 @@ class ModelCall:
 
 @dataclass(frozen=True, slots=True)
 class PlanRecord:
-    """What an observer is told of a plan that was made or revised: numbers, and never a name or a text of a file.
+    """What an observer learns of a plan that was created or corrected: numbers, never the name or the text of a file.
 
-    `measures` is None for a revision, and for a plan that was not made because of `fault`.
+    `measures` is None for a correction, and for a plan that could not be created because of `fault`.
     """
 
     plan_id: str
@@ -229,9 +224,9 @@ class PlanRecord:
 
 @dataclass(frozen=True, slots=True)
 class UncertainFile:
-    """A file that stays where it is because nobody is sure: the best guess, and why it was not enough.
+    """A file that stays because the confidence is below the gate: the best guess, and why it was not enough.
 
-    `look` is the file's at the time of the scan.
+    `version_text` is the version of the file at the time of the scan.
     """
 
     relative: str
@@ -239,49 +234,49 @@ class UncertainFile:
     category: str
     confidence: float
     reasoning: str
-    look: str = ""
+    version_text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class DestinationFolder:
-    """One folder of the proposed order: whether a person made it, and how many files of it were learned from."""
+    """A folder that files may be sorted into: whether the plan creates it, and how many files in it are examples."""
 
     name: str
     folder: str
     is_new: bool
-    known: int = 0
+    example_count: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """What is known of a plan beside its moves; `decisions` are the folders that somebody chose, None to leave a file.
+    """What is known of a plan besides its moves.
 
-    `folder` is what the plan is for, known before there is a plan; all other paths are from there. Of very many doubts
-    and skips the first are kept; `doubted` counts them all.
-    A `deep` plan sorts the files in subfolders as well. `maker` is the client that asked for it.
+    `folder` is the folder that the plan is for, known before the plan is complete; all other paths are relative to it.
+    `uncertain` and `skipped` hold the first of very many; `uncertain_count` counts them all. `decisions` are the folders
+    that somebody chose for single files, None for a file that is to stay. `made_by` is the client that asked for the plan.
     """
 
     decider: str
     folder: str = ""
-    shelves: tuple[DestinationFolder, ...] = ()
-    doubts: tuple[UncertainFile, ...] = ()
-    doubted: int = 0
-    skips: tuple[SkippedFile, ...] = ()
+    destinations: tuple[DestinationFolder, ...] = ()
+    uncertain: tuple[UncertainFile, ...] = ()
+    uncertain_count: int = 0
+    skipped: tuple[SkippedFile, ...] = ()
     measures: Measures = Measures()
     decisions: Mapping[str, str | None] = field(default_factory=dict)
-    deep: bool = False
+    include_subfolders: bool = False
     remark: str = ""
-    maker: str = ""
+    made_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
 class PastMove:
-    """One move that a path has to do with, as it is in the journal; times and ids are those of its plan."""
+    """One move in the journal; id, kind and time are those of its plan."""
 
     plan_id: str
     seq: int
     kind: str
-    at: str
+    moved_at: str
     src: str
     dest: str
     status: str

@@ -1,4 +1,4 @@
-"""What the organiser needs from outside: a memory of files and plans, examples, a classifier, an embedder, an observer."""
+"""What the organiser needs from outside: a file cache, corrections, notes of plans, a classifier, an embedder, an observer."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,61 +20,58 @@ from holdfast.secret import Secret
 
 @dataclass(frozen=True, slots=True)
 class CachedFile:
-    """What is kept of one file: which one it was, what it said, and where somebody decided that it belongs.
+    """What the cache keeps of one file under its hash: an excerpt and a verdict. None leaves what is cached already."""
 
-    None leaves what is already kept under the same hash.
-    """
-
-    found: ScannedFile
+    file: ScannedFile
     file_hash: str
     excerpt: Excerpt | None = None
     verdict: Verdict | None = None
 
 
 class FileCache(Protocol):
-    """Remembers files by their composite hash, and finds that hash again without opening the file."""
+    """Keeps excerpts and verdicts by the composite hash of a file, and finds that hash without opening the file."""
 
-    def hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
-        """Return the hash of each file whose device, inode, size and mtime are known, in the same order."""
+    def find_hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
+        """Return the hash of each file whose device, inode, size and mtime are cached, in the same order."""
 
-    def excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
-        """Return what the files said when they were read last."""
+    def load_excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
+        """Return the excerpts by hash, from when the files were read last."""
 
-    def verdicts(self, hashes: Sequence[str], decider: str) -> dict[str, Verdict]:
-        """Return what that very decider said of the files."""
+    def load_verdicts(self, hashes: Sequence[str], decider: str) -> dict[str, Verdict]:
+        """Return the verdicts of exactly this decider, by hash."""
 
-    def remember(self, memories: Sequence[CachedFile]) -> None:
-        """Keep them, all in one transaction; newer takes the place of older."""
+    def save(self, files: Sequence[CachedFile]) -> None:
+        """Save all files in one transaction; newer values replace older ones."""
 
     def trim(self, max_files: int) -> int:
-        """Let go of the oldest memories beyond so many, and say how many went."""
+        """Delete the oldest files beyond the maximum and return how many there were."""
 
 
-class Examples(Protocol):
-    """Corrections of a person, kept by the file's hash for each scanned folder; newer takes the place of older."""
+class Corrections(Protocol):
+    """Keeps a person's corrections as examples, by file hash for each scanned folder; newer ones replace older ones."""
 
-    def teach(self, root_dir: str, examples: Sequence[Example]) -> None:
-        """Keep corrections made in a folder."""
+    def save_corrections(self, root_dir: str, examples: Sequence[Example]) -> None:
+        """Save corrections made in a folder."""
 
-    def lessons(self, root_dir: str) -> list[Example]:
+    def load_corrections(self, root_dir: str) -> list[Example]:
         """Return the corrections made in a folder, oldest first."""
 
 
 class PlanNotes(Protocol):
-    """What is known of plans beside their moves, and which moves a path has to do with."""
+    """Keeps the notes of plans, and finds moves in the journal by path."""
 
     def save(self, plan_id: str, notes: Notes) -> None:
-        """Keep the notes of a plan; newer take the place of older."""
+        """Save the notes of a plan, in place of older ones."""
 
     def load(self, plan_id: str) -> Notes | None:
-        """Return the notes of a plan, None when there are none."""
+        """Return the notes of a plan, None if there are none."""
 
-    def past_of(self, paths: Sequence[str], roots: Sequence[str]) -> list[PastMove]:
-        """Return the moves from or to one of the paths, newest first, by plans that lie beneath the roots."""
+    def find_moves(self, paths: Sequence[str], roots: Sequence[str]) -> list[PastMove]:
+        """Return the moves from or to any of the paths, newest first, by plans that lie beneath the roots."""
 
 
 class ClassifyFault(Exception):
-    """A classifier could not judge all files: what it did judge, in the order of the files, and why not the rest."""
+    """A classifier failed; `verdicts` are in the order of the files, None for each file that it did not classify."""
 
     def __init__(self, reason: str, verdicts: Sequence[Verdict | None]) -> None:
         super().__init__(reason)
@@ -82,45 +79,43 @@ class ClassifyFault(Exception):
 
 
 class Classifier(Protocol):
-    """Says where files belong. `decider` names the classifier, its model, prompt, category names and settings.
-
-    `sends_to` is whom names and excerpts of files are sent to, empty for nobody. ClassifyFault when it fails.
-    """
+    """Chooses a category for files."""
 
     @property
     def sends_to(self) -> str:
-        """Who else reads what is judged."""
+        """The receiver of file names and excerpts; empty if everything stays on this machine."""
 
     @property
     def decider(self) -> str:
-        """The part of the cache key that changes when verdicts would."""
+        """The key that verdicts are cached under: it names the classifier, its model, prompt and settings."""
 
-    def decide(
+    def classify(
         self,
         files: Sequence[tuple[ScannedFile, Excerpt]],
         taxonomy: Sequence[Category],
         check: Callable[[], None],
-        told: Callable[[ModelCall], None],
+        on_model_call: Callable[[ModelCall], None],
     ) -> list[Verdict]:
-        """Return a verdict for each file, in the same order; `check` is called on the way and may stop it.
+        """Return a verdict for each file, in the same order. ClassifyFault when the classifier fails.
 
-        `told` hears of each request to a model elsewhere.
+        `check` is called between steps and may raise to stop the work. `on_model_call` is called after each request to
+        a remote model.
         """
 
 
 class SentenceEmbedder(Protocol):
-    """Turns texts into vectors of one length, normalised."""
+    """Turns texts into normalised vectors of one length."""
 
     @property
     def model(self) -> str:
-        """The name that its vectors are kept under."""
+        """The name of the model, part of the key that verdicts are cached under."""
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Any]:
-        """Return a vector of float32 for each text; `check` is called between pieces and may stop it."""
+        """Return a float32 vector for each text; `check` is called between batches and may raise to stop the work."""
 
 
 class Observer(Protocol):
-    """Is told of plans."""
+    """Receives a record of each plan."""
 
     def record(self, record: PlanRecord) -> None:
-        """Take notice; never waits and never fails."""
+        """Take the record; never waits and never fails."""

@@ -1,6 +1,6 @@
-"""The use cases of the organiser: make a plan, look at it, correct it, explain a file. Carrying out is a change's."""
+"""The use cases of the organiser: make a plan, show it, correct it, explain a file. `changes` carries plans out."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
@@ -12,27 +12,39 @@ from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
-from holdfast.organiser.planning.build_plan import Decisions, OrganiserState, PlanBuilder, SurveyedFolder, decided
-from holdfast.organiser.planning.corrections import (
-    PlanRevision,
-    by_path,
-    chosen_folder,
-    meant_file,
-    of_files,
-    redrawn,
-    relabelled,
+from holdfast.organiser.planning.build_plan import (
+    Decisions,
+    OrganiserState,
+    PlanBuilder,
+    Recording,
+    SurveyedFolder,
+    classify_by_decisions,
+    record_work,
 )
-from holdfast.organiser.planning.current_excerpts import said_now
-from holdfast.organiser.planning.explain import Explanation, ancestors, left_by, trail_of
+from holdfast.organiser.planning.corrections import (
+    compare_moves,
+    index_by_path,
+    resolve_file,
+    resolve_folder,
+    revise_notes,
+)
+from holdfast.organiser.planning.explain import (
+    Explanation,
+    find_in_notes,
+    path_and_parents,
+    read_current_excerpts,
+    trace_moves,
+)
 from holdfast.organiser.planning.jobs import PlanJob, PlanJobs
-from holdfast.organiser.planning.measurements import Recording, recorded
 from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.scan.survey import SurveyedFile
+
+_MAX_PLANS_TO_SEARCH = 20
 
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """A plan with what is known of it, and the hash that an approval names."""
+    """A plan with its notes, and the hash that an approval must name."""
 
     plan: Plan
     notes: Notes
@@ -46,17 +58,17 @@ class PlanView:
 
     @property
     def moves(self) -> list[Item]:
-        """Return the moves in the order of their numbers."""
+        """Return the moves in the order of their positions."""
         return [item for item in self.plan.items if item.op is Op.MOVE]
 
 
 class Organiser:
-    """The plans of every caller; each sees those beneath its own roots. Call `close()` at the end."""
+    """The plans of every caller; each caller sees those beneath its own roots. Call `close()` at the end."""
 
     def __init__(
         self,
         plans: Plans,
-        keeping: OrganiserState,
+        state: OrganiserState,
         classifier: Classifier,
         settings: OrganiserSettings,
         fallback: Classifier | None = None,
@@ -66,210 +78,215 @@ class Organiser:
         self.settings = settings
         self.jobs = PlanJobs()
         self._locks = Locks()
-        self._keeping = keeping
-        self._drawing = PlanBuilder(keeping, classifier, fallback or classifier, settings)
+        self._state = state
+        self._builder = PlanBuilder(state, classifier, fallback or classifier, settings)
         self._observer = observer
 
     def close(self) -> None:
         """Stop the plans in the making."""
         self.jobs.close()
 
-    def begin(self, folders: Folders, call: Call, folder: str, *, deep: bool = False) -> PlanJob:
-        """Begin to make a plan for a folder; `deep` sorts the files in its subfolders as well.
+    def begin(self, folders: Folders, call: Call, folder: str, *, include_subfolders: bool = False) -> PlanJob:
+        """Begin to make a plan for a folder, and return the job that makes it.
 
-        Raises what the jail says of the folder, at once.
+        Raises what the jail raises for the folder, and ResourceBusy when too many plans are in the making.
         """
         root, parts = folders.jail.locate(folder)
         absolute = "/".join([root.path.rstrip("/"), *parts]) or "/"
         with folders.jail.open_directory(absolute):
             pass
         job = PlanJob.create(call.caller, absolute, root.path)
-        self._keeping.notes.save(job.plan_id, Notes(decider="", folder=absolute))
-        self.jobs.start(job, lambda job: self._make(folders, job, deep=deep))
+        self._state.notes.save(job.plan_id, Notes(decider="", folder=absolute))
+        self.jobs.start(job, lambda job: self._make_plan(folders, job, include_subfolders=include_subfolders))
         return job
 
-    def job(self, folders: Folders, plan_id: str) -> PlanJob | None:
-        """Return a plan of the caller that is in the making or lately was; None for any other."""
+    def find_job(self, folders: Folders, plan_id: str) -> PlanJob | None:
+        """Return the job of a plan of the caller that is in the making or lately was; None for any other."""
         job = self.jobs.find(plan_id)
         return job if job is not None and is_beneath(job.root, folders.jail.allowed_paths) else None
 
     def show(self, folders: Folders, plan_id: str) -> PlanView:
         """Return a plan of the caller. NotFound for any other, Conflict for one whose scan was interrupted."""
-        notes = self._keeping.notes.load(plan_id) or Notes(decider="")
+        notes = self._state.notes.load(plan_id) or Notes(decider="")
         try:
             plan = self.plans.find(folders, plan_id)
         except NotFound:
             if notes.folder and is_beneath(notes.folder, folders.jail.allowed_paths):
-                raise _interrupted(plan_id, notes.folder) from None
+                raise Conflict(
+                    f"The scan of {notes.folder} was interrupted before plan {plan_id} was made. Call "
+                    "create_organization_plan with that folder: it goes on from what was read.",
+                    status="INTERRUPTED",
+                ) from None
             raise
         return PlanView(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
 
-    def said(
-        self, folders: Folders, folder: str, doubts: Sequence[UncertainFile]
+    def read_uncertain(
+        self, folders: Folders, folder: str, files: Sequence[UncertainFile]
     ) -> Iterator[tuple[UncertainFile, str]]:
-        """Give doubts of a plan for a folder with the texts of their files; of one that changed since, only that it did."""
-        return said_now(folders.jail, folder, doubts, self._excerpts([doubt.file_hash for doubt in doubts]))
+        """Yield uncertain files of a plan for a folder with their texts; of one that changed since, only that it did."""
+        excerpts = self._load_excerpts([file.file_hash for file in files])
+        return read_current_excerpts(folders.jail, folder, files, excerpts)
 
     def cancel(self, folders: Folders, plan_id: str) -> None:
         """Stop a plan in the making, or close one that was not begun. Conflict for any other."""
-        job = self.job(folders, plan_id)
+        job = self.find_job(folders, plan_id)
         if job is not None and job.is_running:
             job.call.cancel()
         else:
             self.plans.cancel(folders, plan_id)
 
     def revise(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> PlanView:
-        """Take an agent's decisions on files of a CREATED plan: each holds for its file in this plan, and teaches nothing.
+        """Apply an agent's decisions to files of a CREATED plan: each counts for its file in this plan alone.
 
-        InvalidArgument for a file that is not in the planned folder or a folder that cannot be; Conflict once the plan
+        InvalidArgument for a file that is not in the planned folder or a folder that is not valid; Conflict once the plan
         was approved.
         """
         with self._locks.hold(call, [plan_id]):
-            before, found, chosen = self._decided(folders, call, plan_id, decisions)
-            places = {folder: folder for folder in chosen.values() if folder}
-            judged = decided(found.files, chosen)
-            draft = self._drawing.drafted(folders.jail, before.folder, judged, places)
-            files = [entry for one in judged for entry in (one.found, *one.found.members)]
-            moves = of_files(before.moves, [entry.path for entry in files])
-            self._apply(folders, call, plan_id, redrawn(moves, draft.wishes))
-            notes = relabelled(before.notes, chosen, draft.doubts, found.directories)
-            return self._noted(folders, plan_id, notes)
+            view, surveyed, chosen = self._resolve_decisions(folders, call, plan_id, decisions)
+            category_folders = {folder: folder for folder in chosen.values() if folder}
+            classified = classify_by_decisions(surveyed.files, chosen)
+            draft = self._builder.draft(folders.jail, view.folder, classified, category_folders)
+            paths = {file.path for entry in classified for file in (entry.file, *entry.file.members)}
+            moves = [item for item in view.moves if item.src_path in paths]
+            revision = compare_moves(moves, draft.moves)
+            self.plans.revise(folders, call, plan_id, revision.dests, reasons=revision.reasons, added=revision.added)
+            notes = revise_notes(view.notes, chosen, draft.uncertain, surveyed.directories)
+            return self._save_notes(folders, plan_id, notes)
 
     def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> PlanView:
-        """Take a person's decisions: each is kept as an example, and judges the other files of the plan anew.
+        """Apply a person's decisions: each is kept as an example, and the other files of the plan are classified again.
 
-        It may be refused for the same reasons.
+        Refused for the same reasons as `revise`.
         """
         with self._locks.hold(call, [plan_id]):
-            before, found, chosen = self._decided(folders, call, plan_id, decisions)
-            with recorded(self._observer, plan_id, "correct") as recording:
-                notes = self._correct(folders, call, before, found, chosen, recording)
-            return self._noted(folders, plan_id, notes)
+            view, surveyed, chosen = self._resolve_decisions(folders, call, plan_id, decisions)
+            with record_work(self._observer, plan_id, "correct") as recording:
+                notes = self._correct(folders, call, view, surveyed, chosen, recording)
+            return self._save_notes(folders, plan_id, notes)
 
-    def _decided(
+    def _resolve_decisions(
         self, folders: Folders, call: Call, plan_id: str, decisions: Decisions
     ) -> tuple[PlanView, SurveyedFolder, Decisions]:
-        """Return a plan that waits, its folder as it is, and the decisions in the words of both."""
-        shown = self.show(folders, plan_id)
-        status = shown.plan.status
+        """Return a CREATED plan, its folder surveyed again, and the decisions by the plan's own names."""
+        view = self.show(folders, plan_id)
+        status = view.plan.status
         if status is not PlanStatus.CREATED:
             raise Conflict(f"Plan {plan_id} is {status}, so it cannot be revised.", status=status)
-        found = self._drawing.scanned(folders.jail, call, shown.folder)
-        files = by_path(found.files)
-        known = [shelf.folder for shelf in shown.notes.shelves]
-        return shown, found, {
-            meant_file(path, shown.folder, files): None if not folder else chosen_folder(folder, known)
+        surveyed = self._builder.survey_folder(folders.jail, call, view.folder)
+        files = index_by_path(surveyed.files)
+        known = [destination.folder for destination in view.notes.destinations]
+        chosen = {
+            resolve_file(path, view.folder, files): resolve_folder(folder, known) if folder else None
             for path, folder in decisions.items()
-        }  # fmt: skip
+        }
+        return view, surveyed, chosen
 
     def _correct(
         self,
         folders: Folders,
         call: Call,
-        shown: PlanView,
-        found: SurveyedFolder,
+        view: PlanView,
+        surveyed: SurveyedFolder,
         chosen: Decisions,
         recording: Recording,
     ) -> Notes:
-        files = by_path(found.files)
-        lessons = self._lessons({path: (files[path], folder) for path, folder in chosen.items()})
-        every = {**shown.notes.decisions, **chosen}
-        concerned = {item.src_path for item in shown.moves}
-        concerned |= {f"{shown.folder}/{path}" for path in (*every, *(doubt.relative for doubt in shown.notes.doubts))}
-        draft, notes = self._drawing.drawn(
-            folders, call, found, every, recording, deep=shown.notes.deep, only=concerned, taught=lessons
+        files = index_by_path(surveyed.files)
+        corrections = self._to_examples({path: (files[path], folder) for path, folder in chosen.items()})
+        decisions = {**view.notes.decisions, **chosen}
+        relatives = (*decisions, *(file.relative for file in view.notes.uncertain))
+        in_plan = {item.src_path for item in view.moves} | {f"{view.folder}/{relative}" for relative in relatives}
+        draft, notes = self._builder.build(
+            folders,
+            call,
+            surveyed,
+            decisions,
+            recording,
+            include_subfolders=view.notes.include_subfolders,
+            only=in_plan,
+            new_corrections=corrections,
         )
-        self._apply(folders, call, shown.plan.id, redrawn(shown.moves, draft.wishes))
-        self._keeping.examples.teach(shown.folder, lessons)
-        return replace(notes, measures=shown.notes.measures, skips=shown.notes.skips, maker=shown.notes.maker)
+        revision = compare_moves(view.moves, draft.moves)
+        self.plans.revise(folders, call, view.plan.id, revision.dests, reasons=revision.reasons, added=revision.added)
+        self._state.corrections.save_corrections(view.folder, corrections)
+        old = view.notes
+        return replace(notes, measures=old.measures, skipped=old.skipped, made_by=old.made_by)
 
-    def _noted(self, folders: Folders, plan_id: str, notes: Notes) -> PlanView:
-        """Keep what is known of a revised plan, with the share of files that stay as it is by now, and show it."""
+    def _save_notes(self, folders: Folders, plan_id: str, notes: Notes) -> PlanView:
+        """Save the notes of a revised plan, with the number of files that stay, and return the plan."""
         items = self.plans.find(folders, plan_id).items
         moved = sum(1 for item in items if item.composite_hash and item.unit in (None, item.src_path))
-        measures = replace(notes.measures, kept=max(0, notes.measures.files - moved))
-        self._keeping.notes.save(plan_id, replace(notes, measures=measures))
+        measures = replace(notes.measures, staying=max(0, notes.measures.files - moved))
+        self._state.notes.save(plan_id, replace(notes, measures=measures))
         return self.show(folders, plan_id)
 
-    def _apply(self, folders: Folders, call: Call, plan_id: str, change: PlanRevision) -> None:
-        self.plans.revise(folders, call, plan_id, change.dests, reasons=change.reasons, added=change.added)
-
     def explain(self, folders: Folders, call: Call, path: str) -> Explanation:
-        """Return why a file lies where it lies and where it went. NotFound when neither disk nor journal knows it."""
+        """Return why a file is where it is and where it went. NotFound if neither disk nor journal knows it."""
         call.check()
-        is_there, real = _where(folders.jail, path)
-        past_of = self._past_of(folders)
-        now, moves = trail_of(real, past_of, is_there=is_there)
-        past = past_of(ancestors(now))
-        waiting = next((one for one in past if one.src == now and one.status == "PENDING"), None)
-        newest = waiting or (moves[0].past if moves else None)
-        if newest is None and not is_there:
-            raise NotFound(f"No such file or directory: {path}")
+        exists, real_path = _locate(folders.jail, path)
+
+        def find_moves(paths: Sequence[str]) -> list[PastMove]:
+            return self._state.notes.find_moves(paths, folders.jail.allowed_paths)
+
+        current, hops = trace_moves(real_path, find_moves, exists=exists)
+        moves = find_moves(path_and_parents(current))
+        pending = next((move for move in moves if move.src == current and move.status == "PENDING"), None)
+        newest = pending or (hops[0].move if hops else None)
         if newest is not None:
-            return Explanation(now, moves, waiting, verdict=self._verdict(newest))
-        return Explanation(now, moves, waiting, *self._left(folders, real))
+            return Explanation(current, hops, pending, verdict=self._load_verdict(newest))
+        if not exists:
+            raise NotFound(f"No such file or directory: {path}")
+        uncertain, skipped = self._find_in_newest_plan(folders, real_path)
+        return Explanation(current, hops, pending, uncertain, skipped)
 
-    def _make(self, folders: Folders, job: PlanJob, *, deep: bool) -> None:
-        with recorded(self._observer, job.plan_id, "create") as recording:
-            self._made(folders, job, recording, deep=deep)
-        self._keeping.files.trim(self.settings.max_cached_files)
+    def _make_plan(self, folders: Folders, job: PlanJob, *, include_subfolders: bool) -> None:
+        """Make the plan of a job; this runs in the job's thread."""
+        with record_work(self._observer, job.plan_id, "create") as recording:
+            surveyed = self._builder.survey_folder(folders.jail, job.call, job.folder)
+            draft, notes = self._builder.build(
+                folders, job.call, surveyed, {}, recording, include_subfolders=include_subfolders
+            )
+            self._state.notes.save(job.plan_id, replace(notes, made_by=job.call.caller.client))
+            job.call.progress(len(surveyed.files), len(surveyed.files), "Writing the plan")
+            try:
+                self.plans.create(folders, job.call, job.folder, draft.moves, plan_id=job.plan_id, may_be_empty=True)
+            except NotFound:
+                remaining = [move for move in draft.moves if _exists(folders.jail, move.src)]
+                self.plans.create(folders, job.call, job.folder, remaining, plan_id=job.plan_id, may_be_empty=True)
+            recording.measures = notes.measures
+        self._state.files.trim(self.settings.max_cached_files)
 
-    def _made(self, folders: Folders, job: PlanJob, recording: Recording, *, deep: bool) -> None:
-        found = self._drawing.scanned(folders.jail, job.call, job.folder)
-        draft, notes = self._drawing.drawn(folders, job.call, found, {}, recording, deep=deep)
-        self._keeping.notes.save(job.plan_id, replace(notes, maker=job.call.caller.client))
-        job.call.progress(len(found.files), len(found.files), "Writing the plan")
-        try:
-            self.plans.create(folders, job.call, job.folder, draft.wishes, plan_id=job.plan_id, may_be_empty=True)
-        except NotFound:
-            there = [wish for wish in draft.wishes if _is_there(folders.jail, wish.src)]
-            self.plans.create(folders, job.call, job.folder, there, plan_id=job.plan_id, may_be_empty=True)
-        recording.measures = notes.measures
-
-    def _lessons(self, decided: Mapping[str, tuple[SurveyedFile, str | None]]) -> list[Example]:
-        """Return decisions about files as examples; what has no content teaches nothing."""
-        texts = self._excerpts([one.file_hash for one, _ in decided.values()])
+    def _to_examples(self, decided: Mapping[str, tuple[SurveyedFile, str | None]]) -> list[Example]:
+        """Return decisions on files as examples; a file without content is no example."""
+        excerpts = self._load_excerpts([surveyed.file_hash for surveyed, _ in decided.values()])
         return [
-            Example(one.file_hash, one.found.name, chosen or KEEP, excerpt.text, excerpt.content_type)
-            for one, chosen in decided.values()
-            if (excerpt := texts.get(one.file_hash)) is not None
+            Example(surveyed.file_hash, surveyed.file.name, folder or KEEP, excerpt.text, excerpt.content_type)
+            for surveyed, folder in decided.values()
+            if (excerpt := excerpts.get(surveyed.file_hash)) is not None
         ]
 
-    def _past_of(self, folders: Folders) -> Callable[[Sequence[str]], list[PastMove]]:
-        allowed = folders.jail.allowed_paths
-        return lambda paths: self._keeping.notes.past_of(paths, allowed)
-
-    def _verdict(self, past: PastMove) -> Verdict | None:
-        notes = self._keeping.notes.load(past.plan_id)
-        if notes is None or not past.file_hash:
+    def _load_verdict(self, move: PastMove) -> Verdict | None:
+        notes = self._state.notes.load(move.plan_id)
+        if notes is None or not move.file_hash:
             return None
-        return self._keeping.files.verdicts([past.file_hash], notes.decider).get(past.file_hash)
+        return self._state.files.load_verdicts([move.file_hash], notes.decider).get(move.file_hash)
 
-    def _left(self, folders: Folders, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
-        """Return what the newest plan for a folder above says of a file that it left."""
-        for line in self.plans.list(folders, 20):
+    def _find_in_newest_plan(self, folders: Folders, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
+        """Return what the newest plan for a folder above a file notes of it."""
+        for line in self.plans.list(folders, _MAX_PLANS_TO_SEARCH):
             if is_beneath(path, [line.folder]):
-                notes = self._keeping.notes.load(line.id)
-                doubt, skip = left_by(notes, path) if notes is not None else (None, None)
-                now = next(self.said(folders, line.folder, [doubt]))[0] if doubt is not None else None
-                return now, skip
+                notes = self._state.notes.load(line.id)
+                uncertain, skipped = find_in_notes(notes, path) if notes is not None else (None, None)
+                if uncertain is not None:
+                    uncertain, _ = next(self.read_uncertain(folders, line.folder, [uncertain]))
+                return uncertain, skipped
         return None, None
 
-    def _excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
-        """Return what files said when they were read last."""
-        return self._keeping.files.excerpts([hash_ for hash_ in hashes if hash_])
+    def _load_excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
+        return self._state.files.load_excerpts([hash_ for hash_ in hashes if hash_])
 
 
-def _interrupted(plan_id: str, folder: str) -> Conflict:
-    return Conflict(
-        f"The scan of {folder} was interrupted before plan {plan_id} was made. Call create_organization_plan with that "
-        "folder: it goes on from what was read.",
-        status="INTERRUPTED",
-    )
-
-
-def _where(jail: Jail, path: str) -> tuple[bool, str]:
-    """Return whether something is at a path, and the path with the links above it resolved."""
+def _locate(jail: Jail, path: str) -> tuple[bool, str]:
+    """Return whether a path exists, and the path with the links above it resolved."""
     try:
         with jail.place(path, follow=False) as place:
             return place.status is not None, place.path
@@ -277,8 +294,8 @@ def _where(jail: Jail, path: str) -> tuple[bool, str]:
         return False, jail.absolute(path)
 
 
-def _is_there(jail: Jail, path: str) -> bool:
+def _exists(jail: Jail, path: str) -> bool:
     try:
-        return _where(jail, path)[0]
+        return _locate(jail, path)[0]
     except HoldfastError:
         return False

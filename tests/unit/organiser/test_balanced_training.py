@@ -15,7 +15,7 @@ def decided(folders: list[Category], crowd: str) -> tuple[list[Verdict], list[Ve
     """Return the verdicts on a crowd of one kind, and on two files of every other one."""
     others = [file for kind in KINDS if kind != crowd for file in unfiled(kind, 2)]
     files: list[tuple[ScannedFile, Excerpt]] = [*unfiled(crowd, MANY), *others]
-    verdicts = Cascade().decide(files, folders)
+    verdicts = Cascade().classify(files, folders)
     return verdicts[:MANY], verdicts[MANY:]
 
 

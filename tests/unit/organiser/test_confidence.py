@@ -3,7 +3,7 @@
 import numpy
 import pytest
 
-from holdfast.organiser.classify.confidence import Curve, final_confidence, fitted
+from holdfast.organiser.classify.confidence import Curve, final_confidence, fit_curve
 from holdfast.organiser.model import KEEP
 
 
@@ -47,19 +47,19 @@ def test_a_category_in_another_script_is_found_as_a_word() -> None:
 
 def test_a_curve_without_outcomes_is_the_prior() -> None:
     prior = Curve(2.0, 0.5, 0.4)
-    assert fitted(prior, [], []).at(0.3) == pytest.approx(prior.at(0.3))
+    assert fit_curve(prior, [], []).at(0.3) == pytest.approx(prior.at(0.3))
 
 
 def test_many_outcomes_outweigh_the_prior() -> None:
     values = [0.1] * 200 + [0.9] * 200
     outcomes = [at % 2 == 0 for at in range(200)] + [at % 20 != 0 for at in range(200)]
-    curve = fitted(Curve(2.0, 0.5), values, outcomes)
+    curve = fit_curve(Curve(2.0, 0.5), values, outcomes)
     assert curve.at(0.1) == pytest.approx(0.5, abs=0.05)
     assert curve.at(0.9) == pytest.approx(0.95, abs=0.03)
 
 
 def test_a_curve_never_falls() -> None:
-    curve = fitted(Curve(1.0, 0.0), [0.0] * 50 + [1.0] * 50, [True] * 50 + [False] * 50)
+    curve = fit_curve(Curve(1.0, 0.0), [0.0] * 50 + [1.0] * 50, [True] * 50 + [False] * 50)
     assert curve.at(1.0) >= curve.at(0.0)
 
 
@@ -67,5 +67,5 @@ def test_a_curve_never_falls() -> None:
 def test_a_curve_does_not_run_away_where_many_were_wrong(right: int) -> None:
     values = [0.05 * at for at in range(60)]
     outcomes = [at * 7 % 10 < right for at in range(60)]
-    curve = fitted(Curve(2.5, 0.8, 0.4), values, outcomes)
+    curve = fit_curve(Curve(2.5, 0.8, 0.4), values, outcomes)
     assert numpy.mean([curve.at(value) for value in values]) == pytest.approx(right / 10, abs=0.1)

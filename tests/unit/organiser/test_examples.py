@@ -6,7 +6,7 @@ from click.testing import CliRunner
 
 from holdfast.cli.commands.organise_evaluate import evaluate_command
 from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.examples import known_files
+from holdfast.organiser.scan.survey import read_examples
 from tests.helpers.documents import pdf
 from tests.helpers.household import KINDS, text_of
 from tests.helpers.messy import Messy
@@ -22,7 +22,7 @@ def test_files_in_folders_are_examples_and_loose_ones_are_not(messy: Messy) -> N
     messy.write("loose.txt", "nowhere yet")
     messy.write("Letters/2023/a.txt", "Dear aunt")
     messy.write("Letters/2024/b.txt", "Dear uncle")
-    known = known_files(messy.jail, messy.call, ".", ScanOptions(), 1_000_000)
+    known = read_examples(messy.jail, messy.call, ".", ScanOptions(), 1_000_000)
     assert [(one.name, one.category, one.text) for one in known] == [
         ("a.txt", "Letters", "Dear aunt"),
         ("b.txt", "Letters", "Dear uncle"),
@@ -32,14 +32,14 @@ def test_files_in_folders_are_examples_and_loose_ones_are_not(messy: Messy) -> N
 
 def test_the_text_of_a_document_is_read(messy: Messy) -> None:
     messy.write("Papers/a.pdf", pdf("The answer lies within"))
-    (known,) = known_files(messy.jail, messy.call, ".", ScanOptions(), 1_000_000)
+    (known,) = read_examples(messy.jail, messy.call, ".", ScanOptions(), 1_000_000)
     assert "The answer lies within" in known.text
 
 
 def test_of_a_large_folder_an_even_part_is_read(messy: Messy) -> None:
     for number in range(30):
         messy.write(f"Many/{number:02}.txt", f"text {number}")
-    known = known_files(messy.jail, messy.call, ".", ScanOptions(), 1_000_000, most=10)
+    known = read_examples(messy.jail, messy.call, ".", ScanOptions(), 1_000_000, max_per_folder=10)
     assert [one.name for one in known] == [f"{number:02}.txt" for number in range(0, 30, 3)]
 
 

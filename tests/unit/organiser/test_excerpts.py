@@ -3,13 +3,13 @@
 import pytest
 
 from holdfast.organiser.model import Excerpt, Verdict
-from holdfast.organiser.scan.excerpts import first_look, why_deep
+from holdfast.organiser.scan.excerpts import excerpt_from_ends, reason_to_read_text
 from holdfast.text.media_types import content_type
 from tests.helpers import documents
 
 
 def look(data: bytes, suffix: str = "txt") -> Excerpt:
-    return first_look(len(data), data[:4096], data[-4096:], suffix)
+    return excerpt_from_ends(len(data), data[:4096], data[-4096:], suffix)
 
 
 def test_a_short_file_is_read_whole() -> None:
@@ -79,28 +79,28 @@ def test_the_type_is_told_by_the_bytes(data: bytes, suffix: str, kind: str) -> N
     "words", ["Total: 12", "TOTAL", "Invoice No 7", "Balance Due", "balance\ndue", "this Agreement", "WITNESSETH"]
 )
 def test_words_of_business_call_for_the_whole_text(words: str) -> None:
-    assert why_deep(look(words.encode()), "txt")
+    assert reason_to_read_text(look(words.encode()), "txt")
 
 
 @pytest.mark.parametrize("words", ["totally", "disagreements", "voice", "hello"])
 def test_other_words_do_not(words: str) -> None:
-    assert why_deep(look(words.encode()), "txt") is None
+    assert reason_to_read_text(look(words.encode()), "txt") is None
 
 
 def test_a_document_is_read_by_its_suffix_or_by_its_bytes() -> None:
-    assert why_deep(Excerpt(""), "pdf")
-    assert why_deep(Excerpt(""), "docx")
-    assert why_deep(Excerpt("", content_type="application/pdf"), "bin")
-    assert why_deep(Excerpt(""), "bin") is None
+    assert reason_to_read_text(Excerpt(""), "pdf")
+    assert reason_to_read_text(Excerpt(""), "docx")
+    assert reason_to_read_text(Excerpt("", content_type="application/pdf"), "bin")
+    assert reason_to_read_text(Excerpt(""), "bin") is None
 
 
 def test_the_classifier_asks_for_more_or_is_not_sure() -> None:
     plain = Excerpt("hello")
-    assert why_deep(plain, "txt", Verdict("Notes", 0.9)) is None
-    assert why_deep(plain, "txt", Verdict("Notes", 0.8)) is None
-    assert why_deep(plain, "txt", Verdict("Notes", 0.79)) == "the confidence is under 0.8"
-    assert why_deep(plain, "txt", Verdict("Notes", 0.9, requires_deep_scan=True))
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.9)) is None
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.8)) is None
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.79)) == "the confidence is under 0.8"
+    assert reason_to_read_text(plain, "txt", Verdict("Notes", 0.9, requires_deep_scan=True))
 
 
 def test_what_has_been_read_is_not_read_again() -> None:
-    assert why_deep(Excerpt("Total", tier=2), "pdf", Verdict("Notes", 0.1)) is None
+    assert reason_to_read_text(Excerpt("Total", tier=2), "pdf", Verdict("Notes", 0.1)) is None

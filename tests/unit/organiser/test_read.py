@@ -8,15 +8,15 @@ import pytest
 
 from holdfast.errors import Cancelled
 from holdfast.organiser.model import ScannedFile, SkipReason
-from holdfast.organiser.scan.read import MAX_TEXT_BYTES, deepen, look
+from holdfast.organiser.scan.read import MAX_TEXT_BYTES, peek_files, read_texts
 from tests.helpers import documents
 from tests.helpers.messy import Messy
 
 
 def test_a_first_look_gives_hash_and_ends(messy: Messy) -> None:
     messy.write("a.txt", "hello\n")
-    seen = messy.look("a.txt")
-    assert seen.skip is None
+    seen = messy.peek("a.txt")
+    assert seen.skipped is None
     assert len(seen.file_hash) == 64
     assert (seen.excerpt.text, seen.excerpt.content_type) == ("hello", "text/plain")
 
@@ -24,9 +24,9 @@ def test_a_first_look_gives_hash_and_ends(messy: Messy) -> None:
 def test_looks_come_in_the_order_of_the_files(messy: Messy) -> None:
     for name in ("b/1.txt", "a/2.txt", "b/3.txt", "4.txt"):
         messy.write(name, name)
-    found = messy.found()
+    found = messy.scan()
     order = [found[name] for name in ("b/1.txt", "a/2.txt", "b/3.txt", "4.txt")]
-    assert [each.excerpt.text for each in look(messy.jail, messy.call, order)] == [one.relative for one in order]
+    assert [each.excerpt.text for each in peek_files(messy.jail, messy.call, order)] == [one.relative for one in order]
 
 
 def test_an_unreadable_file_is_an_item_with_an_error(messy: Messy, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,54 +39,54 @@ def test_an_unreadable_file_is_an_item_with_an_error(messy: Messy, monkeypatch: 
             raise PermissionError(13, "Permission denied")
         return real(path, flags, *rest, **more)
 
-    found = list(messy.found().values())
+    found = list(messy.scan().values())
     monkeypatch.setattr(os, "open", failing)
-    first, second = look(messy.jail, messy.call, found)
-    assert first.skip == ("a.txt", SkipReason.UNREADABLE, "Permission denied")
-    assert second.skip is None
+    first, second = peek_files(messy.jail, messy.call, found)
+    assert first.skipped == ("a.txt", SkipReason.UNREADABLE, "Permission denied")
+    assert second.skipped is None
 
 
 def test_a_folder_that_is_gone_is_an_error_of_its_files_alone(messy: Messy) -> None:
     messy.write("gone/a.txt")
     messy.write("b.txt")
-    found = sorted(messy.found().values(), reverse=True)
+    found = sorted(messy.scan().values(), reverse=True)
     os.rename(messy.root / "gone", messy.root / "elsewhere")
-    first, second = look(messy.jail, messy.call, found)
-    assert first.skip is not None
-    assert first.skip.reason is SkipReason.UNREADABLE
+    first, second = peek_files(messy.jail, messy.call, found)
+    assert first.skipped is not None
+    assert first.skipped.reason is SkipReason.UNREADABLE
     assert second.excerpt.text == "words"
 
 
 def test_a_file_swapped_for_a_link_or_another_file_is_not_read(messy: Messy) -> None:
     path, other = messy.write("a.txt"), messy.root.parent / "other.txt"
     other.write_text("secret")
-    (found,) = messy.found().values()
+    (found,) = messy.scan().values()
     path.unlink()
     path.symlink_to("/etc/passwd")
-    assert look(messy.jail, messy.call, [found])[0].excerpt.text == ""
+    assert peek_files(messy.jail, messy.call, [found])[0].excerpt.text == ""
     path.unlink()
     os.rename(other, path)
-    skip = look(messy.jail, messy.call, [found])[0].skip
+    skip = peek_files(messy.jail, messy.call, [found])[0].skipped
     assert skip is not None
     assert skip.detail == "it was replaced during the scan"
 
 
 def test_a_file_swapped_for_a_fifo_does_not_hold_anybody_up(messy: Messy) -> None:
     path = messy.write("a.txt")
-    (found,) = messy.found().values()
+    (found,) = messy.scan().values()
     path.unlink()
     os.mkfifo(path)
     started = time.monotonic()
-    assert look(messy.jail, messy.call, [found])[0].skip is not None
+    assert peek_files(messy.jail, messy.call, [found])[0].skipped is not None
     assert time.monotonic() - started < 2
 
 
 def test_a_file_that_grows_is_left_alone(messy: Messy) -> None:
     path = messy.write("a.bin", "one")
-    (found,) = messy.found().values()
+    (found,) = messy.scan().values()
     with path.open("ab") as file:
         file.write(b"two")
-    skip = look(messy.jail, messy.call, [found])[0].skip
+    skip = peek_files(messy.jail, messy.call, [found])[0].skipped
     assert skip is not None
     assert skip.reason is SkipReason.BEING_WRITTEN
 
@@ -94,10 +94,10 @@ def test_a_file_that_grows_is_left_alone(messy: Messy) -> None:
 def test_a_file_that_is_open_for_writing_is_left_alone_until_it_is_closed(messy: Messy) -> None:
     path = messy.write("a.bin", "one")
     with path.open("ab"):
-        skip = messy.look("a.bin").skip
+        skip = messy.peek("a.bin").skipped
         assert skip is not None
         assert skip.reason is SkipReason.BEING_WRITTEN
-    assert messy.look("a.bin").skip is None
+    assert messy.peek("a.bin").skipped is None
 
 
 def test_units_that_are_directories_and_links_are_known_by_name_alone(messy: Messy) -> None:
@@ -105,7 +105,7 @@ def test_units_that_are_directories_and_links_are_known_by_name_alone(messy: Mes
     os.symlink("repo", messy.root / "link")
     kinds = [
         (each.excerpt.content_type, each.file_hash, each.excerpt.tier)
-        for each in look(messy.jail, messy.call, list(messy.found(allow_symlinks=True).values()))
+        for each in peek_files(messy.jail, messy.call, list(messy.scan(allow_symlinks=True).values()))
     ]
     assert sorted(kinds) == [("inode/directory", "", 0), ("inode/symlink", "", 0)]
 
@@ -130,7 +130,7 @@ def test_units_that_are_directories_and_links_are_known_by_name_alone(messy: Mes
 )
 def test_text_comes_out_of_documents(messy: Messy, name: str, content: bytes, words: str) -> None:
     messy.write(name, content)
-    excerpt = messy.deep(name)
+    excerpt = messy.read_text(name)
     assert words in excerpt.text
     assert (excerpt.tier, excerpt.note) == (2, "")
 
@@ -138,8 +138,8 @@ def test_text_comes_out_of_documents(messy: Messy, name: str, content: bytes, wo
 def test_the_text_of_a_document_is_bounded(messy: Messy) -> None:
     messy.write("a.xlsx", documents.sheet(5_000))
     messy.write("b.txt", "word " * 100_000)
-    assert MAX_TEXT_BYTES - 200 < len(messy.deep("a.xlsx").text) <= MAX_TEXT_BYTES
-    assert len(messy.deep("b.txt").text) <= MAX_TEXT_BYTES + 1_100
+    assert MAX_TEXT_BYTES - 200 < len(messy.read_text("a.xlsx").text) <= MAX_TEXT_BYTES
+    assert len(messy.read_text("b.txt").text) <= MAX_TEXT_BYTES + 1_100
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_a_broken_document_or_a_bomb_keeps_its_type_and_says_why(
     messy: Messy, name: str, content: bytes, why: str
 ) -> None:
     messy.write(name, content)
-    excerpt = messy.deep(name)
+    excerpt = messy.read_text(name)
     assert why in excerpt.note
     assert excerpt.text == ""
     assert excerpt.content_type != "application/octet-stream"
@@ -165,9 +165,9 @@ def test_a_broken_document_or_a_bomb_keeps_its_type_and_says_why(
 def test_a_broken_document_costs_its_neighbours_nothing(messy: Messy) -> None:
     for number in range(40):
         messy.write(f"{number:02}.pdf", documents.pdf(f"page {number}") if number % 7 else b"%PDF-1.4 broken")
-    found = sorted(messy.found().values())
-    looks = look(messy.jail, messy.call, found)
-    excerpts = deepen(messy.jail, messy.call, [(each.found, each.excerpt) for each in looks], 10**6)
+    found = sorted(messy.scan().values())
+    peeked = peek_files(messy.jail, messy.call, found)
+    excerpts = read_texts(messy.jail, messy.call, [(each.file, each.excerpt) for each in peeked], 10**6)
     for number, excerpt in enumerate(excerpts):
         assert (f"page {number}" in excerpt.text) is bool(number % 7)
         assert bool(excerpt.note) is not bool(number % 7)
@@ -175,30 +175,30 @@ def test_a_broken_document_costs_its_neighbours_nothing(messy: Messy) -> None:
 
 def test_a_document_over_the_limit_is_not_read(messy: Messy) -> None:
     messy.write("a.pdf", documents.pdf())
-    assert "documents are read up to 10" in messy.deep("a.pdf", max_bytes=10).note
+    assert "documents are read up to 10" in messy.read_text("a.pdf", max_bytes=10).note
 
 
 def test_a_document_that_is_gone_is_a_note(messy: Messy) -> None:
     path = messy.write("a.pdf", documents.pdf())
-    first = messy.look("a.pdf")
+    first = messy.peek("a.pdf")
     path.unlink()
-    (excerpt,) = deepen(messy.jail, messy.call, [(first.found, first.excerpt)], 10**6)
+    (excerpt,) = read_texts(messy.jail, messy.call, [(first.file, first.excerpt)], 10**6)
     assert "No such file" in excerpt.note
 
 
 def test_reading_ends_with_the_call(messy: Messy) -> None:
     messy.write("a.xlsx", documents.sheet(30_000))
-    first = messy.look("a.xlsx")
+    first = messy.peek("a.xlsx")
     messy.call.cancel()
     with pytest.raises(Cancelled):
-        deepen(messy.jail, messy.call, [(first.found, first.excerpt)], 10**9)
+        read_texts(messy.jail, messy.call, [(first.file, first.excerpt)], 10**9)
 
 
 def test_no_descriptor_is_left_open(messy: Messy, tmp_path: Path) -> None:
     for number in range(20):
         messy.write(f"{number}.pdf", documents.pdf())
     before = len(os.listdir("/proc/self/fd"))
-    found: list[ScannedFile] = list(messy.found().values())
-    looks = look(messy.jail, messy.call, found)
-    deepen(messy.jail, messy.call, [(each.found, each.excerpt) for each in looks], 10**6)
+    found: list[ScannedFile] = list(messy.scan().values())
+    peeked = peek_files(messy.jail, messy.call, found)
+    read_texts(messy.jail, messy.call, [(each.file, each.excerpt) for each in peeked], 10**6)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -4,7 +4,7 @@ import pytest
 
 from holdfast.errors import Cancelled
 from holdfast.organiser.model import Measures, ModelCall, PlanRecord
-from holdfast.organiser.planning.measurements import recorded
+from holdfast.organiser.planning.build_plan import record_work
 
 
 class Listener:
@@ -19,7 +19,7 @@ class Listener:
 
 def test_an_observer_is_told_once_the_work_has_ended() -> None:
     listener, call = Listener(), ModelCall("m", 3, 1, 2)
-    with recorded(listener, "p", "create") as recording:
+    with record_work(listener, "p", "create") as recording:
         recording.calls.append(call)
         recording.measures = Measures(files=4)
         assert listener.told == []
@@ -32,12 +32,12 @@ def test_an_observer_is_told_once_the_work_has_ended() -> None:
 @pytest.mark.parametrize(("error", "fault"), [(Cancelled("stop"), "CANCELLED"), (KeyError("/secret/name"), "INTERNAL")])
 def test_work_that_failed_is_told_by_its_code_alone(error: Exception, fault: str) -> None:
     listener = Listener()
-    with pytest.raises(type(error)), recorded(listener, "p", "create"):
+    with pytest.raises(type(error)), record_work(listener, "p", "create"):
         raise error
     assert listener.told[0].fault == fault
     assert "secret" not in repr(listener.told[0])
 
 
 def test_work_that_nobody_observes_goes_on() -> None:
-    with recorded(None, "p", "create") as recording:
+    with record_work(None, "p", "create") as recording:
         assert recording.calls == []

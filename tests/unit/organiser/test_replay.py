@@ -10,9 +10,9 @@ import pytest
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.evaluate import calibration_error
 from holdfast.organiser.classify.profiles import Profiles
-from holdfast.organiser.classify.replay import LEAST_FILES, Replay, replayed
+from holdfast.organiser.classify.replay import MIN_FILES, Replay, replay_filing
 from holdfast.organiser.classify.space import Space
-from holdfast.organiser.classify.tfidf import terms_of
+from holdfast.organiser.classify.tfidf import count_terms
 from holdfast.organiser.model import Category, Excerpt, ScannedFile, Verdict
 from tests.helpers.household import COMMON, KINDS, examples, text_of, unfiled
 
@@ -23,18 +23,20 @@ EACH = 30
 def played(*folders: str, each: int = EACH) -> Replay | None:
     """Play filing again where each folder has one known file; a kind may stand for several folders."""
     documents = [
-        terms_of(text_of(kind, 100 * at + number)) for at, kind in enumerate(folders) for number in range(each)
+        count_terms(text_of(kind, 100 * at + number)) for at, kind in enumerate(folders) for number in range(each)
     ]
     space = Space.learn(documents)
     points = space.points(space.rows(documents))
     known = each * numpy.arange(len(folders))
-    profiles = Profiles.of(points[known], numpy.arange(len(folders)), len(folders), numpy.delete(points, known, axis=0))
-    return replayed(profiles, profiles.scores())
+    profiles = Profiles.build(
+        points[known], numpy.arange(len(folders)), len(folders), numpy.delete(points, known, axis=0)
+    )
+    return replay_filing(profiles, profiles.scores())
 
 
 def share_right(replay: Replay | None) -> float:
     assert replay is not None
-    return float(numpy.mean([trial.right for trial in replay.trials]))
+    return float(numpy.mean([trial.is_right for trial in replay.trials]))
 
 
 def test_folders_that_lie_apart_come_out_the_same_again() -> None:
@@ -61,7 +63,7 @@ def test_a_single_folder_tells_nothing() -> None:
 
 
 def test_a_handful_of_files_tells_nothing() -> None:
-    assert played("Recipes", "Letters", each=LEAST_FILES // 2) is None
+    assert played("Recipes", "Letters", each=MIN_FILES // 2) is None
 
 
 def diluted(own: int) -> tuple[list[tuple[ScannedFile, Excerpt]], list[Category]]:
@@ -91,14 +93,14 @@ def outcome(verdicts: Sequence[Verdict]) -> tuple[list[float], list[bool]]:
 
 @pytest.mark.parametrize("own", [3, 4, 5, 6, 8])
 def test_one_known_file_a_folder_promises_no_more_than_it_keeps(own: int) -> None:
-    sure, right = outcome(Cascade().decide(*diluted(own)))
+    sure, right = outcome(Cascade().classify(*diluted(own)))
     assert numpy.mean(sure) < numpy.mean(right) + 0.05
     filed = [good for good, confidence in zip(right, sure, strict=True) if confidence >= GATE]
     assert not filed or numpy.mean(filed) > 0.85
 
 
 def test_one_known_file_a_folder_is_enough_to_be_sure_where_folders_lie_apart() -> None:
-    sure, right = outcome(Cascade().decide(*diluted(40)))
+    sure, right = outcome(Cascade().classify(*diluted(40)))
     assert numpy.mean(right) > 0.95
     assert numpy.mean(sure) > 0.8
     assert calibration_error(sure, right) < 0.15
@@ -106,12 +108,12 @@ def test_one_known_file_a_folder_is_enough_to_be_sure_where_folders_lie_apart() 
 
 def test_common_names_are_enough_to_be_sure_where_folders_lie_apart() -> None:
     files = [file for kind in KINDS for file in unfiled(kind, EACH)]
-    sure, right = outcome(Cascade().decide(files, [Category(kind, kind) for kind in KINDS]))
+    sure, right = outcome(Cascade().classify(files, [Category(kind, kind) for kind in KINDS]))
     assert numpy.mean(sure) > 0.8
     assert calibration_error(sure, right) < 0.15
 
 
 def test_folders_that_are_alike_are_not_filed_into_by_one_known_file_each() -> None:
     twins = [Category(name, name, examples("Recipes", 1, at)) for at, name in enumerate(("Baking", "Cooking", "Meals"))]
-    verdicts = Cascade().decide(unfiled("Recipes", 3 * EACH), twins)
+    verdicts = Cascade().classify(unfiled("Recipes", 3 * EACH), twins)
     assert numpy.mean([verdict.confidence >= GATE for verdict in verdicts]) < 0.5

@@ -7,7 +7,7 @@ import numpy
 
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.confidence_model import BY_NAME_ALONE
-from holdfast.organiser.classify.seeds import speaks_for
+from holdfast.organiser.classify.seeds import has_enough_words
 from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.model import Category, Excerpt, ScannedFile
 from holdfast.secret import Secret
@@ -36,7 +36,7 @@ def _fits(text: str, name: str, kind: str) -> int:
 def test_a_model_finds_the_first_files_of_folders_with_names_of_their_own() -> None:
     files = [file for kind in NAMES.values() for file in unfiled(kind, 15)]
     model = Meaning()
-    verdicts = Cascade(sentences=model).decide(files, [Category(name, name) for name in NAMES])
+    verdicts = Cascade(sentences=model).classify(files, [Category(name, name) for name in NAMES])
     wanted = [name for name in NAMES for _ in range(15)]
     assert numpy.mean([one.category == name for one, name in zip(verdicts, wanted, strict=True)]) > 0.9
     assert model.asked <= len(NAMES) + 96
@@ -44,7 +44,7 @@ def test_a_model_finds_the_first_files_of_folders_with_names_of_their_own() -> N
 
 def test_a_person_sees_what_is_filed_by_a_name_alone() -> None:
     files = [file for kind in NAMES.values() for file in unfiled(kind, 15)]
-    verdicts = Cascade(sentences=Meaning()).decide(files, [Category(name, name) for name in NAMES])
+    verdicts = Cascade(sentences=Meaning()).classify(files, [Category(name, name) for name in NAMES])
     assert max(one.confidence for one in verdicts) <= BY_NAME_ALONE
 
 
@@ -73,20 +73,20 @@ STRANGERS = (
 
 def test_a_folder_with_a_name_of_its_own_brings_no_file_into_a_proposed_one_without_its_words() -> None:
     files = [(ScannedFile(f"/in/{at}.txt", f"{at}.txt"), Excerpt(text)) for at, text in enumerate(STRANGERS)]
-    verdicts = Cascade(sentences=Opinionated()).decide(files, [Category("Zorblax", "Zorblax"), *starter_categories()])
+    verdicts = Cascade(sentences=Opinionated()).classify(files, [Category("Zorblax", "Zorblax"), *starter_categories()])
     assert max(one.confidence for one in verdicts) <= BY_NAME_ALONE
 
 
 def test_an_empty_folder_takes_nothing_from_folders_with_files() -> None:
     files = [file for kind in ("Invoices", "Letters") for file in unfiled(kind, 15)]
     folders = [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes"), Category("Project Bluebird", "B")]
-    verdicts = Cascade().decide(files, folders)
+    verdicts = Cascade().classify(files, folders)
     assert [one.category for one in verdicts] == ["Invoices"] * 15 + ["Letters"] * 15
 
 
 def test_an_empty_folder_with_a_common_name_gets_its_first_files() -> None:
     files = [file for kind in ("Invoices", "Recipes") for file in unfiled(kind, 15)]
-    verdicts = Cascade().decide(files, [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes")])
+    verdicts = Cascade().classify(files, [*taxonomy(5, ("Invoices", "Letters")), Category("Recipes", "Recipes")])
     assert [one.category for one in verdicts] == ["Invoices"] * 15 + ["Recipes"] * 15
 
 
@@ -104,7 +104,7 @@ DOWNLOADS = {
 
 def test_a_short_text_with_no_word_of_a_folder_is_not_drawn_there_by_chance() -> None:
     files = [(ScannedFile(f"/in/{name}", name), Excerpt(text)) for name, text in DOWNLOADS.items()]
-    verdicts = dict(zip(DOWNLOADS, Cascade().decide(files, starter_categories()), strict=True))
+    verdicts = dict(zip(DOWNLOADS, Cascade().classify(files, starter_categories()), strict=True))
     assert verdicts["logo.svg"].category == "Images"
     assert verdicts["boarding.pdf"].category == verdicts["trip.pdf"].category == "Travel"
     assert verdicts["letter.docx"].category == "Letters"
@@ -112,6 +112,6 @@ def test_a_short_text_with_no_word_of_a_folder_is_not_drawn_there_by_chance() ->
 
 def test_a_file_speaks_for_a_folder_by_one_of_its_words_or_by_many_words() -> None:
     recipes = Category("Recipes", "Recipes")
-    assert speaks_for(Counter(["oven", "blue"]), recipes)
-    assert not speaks_for(Counter(["svg", "blue"]), recipes)
-    assert speaks_for(Counter(map(str, range(40))), recipes)
+    assert has_enough_words(Counter(["oven", "blue"]), recipes)
+    assert not has_enough_words(Counter(["svg", "blue"]), recipes)
+    assert has_enough_words(Counter(map(str, range(40))), recipes)

@@ -3,7 +3,14 @@
 import pytest
 
 from holdfast.organiser.model import SkipReason
-from holdfast.organiser.scan.skips import by_neighbours, is_dataless, may_speak, of_content, of_directory, of_file
+from holdfast.organiser.scan.skips import (
+    affects_neighbours,
+    is_dataless,
+    reason_by_content,
+    reason_for_directory,
+    reason_for_file,
+    reasons_by_neighbours,
+)
 
 
 @pytest.mark.parametrize(
@@ -35,7 +42,7 @@ from holdfast.organiser.scan.skips import by_neighbours, is_dataless, may_speak,
     ],
 )
 def test_a_file_is_judged_by_its_name(name: str, reason: SkipReason | None) -> None:
-    assert of_file(name, include_hidden=False) is reason
+    assert reason_for_file(name, include_hidden=False) is reason
 
 
 @pytest.mark.parametrize(
@@ -58,36 +65,36 @@ def test_a_file_is_judged_by_its_name(name: str, reason: SkipReason | None) -> N
     ],
 )
 def test_a_directory_is_judged_by_its_name(name: str, reason: SkipReason | None) -> None:
-    assert of_directory(name, include_hidden=False) is reason
+    assert reason_for_directory(name, include_hidden=False) is reason
 
 
 def test_hidden_files_are_let_in_but_placeholders_and_our_own_are_not() -> None:
-    assert of_file(".bashrc", include_hidden=True) is None
-    assert of_directory(".config", include_hidden=True) is None
-    assert of_file(".holdfast-1.tmp", include_hidden=True) is SkipReason.OWN
-    assert of_file(".a.pdf.icloud", include_hidden=True) is SkipReason.PLACEHOLDER
+    assert reason_for_file(".bashrc", include_hidden=True) is None
+    assert reason_for_directory(".config", include_hidden=True) is None
+    assert reason_for_file(".holdfast-1.tmp", include_hidden=True) is SkipReason.OWN
+    assert reason_for_file(".a.pdf.icloud", include_hidden=True) is SkipReason.PLACEHOLDER
 
 
 def test_a_virtual_environment_is_known_by_what_is_in_it() -> None:
-    assert of_content({"pyvenv.cfg", "bin", "lib"}) is SkipReason.ENVIRONMENT
-    assert of_content({"conda-meta", "bin"}) is SkipReason.ENVIRONMENT
-    assert of_content({"bin", "lib"}) is None
+    assert reason_by_content({"pyvenv.cfg", "bin", "lib"}) is SkipReason.ENVIRONMENT
+    assert reason_by_content({"conda-meta", "bin"}) is SkipReason.ENVIRONMENT
+    assert reason_by_content({"bin", "lib"}) is None
 
 
 def test_the_file_that_a_download_fills_is_left_alone_with_it() -> None:
     names = ["film.mkv", "film.mkv.aria2", "song.mp3.part", "song.mp3", "other.mp3"]
-    assert by_neighbours(names) == {"film.mkv": SkipReason.IN_PROGRESS, "song.mp3": SkipReason.IN_PROGRESS}
+    assert reasons_by_neighbours(names) == {"film.mkv": SkipReason.IN_PROGRESS, "song.mp3": SkipReason.IN_PROGRESS}
 
 
 def test_a_document_that_is_open_is_left_alone() -> None:
     names = ["~$report.docx", "report.docx", "~$nnual.docx", "annual.docx", ".~lock.a.odt#", "a.odt", "b.odt"]
-    assert by_neighbours(names) == dict.fromkeys(["report.docx", "annual.docx", "a.odt"], SkipReason.IN_USE)
+    assert reasons_by_neighbours(names) == dict.fromkeys(["report.docx", "annual.docx", "a.odt"], SkipReason.IN_USE)
 
 
 def test_plain_names_say_nothing_of_their_neighbours() -> None:
-    assert may_speak("~$a.docx")
-    assert may_speak("a.mkv.PART")
-    assert not may_speak("a.docx")
+    assert affects_neighbours("~$a.docx")
+    assert affects_neighbours("a.mkv.PART")
+    assert not affects_neighbours("a.docx")
 
 
 def test_a_file_without_its_data_is_known_by_flag_or_by_blocks() -> None:

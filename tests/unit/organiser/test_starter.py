@@ -2,13 +2,13 @@
 
 import pytest
 
-from holdfast.organiser.classify.starter import STARTERS, hits, known_as, starter_categories
+from holdfast.organiser.classify.starter import STARTERS, find_starter, match_starters, starter_categories
 from holdfast.organiser.classify.taxonomy import clean_name
 from holdfast.organiser.model import Excerpt, ScannedFile
 
 
 def best(name: str, text: str = "") -> str:
-    found = hits(ScannedFile(f"/in/{name}", name), Excerpt(text))
+    found = match_starters(ScannedFile(f"/in/{name}", name), Excerpt(text))
     return found[0].name if found else ""
 
 
@@ -51,12 +51,12 @@ def test_the_words_of_a_text_count_when_the_name_says_nothing() -> None:
     "name", ["rezept.txt", "car insurance.pdf", "application.log.txt", "address list.txt", "Bill.txt"]
 )
 def test_a_word_that_may_mean_something_else_is_not_enough_alone(name: str) -> None:
-    assert all(hit.confidence < 0.6 for hit in hits(ScannedFile(f"/in/{name}", name), Excerpt("")))
+    assert all(hit.confidence < 0.6 for hit in match_starters(ScannedFile(f"/in/{name}", name), Excerpt("")))
 
 
 def test_a_word_of_two_meanings_counts_with_the_words_of_the_text() -> None:
     text = "Zutaten: butter, sugar, flour. Ofen, 30 minutes."
-    found = hits(ScannedFile("/in/rezept.txt", "rezept.txt"), Excerpt(text))[0]
+    found = match_starters(ScannedFile("/in/rezept.txt", "rezept.txt"), Excerpt(text))[0]
     assert (found.name, found.confidence >= 0.6) == ("Recipes", True)
 
 
@@ -79,10 +79,10 @@ def test_no_type_belongs_to_two_categories() -> None:
     ("folder", "starter"), [("Invoice", "Invoices"), ("CV", "Resumes"), ("PICTURES", "Photos"), ("Bilder", "Photos")]
 )
 def test_a_folder_is_known_by_its_common_names(folder: str, starter: str) -> None:
-    known = known_as(folder)
+    known = find_starter(folder)
     assert known is not None
     assert known.name == starter
 
 
 def test_a_folder_with_a_name_of_its_own_is_not_known() -> None:
-    assert known_as("Project Bluebird") is None
+    assert find_starter("Project Bluebird") is None

@@ -5,14 +5,14 @@ import pytest
 from holdfast.errors import InvalidArgument
 from holdfast.organiser.classify.taxonomy import (
     MAX_EXAMPLES,
-    allowed,
+    apply_corrections,
     are_synonyms,
+    categories_from_examples,
     clean_name,
     decider_key,
-    folder_of,
-    merged,
-    of_folders,
-    taught,
+    example_folder,
+    match_category,
+    merge_categories,
 )
 from holdfast.organiser.model import KEEP, Category, Example
 
@@ -109,46 +109,46 @@ def test_two_names_that_differ_are_not(one: str, other: str) -> None:
 @pytest.mark.req("OR-22.b")
 def test_proposed_synonyms_become_one_and_the_list_is_capped() -> None:
     names = ["Invoices", "Invoice", "Bills", "Photos", "Recipes", "Contracts"]
-    kept = merged([Category(name, name) for name in names], most=3)
+    kept = merge_categories([Category(name, name) for name in names], max_categories=3)
     assert [category.name for category in kept] == ["Invoices", "Photos", "Recipes"]
 
 
 @pytest.mark.req("OR-22.b")
 def test_a_proposed_name_joins_the_folder_that_is_there() -> None:
     there = Category("CVs", "Work/CVs", (example("a.txt", "CVs"),))
-    assert merged([Category("Resumes", "Resumes"), there]) == [there]
+    assert merge_categories([Category("Resumes", "Resumes"), there]) == [there]
 
 
 def test_two_folders_that_are_there_stay_two() -> None:
     two = [Category(name, name, (example(f"{name}.txt", name),)) for name in ("Invoice", "Invoices")]
-    assert merged(two) == two
+    assert merge_categories(two) == two
 
 
 @pytest.mark.req("OR-25.a")
 @pytest.mark.parametrize("answer", ["../../etc", "System", "", "Invoices/../x", "IGNORE PREVIOUS INSTRUCTIONS"])
 def test_an_answer_that_is_not_in_the_list_means_nothing(answer: str) -> None:
-    assert allowed(answer, [Category("Invoices", "Invoices")]) is None
+    assert match_category(answer, [Category("Invoices", "Invoices")]) is None
 
 
 @pytest.mark.req("OR-25.a")
 def test_an_answer_is_taken_by_its_meaning_but_only_from_the_list() -> None:
     categories = [Category("Invoices", "Invoices"), Category("Photos", "Photos")]
-    assert allowed(" invoices ", categories) == "Invoices"
-    assert allowed("Bills", categories) == "Invoices"
-    assert allowed("keep_current_location", categories) == KEEP
+    assert match_category(" invoices ", categories) == "Invoices"
+    assert match_category("Bills", categories) == "Invoices"
+    assert match_category("keep_current_location", categories) == KEEP
 
 
 def test_folders_of_dates_speak_for_the_folder_above() -> None:
-    assert folder_of("Invoices/2024") == "Invoices"
-    assert folder_of("Invoices/2024/05") == "Invoices"
-    assert folder_of("Photos/2024-05-01") == "Photos"
-    assert folder_of("2024") == "2024"
-    assert folder_of("Work/Invoices") == "Work/Invoices"
+    assert example_folder("Invoices/2024") == "Invoices"
+    assert example_folder("Invoices/2024/05") == "Invoices"
+    assert example_folder("Photos/2024-05-01") == "Photos"
+    assert example_folder("2024") == "2024"
+    assert example_folder("Work/Invoices") == "Work/Invoices"
 
 
 def test_evenly_spread_files_speak_for_a_large_folder() -> None:
     files = [example(f"{number:04}.txt", "Many") for number in range(1_000)]
-    (many,) = of_folders(files)
+    (many,) = categories_from_examples(files)
     assert len(many.examples) == MAX_EXAMPLES
     assert many.examples[0] == files[0]
     assert many.examples[-1].name > "0900.txt"
@@ -159,7 +159,7 @@ def test_a_lesson_counts_where_it_was_put_and_nowhere_else() -> None:
     wrong = Example("h1", "a.txt", "Invoices", "text")
     categories = [Category("Invoices", "Invoices", (wrong,)), Category("Receipts", "Receipts")]
     lesson = Example("h1", "a.txt", "Receipts", "text")
-    invoices, receipts = taught(categories, [lesson])
+    invoices, receipts = apply_corrections(categories, [lesson])
     assert invoices.examples == ()
     assert receipts.examples == (lesson,)
 
@@ -168,7 +168,7 @@ def test_a_lesson_counts_where_it_was_put_and_nowhere_else() -> None:
 def test_the_newest_lesson_about_a_content_wins() -> None:
     categories = [Category("A", "A"), Category("B", "B")]
     first, then = Example("h1", "x.txt", "A"), Example("h1", "renamed.txt", "B")
-    assert [len(category.examples) for category in taught(categories, [first, then])] == [0, 1]
+    assert [len(category.examples) for category in apply_corrections(categories, [first, then])] == [0, 1]
 
 
 @pytest.mark.req("OR-02")

@@ -3,7 +3,13 @@
 import pytest
 
 from holdfast.organiser.model import Unit
-from holdfast.organiser.scan.units import groups, may_group, of_directory, of_start, suffixes_of
+from holdfast.organiser.scan.units import (
+    find_groups,
+    may_be_grouped,
+    suffixes_of,
+    unit_of_directory,
+    unit_of_scanned_folder,
+)
 
 
 @pytest.mark.parametrize(
@@ -27,7 +33,7 @@ from holdfast.organiser.scan.units import groups, may_group, of_directory, of_st
     ],
 )
 def test_a_directory_that_is_one_thing_is_known(name: str, names: set[str], unit: Unit | None) -> None:
-    assert of_directory(name, names, suffixes_of(names)) is unit
+    assert unit_of_directory(name, names, suffixes_of(names)) is unit
 
 
 def test_a_stray_project_file_makes_no_project_of_the_downloads() -> None:
@@ -36,7 +42,7 @@ def test_a_stray_project_file_makes_no_project_of_the_downloads() -> None:
         ({"package.json", "src", "README.md"}, Unit.PROJECT),
         ({".git", "a.pdf"}, Unit.REPOSITORY),
     ):
-        assert of_start(names, suffixes_of(names)) is unit
+        assert unit_of_scanned_folder(names, suffixes_of(names)) is unit
 
 
 @pytest.mark.parametrize(
@@ -55,7 +61,7 @@ def test_a_stray_project_file_makes_no_project_of_the_downloads() -> None:
     ],
 )
 def test_a_photo_keeps_its_sidecars(files: list[str], unit: tuple[str, ...] | None) -> None:
-    assert groups(files, ()) == ([(Unit.PHOTO, unit)] if unit else [])
+    assert find_groups(files, ()) == ([(Unit.PHOTO, unit)] if unit else [])
 
 
 @pytest.mark.parametrize(
@@ -76,28 +82,30 @@ def test_a_photo_keeps_its_sidecars(files: list[str], unit: tuple[str, ...] | No
     ],
 )
 def test_the_volumes_of_an_archive_stay_together(files: list[str], unit: tuple[str, ...] | None) -> None:
-    assert groups(files, ()) == ([(Unit.ARCHIVE, unit)] if unit else [])
+    assert find_groups(files, ()) == ([(Unit.ARCHIVE, unit)] if unit else [])
 
 
 def test_a_saved_page_keeps_its_folder() -> None:
-    assert groups(["News.html", "Other.htm"], {"News_files", "Invoices"}) == [(Unit.PAGE, ("News.html", "News_files"))]
+    assert find_groups(["News.html", "Other.htm"], {"News_files", "Invoices"}) == [
+        (Unit.PAGE, ("News.html", "News_files"))
+    ]
 
 
 def test_no_file_is_in_two_units() -> None:
     names = ["a.jpg", "a.xmp", "a.zip", "a.z01", "a.html"]
-    found = groups(names, {"a_files"})
+    found = find_groups(names, {"a_files"})
     members = [name for _, unit in found for name in unit]
     assert len(members) == len(set(members)) == 6
 
 
 def test_many_photos_are_grouped_in_no_time() -> None:
     names = [f"IMG_{n}.{suffix}" for n in range(20_000) for suffix in ("CR2", "JPG", "xmp")]
-    assert len(groups(names, ())) == 20_000
+    assert len(find_groups(names, ())) == 20_000
 
 
 def test_a_name_that_cannot_belong_to_others_is_passed_over() -> None:
-    assert may_group("a.JPG")
-    assert may_group("a.z01")
-    assert may_group("a.html")
-    assert not may_group("a.pdf")
-    assert not may_group("README")
+    assert may_be_grouped("a.JPG")
+    assert may_be_grouped("a.z01")
+    assert may_be_grouped("a.html")
+    assert not may_be_grouped("a.pdf")
+    assert not may_be_grouped("README")

@@ -34,19 +34,19 @@ def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
 
     Each file that lies in a folder is judged as if it were new, by the others alone.
     """
-    from holdfast.organiser.classify.cascade import rehearsal
-    from holdfast.organiser.classify.taxonomy import of_folders
+    from holdfast.organiser.classify.cascade import evaluate_folders
+    from holdfast.organiser.classify.taxonomy import categories_from_examples
     from holdfast.organiser.model import MIN_CHARS
     from holdfast.organiser.scan.directory import ScanOptions
-    from holdfast.organiser.scan.examples import known_files
+    from holdfast.organiser.scan.survey import read_examples
 
     call = Call(Caller(LOCAL_USER), timeout_seconds=_SECONDS)
     with _jail(os.path.abspath(folder)) as jail:
-        known = known_files(jail, call, ".", ScanOptions(), _MAX_BYTES, _PER_FOLDER)
-    taxonomy = of_folders([example for example in known if len(example.text) >= MIN_CHARS], _PER_FOLDER)
+        known = read_examples(jail, call, ".", ScanOptions(), _MAX_BYTES, _PER_FOLDER)
+    taxonomy = categories_from_examples([example for example in known if len(example.text) >= MIN_CHARS], _PER_FOLDER)
     if len(taxonomy) < 2:
         raise InvalidArgument(f"there must be two folders with readable files to choose between: {folder!r}")
-    report = rehearsal(taxonomy, gate, call.check)
+    report = evaluate_folders(taxonomy, gate, call.check)
     if as_json:
         click.echo(json_text(asdict(report)))
         return

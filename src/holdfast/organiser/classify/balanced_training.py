@@ -1,8 +1,9 @@
-"""A crowd of one kind among the files at hand, which would hide what its files have in common.
+"""Trains the text classifier so that a crowd of files of one kind does not hide what they have in common.
 
-What most files share tells none of them from the rest, so each of a crowd looks as if it belonged nowhere. Then the space is
-learned again from an even selection. The second look counts where it shows that the crowd is known: its files are at
-least as like to their folder as the folder's own are to each other. A crowd of strangers keeps the first one.
+Words that most files share distinguish none of them, so each file of a crowd looks as if it belonged nowhere. In that
+case the classifier is trained again, with the word statistics of a balanced selection of the files. The second training
+counts where it shows that the crowd is known: its files are at least as similar to their folder as the folder's own
+files are to each other. For a crowd that belongs to no folder, the first training stands.
 """
 
 from collections import Counter
@@ -10,58 +11,59 @@ from collections.abc import Callable, Sequence
 
 import numpy
 
-from holdfast.organiser.classify.confidence_model import ENOUGH
+from holdfast.organiser.classify.confidence_model import MIN_EXAMPLES_TO_COMPARE
 from holdfast.organiser.classify.embeddings import EmbeddingModels
-from holdfast.organiser.classify.profiles import left_out
+from holdfast.organiser.classify.profiles import leave_one_out
 from holdfast.organiser.classify.text_classifier import TextClassifier
 from holdfast.organiser.model import Category
 
-_CROWD = 0.4
-"""Share of the files at hand that one folder claims, above which they are a crowd."""
+_CROWD_SHARE = 0.4
+"""Files are a crowd when one folder claims more than this share of all files."""
 
-_FEWEST_FOLDERS = 3
-_FEWEST_FILES = 5
-_LEAST_OF_EACH = 2
-_LEAST_LIKENESS = 0.05
+_MIN_FOLDERS = 3
+_MIN_FILES = 5
+_MIN_OF_EACH = 2
+_MIN_LIKENESS = 0.05
 
 
-def learned_evenly(
+def train_balanced(
     taxonomy: Sequence[Category],
     documents: Sequence[Counter[str]],
     texts: Sequence[str],
     models: EmbeddingModels,
     check: Callable[[], None],
 ) -> TextClassifier:
-    """Learn from the taxonomy and the files at hand, of a crowd no more than of the others."""
-    first = TextClassifier.learn(taxonomy, documents, texts, models, check)
+    """Return a classifier trained from the taxonomy and the files, with no more files of a crowd than of the others."""
+    first = TextClassifier.train(taxonomy, documents, texts, models, check)
     if not _is_crowded(first):
         return first
-    again = TextClassifier.learn(taxonomy, documents, texts, models, check, chosen=_even(first))
-    return again if _is_known(again) else first
+    second = TextClassifier.train(taxonomy, documents, texts, models, check, chosen=_pick_balanced(first))
+    return second if _is_crowd_known(second) else first
 
 
-def _is_crowded(learned: TextClassifier) -> bool:
-    claimed = learned.claimed()
-    if len(claimed) < _FEWEST_FOLDERS or claimed.max() <= _CROWD * len(learned.points):
+def _is_crowded(classifier: TextClassifier) -> bool:
+    claimed = classifier.count_claimed()
+    if len(claimed) < _MIN_FOLDERS or claimed.max() <= _CROWD_SHARE * len(classifier.points):
         return False
-    return int((learned.labels == claimed.argmax()).sum()) >= ENOUGH
+    return int((classifier.labels == claimed.argmax()).sum()) >= MIN_EXAMPLES_TO_COMPARE
 
 
-def _even(learned: TextClassifier) -> list[int]:
-    """Return so many of the files that each folder claims, evenly spread, that with its known ones no folder has far more."""
-    known, claimed = numpy.bincount(learned.labels, minlength=len(learned.names)), learned.claimed()
-    most = max(_FEWEST_FILES, int(numpy.median(known + claimed)))
+def _pick_balanced(classifier: TextClassifier) -> list[int]:
+    """Return evenly spread files of each folder, so many that with its examples no folder has far more than another."""
+    example_counts = numpy.bincount(classifier.labels, minlength=len(classifier.names))
+    per_folder = max(_MIN_FILES, int(numpy.median(example_counts + classifier.count_claimed())))
     chosen: list[int] = []
-    for folder in range(len(learned.names)):
-        mine = numpy.flatnonzero(learned.scores.best == folder)
-        room = max(_LEAST_OF_EACH, most - int(known[folder]))
-        chosen += mine[:: max(1, len(mine) // room)][:room].tolist()
+    for folder in range(len(classifier.names)):
+        claimed = numpy.flatnonzero(classifier.scores.best == folder)
+        room = max(_MIN_OF_EACH, per_folder - int(example_counts[folder]))
+        chosen += claimed[:: max(1, len(claimed) // room)][:room].tolist()
     return sorted(chosen)
 
 
-def _is_known(learned: TextClassifier) -> bool:
-    crowd = int(learned.claimed().argmax())
-    mine = learned.example_points[learned.labels == crowd]
-    own, _ = left_out(mine, numpy.zeros(len(mine), dtype=numpy.int64), 1)
-    near = learned.scores.nearness[learned.scores.best == crowd]
-    return bool(own) and float(numpy.median(near)) >= max(_LEAST_LIKENESS, float(numpy.median(own)))
+def _is_crowd_known(classifier: TextClassifier) -> bool:
+    """Return whether the files of the crowd are as similar to their folder as its examples are to each other."""
+    crowd = int(classifier.count_claimed().argmax())
+    examples = classifier.example_points[classifier.labels == crowd]
+    own, _ = leave_one_out(examples, numpy.zeros(len(examples), dtype=numpy.int64), 1)
+    nearness = classifier.scores.nearness[classifier.scores.best == crowd]
+    return bool(own) and float(numpy.median(nearness)) >= max(_MIN_LIKENESS, float(numpy.median(own)))

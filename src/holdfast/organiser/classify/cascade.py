@@ -1,7 +1,20 @@
-"""The classifier that needs no key: rules first, then folder profiles, then a model for what is still uncertain.
+"""The built-in classifier, which needs no key and no network: a cascade of rules, the surest first.
 
-Everything is learned anew in each run from the files at hand, in a fraction of a second; destinations come from the
-taxonomy alone, so nothing that a file says can add one.
+For each file, in this order:
+
+1. The same text as a known file: the category of that file (confidence 0.99).
+2. Text, where the file has some (`MIN_CHARS`). Each step changes a verdict only where it is still uncertain:
+   a. text_classifier: similarity to the known files of each category; trained by balanced_training;
+   b. near_duplicates: almost the same words as a known file (below 0.85);
+   c. sentence_model: a second opinion of the sentence model, if there is one (below `ask_below`);
+   d. text_classifier again, for categories that have a name and no files yet, seeded by seeds (below 0.5);
+   e. starter: a category of the starter list that fits the file's name, words or type (below 0.9).
+3. No text, or no category that a text can be compared with: name_and_type, from the names and types of known files and
+   from the starter list.
+
+Every verdict then passes `final_confidence` (confidence.py), and planning/confidence_gate.py decides whether the file
+moves. Everything is learned in each run from the files at hand, in a fraction of a second. Categories come from the
+taxonomy alone, so nothing in a file can add one.
 """
 
 from collections.abc import Callable, Sequence
@@ -9,7 +22,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from holdfast.organiser.classify.name_and_type import NameAndTypeRules
-from holdfast.organiser.classify.starter import known_as
+from holdfast.organiser.classify.starter import find_starter
 from holdfast.organiser.classify.taxonomy import decider_key
 from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Evidence, Excerpt, ModelCall, ScannedFile, Verdict
 from holdfast.organiser.ports import SentenceEmbedder
@@ -19,26 +32,28 @@ if TYPE_CHECKING:
     from holdfast.organiser.classify.evaluate import EvaluationReport
 
 VERSION = "4"
-STRETCH = 2_000
-"""Files that are learned from and judged together; of more, each stretch is an even part."""
+MAX_TOGETHER = 2_000
+"""Files that are learned from and classified together; more are split into parts, each an even sample."""
 
 _SAME_TEXT = 0.99
-_RULES_REACH = 0.9
-_LEFT_OVER = 0.5
-"""Below it, a file may go to a folder that has a name and no files yet: what has files comes first."""
+_STARTER_BELOW = 0.9
+"""The starter list joins below this confidence, and cannot raise a verdict above it."""
 
-_NOTHING = Verdict("", 0.0, True, "Nothing is known that it could be compared with.")
+_BY_NAME_BELOW = 0.5
+"""Below it, a file may go to a folder that has a name and no files yet: folders with files come first."""
+
+_NO_CATEGORY = Verdict("", 0.0, True, "Nothing is known that it could be compared with.")
 
 
-def _never() -> None:
+def _never_stop() -> None:
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Cascade:
-    """A Classifier. Below `ask_below` a verdict goes to the sentence model, if there is one, within a budget of time.
+    """A Classifier. Verdicts below `ask_below` go to the sentence model, if there is one, within a budget of time.
 
-    `static` are word vectors fast enough for every file; they join the words where they are installed.
+    `static` are word vectors that are fast enough for every file; they are optional.
     """
 
     sentences: SentenceEmbedder | None = None
@@ -47,101 +62,111 @@ class Cascade:
 
     @property
     def sends_to(self) -> str:
-        """Return nobody: all is judged on this machine."""
+        """Return the empty text: everything is classified on this machine."""
         return ""
 
     @property
     def decider(self) -> str:
-        """Return what this classifier's verdicts are kept under, beside the names of the categories."""
-        models = [one.model for one in (self.sentences, self.static) if one is not None]
+        """Return the key that verdicts are cached under, without the names of the categories."""
+        models = [embedder.model for embedder in (self.sentences, self.static) if embedder is not None]
         return "/".join((f"embedded-{VERSION}", *(models or ["words"]), f"{self.ask_below:g}"))
 
-    def decide(
+    def classify(
         self,
         files: Sequence[tuple[ScannedFile, Excerpt]],
         taxonomy: Sequence[Category],
-        check: Callable[[], None] = _never,
-        told: Callable[[ModelCall], None] | None = None,  # noqa: ARG002 - nobody else is asked
+        check: Callable[[], None] = _never_stop,
+        on_model_call: Callable[[ModelCall], None] | None = None,  # noqa: ARG002 - there are no remote requests
     ) -> list[Verdict]:
-        """Return a verdict for each file, in the same order; the more come at once, the better each is judged."""
+        """Return a verdict for each file, in the same order; more files at once make each verdict better."""
         key = decider_key(self.decider, taxonomy)
         if not taxonomy:
             return [Verdict(KEEP, 1.0, reasoning="There is no folder to go to.", decider=key) for _ in files]
-        types, copies = NameAndTypeRules.learn(taxonomy), _texts(taxonomy)
-        verdicts: list[Verdict | None] = [_copy(excerpt, copies) for _, excerpt in files]
-        spoken = [at for at, (_, excerpt) in enumerate(files) if len(excerpt.text) >= MIN_CHARS]
-        stretches = -(-len(spoken) // STRETCH)
-        for first in range(stretches):
-            stretch = spoken[first::stretches]
-            texts = self._by_text([files[at] for at in stretch], taxonomy, check)
-            for at, verdict in zip(stretch, texts, strict=True):
-                verdicts[at] = verdicts[at] or _joined(verdict, types, *files[at])
-        return [
-            replace(verdict if verdict and verdict.category else _by_type(types, file, excerpt, taxonomy), decider=key)
-            for verdict, (file, excerpt) in zip(verdicts, files, strict=True)
-        ]
+        rules = NameAndTypeRules.learn(taxonomy)
+        known_texts = _known_texts(taxonomy)
+        verdicts = [_verdict_of_same_text(excerpt, known_texts) for _, excerpt in files]
+        with_text = [at for at, (_, excerpt) in enumerate(files) if len(excerpt.text) >= MIN_CHARS]
+        parts = -(-len(with_text) // MAX_TOGETHER)
+        for first in range(parts):
+            part = with_text[first::parts]
+            by_text = self._classify_texts([files[at] for at in part], taxonomy, check)
+            for at, verdict in zip(part, by_text, strict=True):
+                verdicts[at] = verdicts[at] or _join_starter(verdict, rules, *files[at])
+        for at, (file, excerpt) in enumerate(files):
+            known = verdicts[at]
+            if known is None or not known.category:
+                verdicts[at] = rules.verdict(file, excerpt)
+        unknown = Verdict(taxonomy[0].name, 0.0, True, "Neither its type nor its name says where it belongs.")
+        return [replace(verdict or unknown, decider=key) for verdict in verdicts]
 
-    def _by_text(
+    def _classify_texts(
         self, files: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
     ) -> list[Verdict]:
-        from holdfast.organiser.classify.balanced_training import learned_evenly
+        """Apply steps 2a to 2d to files with text. numpy is imported here: a server without plans does not need it."""
+        from holdfast.organiser.classify.balanced_training import train_balanced
         from holdfast.organiser.classify.confidence_model import REVIEW_ONLY
         from holdfast.organiser.classify.embeddings import EmbeddingModels
-        from holdfast.organiser.classify.near_duplicates import recognised
-        from holdfast.organiser.classify.seeds import speaks_for
-        from holdfast.organiser.classify.sentence_model import reconsidered
+        from holdfast.organiser.classify.near_duplicates import apply_near_duplicates
+        from holdfast.organiser.classify.seeds import has_enough_words
+        from holdfast.organiser.classify.sentence_model import apply_sentence_model
         from holdfast.organiser.classify.text_classifier import TextClassifier
-        from holdfast.organiser.classify.tfidf import terms_of
+        from holdfast.organiser.classify.tfidf import count_terms
 
         documents = []
         for file, excerpt in files:
             check()
-            documents.append(terms_of(excerpt.text, file.name, excerpt.content_type))
+            documents.append(count_terms(excerpt.text, file.name, excerpt.content_type))
         texts = [excerpt.text for _, excerpt in files]
         models = EmbeddingModels(self.sentences, self.static)
-        verdicts = [_NOTHING] * len(files)
-        if known := [category for category in taxonomy if _speaks(category)]:
-            learned = learned_evenly(known, documents, texts, models, check)
-            first = recognised(learned, learned.verdicts(), texts, check)
-            verdicts = reconsidered(learned, first, texts, models, self.ask_below, check)
-        left = [at for at, verdict in enumerate(verdicts) if verdict.confidence < _LEFT_OVER]
-        if (named := [category for category in taxonomy if _is_named(category)]) and left:
-            rest = TextClassifier.learn(
-                named, [documents[at] for at in left], [texts[at] for at in left], models, check
+        verdicts = [_NO_CATEGORY] * len(files)
+
+        if with_examples := [category for category in taxonomy if _has_example_text(category)]:
+            classifier = train_balanced(with_examples, documents, texts, models, check)
+            verdicts = apply_near_duplicates(classifier, classifier.verdicts(), texts, check)
+            verdicts = apply_sentence_model(classifier, verdicts, texts, models, self.ask_below, check)
+
+        uncertain = [at for at, verdict in enumerate(verdicts) if verdict.confidence < _BY_NAME_BELOW]
+        named = [category for category in taxonomy if _is_known_by_name(category)]
+        if named and uncertain:
+            classifier = TextClassifier.train(
+                named, [documents[at] for at in uncertain], [texts[at] for at in uncertain], models, check
             )
             by_name = {category.name: category for category in named}
-            for at, verdict in zip(left, rest.verdicts(), strict=True):
-                if not speaks_for(documents[at], by_name[verdict.category]):
+            for at, verdict in zip(uncertain, classifier.verdicts(), strict=True):
+                if not has_enough_words(documents[at], by_name[verdict.category]):
                     verdict = replace(verdict, confidence=min(verdict.confidence, REVIEW_ONLY))  # noqa: PLW2901
-                verdicts[at] = max(verdicts[at], verdict, key=lambda one: one.confidence)
+                verdicts[at] = max(verdicts[at], verdict, key=lambda candidate: candidate.confidence)
         return verdicts
 
 
-def rehearsal(taxonomy: Sequence[Category], gate: float, check: Callable[[], None] = _never) -> "EvaluationReport":
-    """Return how well the files of folders would be filed if they were not there yet: each is judged without itself."""
+def evaluate_folders(
+    taxonomy: Sequence[Category], gate: float, check: Callable[[], None] = _never_stop
+) -> "EvaluationReport":
+    """Return how well the example files would be filed if they were new: each is classified without itself."""
     from holdfast.organiser.classify.confidence_model import ConfidenceModel
     from holdfast.organiser.classify.embeddings import EmbeddingModels
-    from holdfast.organiser.classify.evaluate import report
+    from holdfast.organiser.classify.evaluate import build_report
     from holdfast.organiser.classify.text_classifier import TextClassifier
 
     names = [category.name for category in taxonomy]
     if not names:
-        return report(names, [], ConfidenceModel(), gate)
-    learned = TextClassifier.learn(taxonomy, [], [], EmbeddingModels(), check)
-    return report(names, learned.trials, learned.judge, gate)
+        return build_report(names, [], ConfidenceModel(), gate)
+    classifier = TextClassifier.train(taxonomy, [], [], EmbeddingModels(), check)
+    return build_report(names, classifier.trials, classifier.confidence_model, gate)
 
 
-def _speaks(category: Category) -> bool:
+def _has_example_text(category: Category) -> bool:
     return any(len(example.text) >= MIN_CHARS for example in category.examples)
 
 
-def _is_named(category: Category) -> bool:
-    """Return whether a category has a name alone, and one that says something of texts."""
-    known = known_as(category.name)
-    return not category.examples and (known is None or bool(known.text_words))
+def _is_known_by_name(category: Category) -> bool:
+    """Return whether a category has no examples, and a name that says something about texts."""
+    starter = find_starter(category.name)
+    return not category.examples and (starter is None or bool(starter.text_words))
 
 
-def _texts(taxonomy: Sequence[Category]) -> dict[str, tuple[str, str]]:
+def _known_texts(taxonomy: Sequence[Category]) -> dict[str, tuple[str, str]]:
+    """Return the category and the file name of each example, by its text."""
     return {
         example.text: (category.name, example.name)
         for category in taxonomy
@@ -150,38 +175,32 @@ def _texts(taxonomy: Sequence[Category]) -> dict[str, tuple[str, str]]:
     }
 
 
-def _copy(excerpt: Excerpt, copies: dict[str, tuple[str, str]]) -> Verdict | None:
-    if (same := copies.get(excerpt.text)) is None:
+def _verdict_of_same_text(excerpt: Excerpt, known_texts: dict[str, tuple[str, str]]) -> Verdict | None:
+    if excerpt.text not in known_texts:
         return None
-    category, name = same
+    category, name = known_texts[excerpt.text]
     rule = f"the same text as {display_name(name)}"
     return Verdict(
         category, _SAME_TEXT, reasoning=f"It has {rule}, in {category}.", evidence=Evidence((name,), (), rule)
     )
 
 
-def _joined(verdict: Verdict, types: NameAndTypeRules, file: ScannedFile, excerpt: Excerpt) -> Verdict:
-    """Return the verdict of the texts together with what the starter list says of a folder of that name."""
-    suggested = types.starter_hit(file, excerpt) if verdict.confidence < _RULES_REACH else None
-    if suggested is None:
+def _join_starter(verdict: Verdict, rules: NameAndTypeRules, file: ScannedFile, excerpt: Excerpt) -> Verdict:
+    """Return the verdict on a text, joined with the starter category that fits the file.
+
+    The same category raises the confidence. Another one replaces the verdict only if its folder has no files yet and the
+    verdict is not for a folder with files.
+    """
+    suggestion = rules.match_starter(file, excerpt) if verdict.confidence < _STARTER_BELOW else None
+    if suggestion is None:
         return verdict
-    category, hit = suggested
+    category, match = suggestion
     if category == verdict.category:
-        evidence = replace(verdict.evidence, rule=hit.rule)
-        return replace(verdict, confidence=max(verdict.confidence, _either(verdict, hit.confidence)), evidence=evidence)
-    has_a_place = verdict.confidence >= _LEFT_OVER and types.knows(verdict.category)
-    if has_a_place or verdict.confidence >= hit.confidence or types.knows(category):
+        joined = min(_STARTER_BELOW, 1 - (1 - verdict.confidence) * (1 - match.confidence / 2))
+        evidence = replace(verdict.evidence, rule=match.rule)
+        return replace(verdict, confidence=max(verdict.confidence, joined), evidence=evidence)
+    is_for_known_folder = verdict.confidence >= _BY_NAME_BELOW and rules.has_files(verdict.category)
+    if is_for_known_folder or verdict.confidence >= match.confidence or rules.has_files(category):
         return verdict
-    reasoning = f"{category}: {hit.rule}."
-    return Verdict(category, hit.confidence, reasoning=reasoning, evidence=Evidence((), hit.terms, hit.rule))
-
-
-def _either(verdict: Verdict, rule: float) -> float:
-    return min(_RULES_REACH, 1 - (1 - verdict.confidence) * (1 - rule / 2))
-
-
-def _by_type(types: NameAndTypeRules, file: ScannedFile, excerpt: Excerpt, taxonomy: Sequence[Category]) -> Verdict:
-    found = types.verdict(file, excerpt)
-    if found is not None:
-        return found
-    return Verdict(taxonomy[0].name, 0.0, True, "Neither its type nor its name says where it belongs.")
+    evidence = Evidence((), match.terms, match.rule)
+    return Verdict(category, match.confidence, reasoning=f"{category}: {match.rule}.", evidence=evidence)

@@ -1,4 +1,4 @@
-"""The models beside the words, when they are there; a model that fails leaves the words alone to decide."""
+"""The optional embedding models beside the word statistics; where a model fails, words alone decide."""
 
 import logging
 from collections.abc import Callable, Sequence
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy
 
 from holdfast.errors import HoldfastError
-from holdfast.organiser.classify.space import unit
+from holdfast.organiser.classify.space import normalise
 from holdfast.organiser.classify.tfidf import Floats
 from holdfast.organiser.ports import SentenceEmbedder
 
@@ -18,25 +18,25 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingModels:
-    """A slow model of sentences for a few texts, and fast word vectors for all of them."""
+    """A slow sentence model for a few texts, and fast word vectors for all of them; None where it is not installed."""
 
     sentences: SentenceEmbedder | None = None
     static: SentenceEmbedder | None = None
 
-    def embedded(self, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
-        """Return the sentence vectors of texts, None when there is no model or it failed."""
-        return _vectors(self.sentences, texts, check)
+    def embed_sentences(self, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
+        """Return the sentence vectors of texts, None if there is no model or it failed."""
+        return _embed(self.sentences, texts, check)
 
-    def joined(self, points: Floats, texts: Sequence[str], check: Callable[[], None]) -> Floats:
-        """Return points with the word vectors of their texts beside them, or as they are without any."""
-        vectors = _vectors(self.static, texts, check) if len(texts) else None
+    def append_word_vectors(self, points: Floats, texts: Sequence[str], check: Callable[[], None]) -> Floats:
+        """Return points extended by the word vectors of their texts, or unchanged without a model."""
+        vectors = _embed(self.static, texts, check) if len(texts) else None
         if vectors is None:
             return points
-        centred = unit(vectors - vectors.mean(axis=0))
-        return unit(numpy.concatenate((points, _STATIC_WEIGHT * centred), axis=1))
+        centred = normalise(vectors - vectors.mean(axis=0))
+        return normalise(numpy.concatenate((points, _STATIC_WEIGHT * centred), axis=1))
 
 
-def _vectors(embedder: SentenceEmbedder | None, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
+def _embed(embedder: SentenceEmbedder | None, texts: Sequence[str], check: Callable[[], None]) -> Floats | None:
     if embedder is None:
         return None
     try:

@@ -1,10 +1,9 @@
-"""Pure: how good filing would be, measured before anything moves: every known file is judged without itself."""
+"""Pure: measures how good filing would be, before anything moves: every example is classified without itself."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy
-from numpy.typing import NDArray
 
 from holdfast.organiser.classify.confidence_model import ConfidenceModel, Trial
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
@@ -15,7 +14,7 @@ _BINS = 10
 
 @dataclass(frozen=True, slots=True)
 class FolderReport:
-    """One folder: its files, how many of those sent to it belong there, and how many of its own would reach it."""
+    """One folder: the number of its files, the share of files sent to it that belong there, the share of its own that reach it."""
 
     name: str
     files: int
@@ -26,7 +25,7 @@ class FolderReport:
 
 @dataclass(frozen=True, slots=True)
 class EvaluationReport:
-    """All folders: the share judged right, and what would be filed at the gate and how much of that is right."""
+    """All folders: the share of right verdicts, the share of files that pass the gate, and how many of those are right."""
 
     files: int
     accuracy: float
@@ -37,50 +36,56 @@ class EvaluationReport:
     folders: tuple[FolderReport, ...]
 
 
-def held_out(profiles: Profiles, turns: int = TURNS) -> tuple[Labels, Scores]:
-    """Judge each known file by the files of other turns: which files could be judged, and their scores.
+def score_held_out(profiles: Profiles, turns: int = TURNS) -> tuple[Labels, Scores]:
+    """Return which known files could be held out, and their scores by the files of other turns.
 
-    A folder's only file cannot be judged.
+    A folder's only file cannot be held out.
     """
-    turn = _turns(profiles.labels, profiles.folders, turns)
-    judged: list[Labels] = []
+    turn_of_file = numpy.zeros(len(profiles.labels), dtype=numpy.int64)
+    for folder in range(profiles.folders):
+        own_files = numpy.flatnonzero(profiles.labels == folder)
+        turn_of_file[own_files] = numpy.arange(len(own_files)) % turns
+    files: list[Labels] = []
     scores: list[Scores] = []
-    for number in range(turns):
-        kept = numpy.unique(profiles.labels[turn != number])
-        held = numpy.flatnonzero((turn == number) & numpy.isin(profiles.labels, kept))
-        if held.size:
-            judged.append(held)
-            scores.append(profiles.judged(held))
-    if not judged:
-        nothing = numpy.zeros((0, profiles.folders), dtype=numpy.float32)
-        return numpy.zeros(0, dtype=numpy.int64), Scores(nothing, nothing)
-    likeness = numpy.concatenate([one.likeness for one in scores])
-    return numpy.concatenate(judged), Scores(likeness, numpy.concatenate([one.claims for one in scores]))
+    for turn in range(turns):
+        folders_left = numpy.unique(profiles.labels[turn_of_file != turn])
+        held_out = numpy.flatnonzero((turn_of_file == turn) & numpy.isin(profiles.labels, folders_left))
+        if held_out.size:
+            files.append(held_out)
+            scores.append(profiles.scores_without(held_out))
+    if not files:
+        empty = numpy.zeros((0, profiles.folders), dtype=numpy.float32)
+        return numpy.zeros(0, dtype=numpy.int64), Scores(empty, empty)
+    likeness = numpy.concatenate([turn_scores.likeness for turn_scores in scores])
+    claims = numpy.concatenate([turn_scores.claims for turn_scores in scores])
+    return numpy.concatenate(files), Scores(likeness, claims)
 
 
-def trials_of(actual: Labels, scores: Scores) -> list[Trial]:
-    """Return the trials that scores of known files amount to."""
+def trials_from_scores(actual: Labels, scores: Scores) -> list[Trial]:
+    """Return a trial for each known file, from its folder and its scores."""
     rows = zip(actual, scores.best, scores.margin, scores.nearness, strict=True)
-    return [Trial(int(one), int(best), float(margin), float(near)) for one, best, margin, near in rows]
+    return [Trial(int(label), int(best), float(margin), float(near)) for label, best, margin, near in rows]
 
 
-def report(names: Sequence[str], trials: Sequence[Trial], judge: ConfidenceModel, gate: float) -> EvaluationReport:
-    """Return what the trials say, folder by folder and in all."""
-    sure = [judge.confidence(trial.predicted, trial.margin, trial.nearness) for trial in trials]
-    filed = [trial for trial, confidence in zip(trials, sure, strict=True) if confidence >= gate]
+def build_report(
+    names: Sequence[str], trials: Sequence[Trial], confidence_model: ConfidenceModel, gate: float
+) -> EvaluationReport:
+    """Return the results of the trials, in all and for each folder."""
+    confidences = [confidence_model.confidence(trial.predicted, trial.margin, trial.nearness) for trial in trials]
+    filed = [trial for trial, confidence in zip(trials, confidences, strict=True) if confidence >= gate]
     return EvaluationReport(
         files=len(trials),
-        accuracy=_share(trials),
+        accuracy=_share_right(trials),
         gate=gate,
         coverage=len(filed) / len(trials) if trials else 0.0,
-        precision=_share(filed),
-        calibration_error=calibration_error(sure, [trial.right for trial in trials]),
-        folders=tuple(_folder(name, number, trials, judge) for number, name in enumerate(names)),
+        precision=_share_right(filed),
+        calibration_error=calibration_error(confidences, [trial.is_right for trial in trials]),
+        folders=tuple(_report_folder(name, folder, trials, confidence_model) for folder, name in enumerate(names)),
     )
 
 
 def calibration_error(confidences: Sequence[float], outcomes: Sequence[bool]) -> float:
-    """Return the expected calibration error over ten equal bins: 0 when 80 % sure is right eight times of ten."""
+    """Return the expected calibration error over ten equal bins: 0 if verdicts of 80 % are right eight times out of ten."""
     if not confidences:
         return 0.0
     sums = numpy.zeros((_BINS, 3))
@@ -89,19 +94,12 @@ def calibration_error(confidences: Sequence[float], outcomes: Sequence[bool]) ->
     return float(numpy.abs(sums[:, 1] - sums[:, 2]).sum() / len(confidences))
 
 
-def _turns(labels: Labels, folders: int, turns: int) -> NDArray[numpy.int64]:
-    turn = numpy.zeros(len(labels), dtype=numpy.int64)
-    for folder in range(folders):
-        mine = numpy.flatnonzero(labels == folder)
-        turn[mine] = numpy.arange(len(mine)) % turns
-    return turn
+def _report_folder(name: str, folder: int, trials: Sequence[Trial], confidence_model: ConfidenceModel) -> FolderReport:
+    own = [trial for trial in trials if trial.actual == folder]
+    sent = [trial for trial in trials if trial.predicted == folder]
+    is_review_only = folder in confidence_model.review_only
+    return FolderReport(name, len(own), _share_right(sent), _share_right(own), is_review_only)
 
 
-def _folder(name: str, number: int, trials: Sequence[Trial], judge: ConfidenceModel) -> FolderReport:
-    own = [trial for trial in trials if trial.actual == number]
-    sent = [trial for trial in trials if trial.predicted == number]
-    return FolderReport(name, len(own), _share(sent), _share(own), number in judge.review_only)
-
-
-def _share(trials: Sequence[Trial]) -> float:
-    return sum(trial.right for trial in trials) / len(trials) if trials else 0.0
+def _share_right(trials: Sequence[Trial]) -> float:
+    return sum(trial.is_right for trial in trials) / len(trials) if trials else 0.0

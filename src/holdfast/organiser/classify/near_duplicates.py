@@ -1,7 +1,7 @@
-"""Files that all but repeat a known one, as a vendor's next invoice does: its words are enough, whatever the crowd.
+"""Near-duplicate rule: a file with almost the same words as a known file goes to its folder.
 
-Where most files at hand are of one kind, what they share tells none of them from the rest, and each looks as if it belonged
-nowhere. Words that are the same beyond chance do not depend on the others.
+The next invoice of the same vendor is an example. Where most files are of one kind, the words that they share distinguish
+none of them, and each looks as if it belonged nowhere; almost equal words do not depend on the other files.
 """
 
 from collections import Counter
@@ -10,79 +10,87 @@ from dataclasses import dataclass
 from math import log
 
 from holdfast.organiser.classify.text_classifier import TextClassifier
-from holdfast.organiser.classify.tfidf import is_word, terms_of
+from holdfast.organiser.classify.tfidf import count_terms, is_word
 from holdfast.organiser.model import Evidence, Verdict
 from holdfast.text.display import display_name
 
-ALIKE = 0.85
-"""How sure it makes a verdict; less than the same text does."""
+NEAR_DUPLICATE = 0.85
+"""The confidence of the verdict; lower than that of the same text."""
 
-_SHARED = 0.8
-_FEWEST_WORDS = 8
+_MIN_OVERLAP = 0.8
+_MIN_WORDS = 8
 
 Words = frozenset[str]
 
 
-def recognised(
-    learned: TextClassifier, verdicts: Sequence[Verdict], texts: Sequence[str], check: Callable[[], None]
+def apply_near_duplicates(
+    classifier: TextClassifier, verdicts: Sequence[Verdict], texts: Sequence[str], check: Callable[[], None]
 ) -> list[Verdict]:
-    """Return the verdicts, and for an uncertain file that all but repeats one of a folder, and none of another, that folder."""
-    if all(verdict.confidence >= ALIKE for verdict in verdicts):
+    """Return the verdicts, replaced for an uncertain file that is a near duplicate of known files in exactly one folder."""
+    if all(verdict.confidence >= NEAR_DUPLICATE for verdict in verdicts):
         return list(verdicts)
-    known = NearDuplicates.of(learned)
-    found = []
+    known = NearDuplicates.build(classifier)
+    result = []
     for verdict, text in zip(verdicts, texts, strict=True):
         check()
-        found.append(verdict if verdict.confidence >= ALIKE else known.verdict(_words(text)) or verdict)
-    return found
+        is_sure = verdict.confidence >= NEAR_DUPLICATE
+        result.append(verdict if is_sure else known.find_verdict(_words(text)) or verdict)
+    return result
 
 
 @dataclass(frozen=True, slots=True)
 class NearDuplicates:
-    """The words of the known files; a word weighs the more, the fewer folders have it, so that common ones say nothing.
+    """The words of the known files. A word in few folders weighs more; a word in all folders weighs next to nothing.
 
-    Two files that share most of their weight share one of the weightiest words of each, so few need to be compared. A
-    folder that is told from others by a number, such as a year, is not known by words.
+    Two files that share most of their weight share at least one of the heaviest words of each, so `index` needs only
+    those. Folders whose names differ by a number, such as a year, cannot be distinguished by words: they are untrusted.
     """
 
     files: Sequence[tuple[int, str, Words]]
     folders: Sequence[str]
     untrusted: frozenset[int]
-    spread: Counter[str]
+    folders_per_word: Counter[str]
     index: dict[str, list[int]]
 
     @classmethod
-    def of(cls, learned: TextClassifier) -> "NearDuplicates":
-        """Take the words of what was learned from."""
-        files = [(label, example.name, _words(example.text)) for label, example in learned.known()]
-        spread = Counter(word for _, word in {(label, word) for label, _, words in files for word in words})
-        numbered = {at for at, folder in enumerate(learned.names) if any(char.isdigit() for char in folder)}
-        known = cls(files, learned.names, learned.judge.review_only | numbered, spread, {})
+    def build(cls, classifier: TextClassifier) -> "NearDuplicates":
+        """Return the words of the examples that a classifier was trained from."""
+        files = [
+            (label, example.name, _words(example.text))
+            for label, example in zip(classifier.labels.tolist(), classifier.examples, strict=True)
+        ]
+        folders_per_word = Counter(word for _, word in {(label, word) for label, _, words in files for word in words})
+        numbered = {at for at, folder in enumerate(classifier.names) if any(char.isdigit() for char in folder)}
+        untrusted = classifier.confidence_model.review_only | numbered
+        known = cls(files, classifier.names, untrusted, folders_per_word, {})
         for at, (_, _, words) in enumerate(files):
-            for word in known._weightiest(words):
+            for word in known._heaviest(words):
                 known.index.setdefault(word, []).append(at)
         return known
 
-    def verdict(self, words: Words) -> Verdict | None:
-        """Return the folder that words are known from; None when there is none, or more than one."""
-        if len(words) < _FEWEST_WORDS:
+    def find_verdict(self, words: Words) -> Verdict | None:
+        """Return the verdict for the folder of the near duplicates; None if there is no such folder, or more than one."""
+        if len(words) < _MIN_WORDS:
             return None
-        near = sorted({at for word in self._weightiest(words) for at in self.index.get(word, ())})
-        twins = {label: name for label, name, said in (self.files[at] for at in near) if self._are_alike(words, said)}
-        if len(twins) != 1 or not self.untrusted.isdisjoint(twins):
+        candidates = sorted({at for word in self._heaviest(words) for at in self.index.get(word, ())})
+        duplicates = {
+            label: name
+            for label, name, known in (self.files[at] for at in candidates)
+            if self._weight(words & known) >= _MIN_OVERLAP * self._weight(words | known)
+        }
+        if len(duplicates) != 1 or not self.untrusted.isdisjoint(duplicates):
             return None
-        label, name = twins.popitem()
-        rule = f"all but the same words as {display_name(name)}"
+        label, name = duplicates.popitem()
+        rule = f"almost the same words as {display_name(name)}"
         folder = self.folders[label]
-        return Verdict(folder, ALIKE, reasoning=f"It has {rule}, in {folder}.", evidence=Evidence((name,), (), rule))
+        return Verdict(
+            folder, NEAR_DUPLICATE, reasoning=f"It has {rule}, in {folder}.", evidence=Evidence((name,), (), rule)
+        )
 
-    def _are_alike(self, one: Words, other: Words) -> bool:
-        return self._weight(one & other) >= _SHARED * self._weight(one | other)
-
-    def _weightiest(self, words: Words) -> list[str]:
-        """Return the words without which too little weight is left for another file to share."""
-        ordered = sorted(words, key=lambda word: (self.spread[word] or 1, word))
-        left, enough = self._weight(words), _SHARED * self._weight(words)
+    def _heaviest(self, words: Words) -> list[str]:
+        """Return the heaviest words, so many that the others weigh less than a near duplicate must share."""
+        ordered = sorted(words, key=lambda word: (self.folders_per_word[word] or 1, word))
+        left, enough = self._weight(words), _MIN_OVERLAP * self._weight(words)
         for count, word in enumerate(ordered):
             if left < enough:
                 return ordered[:count]
@@ -90,9 +98,9 @@ class NearDuplicates:
         return ordered
 
     def _weight(self, words: Iterable[str]) -> float:
-        most = 1 + len(self.folders)
-        return sum(log(most / (self.spread[word] or 1)) for word in words)
+        folders = 1 + len(self.folders)
+        return sum(log(folders / (self.folders_per_word[word] or 1)) for word in words)
 
 
 def _words(text: str) -> Words:
-    return frozenset(term for term in terms_of(text) if is_word(term))
+    return frozenset(term for term in count_terms(text) if is_word(term))

@@ -1,4 +1,4 @@
-"""A second opinion for uncertain files: what a sentence model says, weighed by how right it proves on the known files."""
+"""Second opinion on uncertain files by a sentence model, weighted by how often it is right on the known files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -8,110 +8,114 @@ import numpy
 
 from holdfast.organiser.classify.confidence_model import ConfidenceModel
 from holdfast.organiser.classify.embeddings import EmbeddingModels
-from holdfast.organiser.classify.evaluate import held_out, trials_of
+from holdfast.organiser.classify.evaluate import score_held_out, trials_from_scores
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
-from holdfast.organiser.classify.space import unit
+from holdfast.organiser.classify.space import normalise
 from holdfast.organiser.classify.text_classifier import TextClassifier
 from holdfast.organiser.classify.tfidf import Floats
 from holdfast.organiser.model import Verdict
 
 PER_FOLDER = 4
-"""Known files of a folder that are embedded."""
+"""Examples of a folder that are embedded."""
 
-LEAST_BUDGET = 48
-_SHARE = 8
-
-
-def budget(files: int) -> int:
-    """Return how many texts may be embedded for so many files: the model is a hundred times slower than all the rest."""
-    return max(LEAST_BUDGET, files // _SHARE)
+MIN_BUDGET = 48
+_FILES_PER_EMBEDDING = 8
 
 
-def reconsidered(
-    learned: TextClassifier,
+def embedding_budget(file_count: int) -> int:
+    """Return how many texts may be embedded for a number of files: the model is a hundred times slower than the rest."""
+    return max(MIN_BUDGET, file_count // _FILES_PER_EMBEDDING)
+
+
+def apply_sentence_model(
+    classifier: TextClassifier,
     verdicts: Sequence[Verdict],
     texts: Sequence[str],
     models: EmbeddingModels,
     ask_below: float,
     check: Callable[[], None],
 ) -> list[Verdict]:
-    """Return the verdicts, those below the bound replaced by what words and model say together.
+    """Return the verdicts, those below `ask_below` replaced by the verdicts of words and model together.
 
-    Known files are asked about first: where the model would not have filed more of them rightly, the words stand.
+    The model is tried on examples first: where it would not have filed more of them correctly, the verdicts stand.
     """
     result = list(verdicts)
-    chosen = _chosen(learned)
-    left = budget(len(texts)) - len(chosen)
-    doubtful = (at for at, verdict in enumerate(verdicts) if verdict.confidence < ask_below)
-    unsure = sorted(doubtful, key=lambda at: -verdicts[at].confidence)[: max(0, left)]
-    if not unsure or len(chosen) < 2 * PER_FOLDER:
+    examples = _pick_examples(classifier)
+    budget = embedding_budget(len(texts)) - len(examples)
+    below = (at for at, verdict in enumerate(verdicts) if verdict.confidence < ask_below)
+    uncertain = sorted(below, key=lambda at: -verdicts[at].confidence)[: max(0, budget)]
+    if not uncertain or len(examples) < 2 * PER_FOLDER:
         return result
-    opinion = CombinedModel.of(learned, chosen, models, check)
-    vectors = models.embedded([texts[at] for at in unsure], check) if opinion is not None else None
-    if opinion is None or vectors is None:
+    combined = CombinedModel.train(classifier, examples, models, check)
+    vectors = models.embed_sentences([texts[at] for at in uncertain], check) if combined is not None else None
+    if combined is None or vectors is None:
         return result
-    both = opinion.scores(learned, unsure, vectors)
-    for row, at in enumerate(unsure):
-        best = int(both.best[row])
-        confidence = opinion.judge.confidence(best, float(both.margin[row]), float(both.nearness[row]))
-        result[at] = learned.verdict(at, best, confidence)
+    scores = combined.scores(classifier, uncertain, vectors)
+    for row, at in enumerate(uncertain):
+        best = int(scores.best[row])
+        margin, nearness = float(scores.margin[row]), float(scores.nearness[row])
+        result[at] = classifier.verdict(at, best, combined.confidence_model.confidence(best, margin, nearness))
     return result
 
 
-def _chosen(learned: TextClassifier) -> list[int]:
-    """Return known files that the words were tried on, evenly spread over each folder."""
-    chosen: list[int] = []
-    for folder in range(len(learned.names)):
-        tried = learned.judged[learned.judged < len(learned.labels)]
-        mine = numpy.sort(tried[learned.labels[tried] == folder])
-        kept = min(len(mine), PER_FOLDER)
-        chosen += [int(mine[at * len(mine) // kept]) for at in range(kept)]
-    return chosen
+def _pick_examples(classifier: TextClassifier) -> list[int]:
+    """Return examples that the words were tried on, evenly spread over each folder."""
+    picked: list[int] = []
+    for folder in range(len(classifier.names)):
+        tried = classifier.held_out[classifier.held_out < len(classifier.labels)]
+        own = numpy.sort(tried[classifier.labels[tried] == folder])
+        count = min(len(own), PER_FOLDER)
+        picked += [int(own[at * len(own) // count]) for at in range(count)]
+    return picked
 
 
 @dataclass(frozen=True, slots=True)
 class CombinedModel:
-    """What the model knows of the folders, and how words and model weigh together."""
+    """The sentence vectors of examples, and the scales at which words and model count the same."""
 
     points: Floats
     labels: Labels
     mean: Floats
     words_scale: float
     model_scale: float
-    judge: ConfidenceModel
+    confidence_model: ConfidenceModel
 
     @classmethod
-    def of(
-        cls, learned: TextClassifier, chosen: Sequence[int], models: EmbeddingModels, check: Callable[[], None]
+    def train(
+        cls, classifier: TextClassifier, picked: Sequence[int], models: EmbeddingModels, check: Callable[[], None]
     ) -> "CombinedModel | None":
-        """Ask the model about known files; None when it is missing, or of no help with them."""
-        place = {int(at): row for row, at in enumerate(learned.judged)}
-        labels = learned.labels[list(chosen)]
-        if all(learned.trials[place[at]].right for at in chosen):
+        """Embed the picked examples; None if there is no model, or if it files no more of them correctly than words do."""
+        row_of = {int(at): row for row, at in enumerate(classifier.held_out)}
+        labels = classifier.labels[list(picked)]
+        if all(classifier.trials[row_of[at]].is_right for at in picked):
             return None
-        vectors = models.embedded([learned.examples[at].text for at in chosen], check)
+        vectors = models.embed_sentences([classifier.examples[at].text for at in picked], check)
         if vectors is None:
             return None
         mean: Floats = vectors.mean(axis=0)
-        points = unit(vectors - mean)
-        judged, meant = held_out(Profiles.of(points, labels, len(learned.names), points[:0]))
-        rows = [place[chosen[at]] for at in judged]
-        worded = Scores(learned.judged_scores.likeness[rows], learned.judged_scores.claims[rows])
-        words_scale, model_scale = _scale(worded), _scale(meant)
-        both = Scores(worded.likeness, worded.claims / words_scale + meant.claims / model_scale)
-        trials, alone = trials_of(labels[judged], both), trials_of(labels[judged], worded)
-        if sum(trial.right for trial in trials) <= sum(trial.right for trial in alone):
+        points = normalise(vectors - mean)
+        held_out, by_model = score_held_out(Profiles.build(points, labels, len(classifier.names), points[:0]))
+        rows = [row_of[picked[at]] for at in held_out]
+        by_words = Scores(classifier.held_out_scores.likeness[rows], classifier.held_out_scores.claims[rows])
+        words_scale, model_scale = _scale(by_words), _scale(by_model)
+        by_both = Scores(by_words.likeness, by_words.claims / words_scale + by_model.claims / model_scale)
+        trials = trials_from_scores(labels[held_out], by_both)
+        word_trials = trials_from_scores(labels[held_out], by_words)
+        if sum(trial.is_right for trial in trials) <= sum(trial.is_right for trial in word_trials):
             return None
-        which = ConfidenceModel.learn(trials, [], [], learned.judge.examples).which
-        return cls(points, labels, mean, words_scale, model_scale, replace(learned.judge, which=which))
+        curve = ConfidenceModel.fit(trials, [], [], classifier.confidence_model.example_counts).margin_curve
+        confidence_model = replace(classifier.confidence_model, margin_curve=curve)
+        return cls(points, labels, mean, words_scale, model_scale, confidence_model)
 
-    def scores(self, learned: TextClassifier, files: Sequence[int], vectors: Floats) -> Scores:
-        """Return how files stand to each folder by words and model together."""
-        profiles = Profiles.of(self.points, self.labels, len(learned.names), unit(vectors - self.mean))
-        claims = learned.scores.claims[list(files)] / self.words_scale + profiles.scores().claims / self.model_scale
-        return Scores(learned.scores.likeness[list(files)], claims)
+    def scores(self, classifier: TextClassifier, files: Sequence[int], vectors: Floats) -> Scores:
+        """Return the scores of files by words and model together."""
+        profiles = Profiles.build(self.points, self.labels, len(classifier.names), normalise(vectors - self.mean))
+        by_words, by_model = classifier.scores.claims[list(files)], profiles.scores().claims
+        claims = by_words / self.words_scale + by_model / self.model_scale
+        return Scores(classifier.scores.likeness[list(files)], claims)
 
 
 def _scale(scores: Scores) -> float:
+    """Return the median margin, by which the claims of two models can be compared."""
     margins = scores.margin.tolist()
     return max(0.05, float(median(margins))) if margins else 1.0

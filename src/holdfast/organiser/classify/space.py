@@ -1,7 +1,7 @@
-"""Pure: the main directions of a folder's own words, found by a random projection; files are points in it.
+"""Pure: latent semantic space: the principal directions of the word weights, by a randomised decomposition.
 
-Words that occur in the same files point the same way, so that two files can be near without sharing a word. It is
-learned from the files at hand in a fraction of a second and needs no model.
+Files are points in it. Words that occur in the same files point in the same direction, so two files can be near without
+sharing a word. It is learned from the files at hand in a fraction of a second and needs no model.
 """
 
 from collections.abc import Mapping, Sequence
@@ -12,16 +12,16 @@ import numpy
 from holdfast.organiser.classify.tfidf import Floats, Rows, Vocabulary
 
 MAX_LEARNED = 1_000
-"""Files that a space is learned from; more change little."""
+"""Files that a space is learned from; more files change little."""
 
 DIMENSIONS = 64
-_EXTRA = 10
+_OVERSAMPLING = 10
 _ROUNDS = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """Words, their mean over the files, and the directions that matter."""
+    """The vocabulary, the mean weights over the files, and the principal directions as columns."""
 
     words: Vocabulary
     mean: Floats
@@ -30,44 +30,39 @@ class Space:
     @classmethod
     def learn(cls, documents: Sequence[Mapping[str, int]], dimensions: int = DIMENSIONS) -> "Space":
         """Learn from files; at most MAX_LEARNED of them, evenly spread over the sequence."""
-        chosen = _spread(documents, MAX_LEARNED)
-        words = Vocabulary.learn(chosen)
-        matrix = words.rows(chosen).dense(len(words.index))
+        count = min(MAX_LEARNED, len(documents))
+        sample = [documents[at * len(documents) // count] for at in range(count)]
+        words = Vocabulary.learn(sample)
+        matrix = words.rows(sample).dense(len(words.index))
         mean = matrix.mean(axis=0) if len(matrix) else numpy.zeros(len(words.index), dtype=numpy.float32)
-        centred = unit(matrix - mean)
-        return cls(words, mean, _directions(centred, _room(len(chosen), dimensions)))
+        centred = normalise(matrix - mean)
+        return cls(words, mean, _directions(centred, _dimensions_for(len(sample), dimensions)))
 
     def rows(self, documents: Sequence[Mapping[str, int]]) -> Rows:
-        """Return the weights of files."""
+        """Return the word weights of files."""
         return self.words.rows(documents)
 
     def points(self, rows: Rows) -> Floats:
-        """Return where files lie, at length one."""
-        return unit(rows.times(self.directions) - self.mean @ self.directions)
+        """Return files as points, at length one."""
+        return normalise(rows.times(self.directions) - self.mean @ self.directions)
 
 
-def unit(vectors: Floats) -> Floats:
-    """Return vectors brought to length one; a vector of zeros stays."""
+def normalise(vectors: Floats) -> Floats:
+    """Return vectors scaled to length one; a zero vector stays."""
     lengths = numpy.linalg.norm(vectors, axis=1, keepdims=True)
     scaled: Floats = (vectors / numpy.maximum(lengths, 1e-9)).astype(numpy.float32)
     return scaled
 
 
-def _spread(documents: Sequence[Mapping[str, int]], most: int) -> Sequence[Mapping[str, int]]:
-    if len(documents) <= most:
-        return documents
-    return [documents[at * len(documents) // most] for at in range(most)]
-
-
-def _room(files: int, wanted: int) -> int:
-    """Return how many directions so few files can bear: a third of their number, but never less than what tells them apart."""
+def _dimensions_for(files: int, wanted: int) -> int:
+    """Return how many directions a number of files allows: a third of it, but enough to keep a few files apart."""
     return max(1, min(wanted, max(files // 3, min(files - 1, 16))))
 
 
 def _directions(matrix: Floats, dimensions: int) -> Floats:
-    """Return the main directions as columns, by a randomised decomposition with a fixed seed."""
+    """Return the principal directions as columns, by a randomised decomposition with a fixed seed."""
     files, terms = matrix.shape
-    width = min(dimensions + _EXTRA, files, terms)
+    width = min(dimensions + _OVERSAMPLING, files, terms)
     if width == 0:
         return numpy.zeros((terms, 1), dtype=numpy.float32)
     probe = numpy.random.default_rng(0).standard_normal((terms, width), dtype=numpy.float32)
@@ -78,7 +73,7 @@ def _directions(matrix: Floats, dimensions: int) -> Floats:
     basis = numpy.linalg.qr(basis)[0]
     small = basis.T @ matrix
     left, strengths, _ = numpy.linalg.svd(small @ small.T)
-    kept = min(dimensions, int((strengths > 1e-6 * max(strengths[0], 1e-12)).sum()) or 1)
-    turned = small.T @ left[:, :kept]
-    columns: Floats = (turned / numpy.maximum(numpy.linalg.norm(turned, axis=0), 1e-9)).astype(numpy.float32)
+    count = min(dimensions, int((strengths > 1e-6 * max(strengths[0], 1e-12)).sum()) or 1)
+    directions = small.T @ left[:, :count]
+    columns: Floats = (directions / numpy.maximum(numpy.linalg.norm(directions, axis=0), 1e-9)).astype(numpy.float32)
     return columns

@@ -1,6 +1,6 @@
-"""Pure: categories for a house without folders, by type, by name and by the words of a text, from one fixed list.
+"""Pure: the starter list, categories for somebody without folders, recognised by type, by name and by the words of a text.
 
-What is known of a starter category also helps a folder of the same name that has no files yet.
+A folder of the person that has the name of a starter category, and no files yet, uses its words as well.
 """
 
 import re
@@ -11,28 +11,30 @@ from functools import cache
 from holdfast.organiser.model import Category, Excerpt, ScannedFile
 
 MIN_WORDS = 3
-"""Different words of a category that a text must hold before they count."""
+"""The number of different words of a category that a text must contain before they count."""
 
-_BY_NAME_ALONE = 0.8
-_BY_VAGUE_NAME = 0.5
-_NAME_WORD = re.compile(r"[^\W\d_]+")
+_BY_NAME = 0.8
+_BY_AMBIGUOUS_NAME = 0.5
+_BY_TYPE = 0.75
+_MAX_BY_TEXT = 0.7
+_WORD = re.compile(r"[^\W\d_]+")
 _CAMEL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """One category of the list: the types that are always it, the words of file names, and the words of texts."""
+    """One category of the list: its file types, the words of file names and of texts, and other names of the folder."""
 
     name: str
     suffixes: frozenset[str] = frozenset()
     name_words: frozenset[str] = frozenset()
     text_words: frozenset[str] = frozenset()
-    also: frozenset[str] = frozenset()
+    other_names: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
 class StarterMatch:
-    """A starter category that fits a file: how sure the rule is, and the rule in a person's words."""
+    """A starter category that fits a file: the confidence, and the rule in words that a person reads."""
 
     name: str
     confidence: float
@@ -183,82 +185,80 @@ STARTERS = (
     _of("Torrents", "torrent", also="torrent"),
     _of("Calendar", "ics vcf", also="contacts"),
 )  # fmt: skip
-"""Most telling first: where two fit equally well, the earlier one wins."""
+"""The most specific first: where two fit equally well, the earlier one wins."""
 
-_BY_NAME = {starter.name.casefold(): starter for starter in STARTERS}
-_BY_SUFFIX = {suffix: starter for starter in STARTERS for suffix in starter.suffixes}
-_CLAIMS = Counter(word for starter in STARTERS for word in starter.name_words)
-_VAGUE = frozenset(
+_STARTER_BY_NAME = {starter.name.casefold(): starter for starter in STARTERS}
+_STARTER_BY_SUFFIX = {suffix: starter for starter in STARTERS for suffix in starter.suffixes}
+_STARTERS_PER_WORD = Counter(word for starter in STARTERS for word in starter.name_words)
+_AMBIGUOUS = frozenset(
     ("account", "address", "application", "bill", "book", "bon", "brief", "claim", "daily", "guide", "insurance", "lab",
      "mail", "notice", "paper", "policy", "press", "setup", "statement", "ticket", "toast", "trip", "wa")
 )  # fmt: skip
-"""Words of names that often mean something else: a car insurance, the log of an application, a brief history, Bill."""
+"""Words of file names that often mean something else: a car insurance, the log of an application, a brief history, Bill."""
 
 
 def starter_categories() -> list[Category]:
-    """Return the whole list as categories whose folders bear their names."""
+    """Return the list as categories; each folder has the name of its category."""
     return [Category(starter.name, starter.name) for starter in STARTERS]
 
 
 @cache
-def known_as(folder_name: str) -> Starter | None:
-    """Return what is known of a folder by its name alone, in the singular, the plural or another common word."""
+def find_starter(folder_name: str) -> Starter | None:
+    """Return the starter category that a folder name means, in the singular, the plural or by another common name."""
     name = folder_name.casefold().strip()
-    for one in (name, f"{name}s", name.removesuffix("s"), name.removesuffix("es")):
-        if one in _BY_NAME:
-            return _BY_NAME[one]
-    return next((starter for starter in STARTERS if name in starter.also), None)
+    for spelling in (name, f"{name}s", name.removesuffix("s"), name.removesuffix("es")):
+        if spelling in _STARTER_BY_NAME:
+            return _STARTER_BY_NAME[spelling]
+    return next((starter for starter in STARTERS if name in starter.other_names), None)
 
 
-def name_words(name: str) -> list[str]:
-    """Return the words of a file name or folder name, in small letters."""
-    return [word.casefold() for word in _NAME_WORD.findall(_CAMEL.sub(" ", name))]
+def split_words(name: str) -> list[str]:
+    """Return the words of a file name or folder name, in lower case."""
+    return [word.casefold() for word in _WORD.findall(_CAMEL.sub(" ", name))]
 
 
-def hits(file: ScannedFile, excerpt: Excerpt) -> list[StarterMatch]:
-    """Return every starter category that fits a file, the best first: its name, then its words, then its type."""
-    found = [*_by_name(file), *_by_text(excerpt), *_by_type(file)]
+def match_starters(file: ScannedFile, excerpt: Excerpt) -> list[StarterMatch]:
+    """Return the starter categories that fit a file by its name, its words or its type, the best first."""
     best: dict[str, StarterMatch] = {}
-    for hit in found:
-        known = best.get(hit.name)
+    for match in (*_match_name(file), *_match_text(excerpt), *_match_type(file)):
+        known = best.get(match.name)
         if known is None:
-            best[hit.name] = hit
+            best[match.name] = match
         else:
-            both = 1 - (1 - known.confidence) * (1 - hit.confidence)
-            best[hit.name] = StarterMatch(hit.name, both, f"{known.rule}; {hit.rule}", known.terms + hit.terms)
-    return sorted(best.values(), key=lambda hit: -hit.confidence)
+            both = 1 - (1 - known.confidence) * (1 - match.confidence)
+            best[match.name] = StarterMatch(match.name, both, f"{known.rule}; {match.rule}", known.terms + match.terms)
+    return sorted(best.values(), key=lambda match: -match.confidence)
 
 
-def _by_name(file: ScannedFile) -> list[StarterMatch]:
-    words = set(name_words(file.name.rpartition(".")[0] or file.name))
-    found = []
+def _match_name(file: ScannedFile) -> list[StarterMatch]:
+    words = set(split_words(file.name.rpartition(".")[0] or file.name))
+    matches = []
     for starter in STARTERS:
         if matched := words & starter.name_words:
-            word = min(matched, key=lambda one: (_is_vague(one), one))
-            sure = _BY_VAGUE_NAME if _is_vague(word) else _BY_NAME_ALONE
-            found.append(StarterMatch(starter.name, sure, f"its name says '{word}'", (word,)))
-    return found
+            word = min(matched, key=lambda candidate: (_is_ambiguous(candidate), candidate))
+            confidence = _BY_AMBIGUOUS_NAME if _is_ambiguous(word) else _BY_NAME
+            matches.append(StarterMatch(starter.name, confidence, f"its name says '{word}'", (word,)))
+    return matches
 
 
-def _is_vague(word: str) -> bool:
-    return word in _VAGUE or _CLAIMS[word] > 1
+def _is_ambiguous(word: str) -> bool:
+    return word in _AMBIGUOUS or _STARTERS_PER_WORD[word] > 1
 
 
-def _by_text(excerpt: Excerpt) -> list[StarterMatch]:
-    words = {word.casefold() for word in _NAME_WORD.findall(excerpt.text)}
-    found = []
+def _match_text(excerpt: Excerpt) -> list[StarterMatch]:
+    words = {word.casefold() for word in _WORD.findall(excerpt.text)}
+    matches = []
     for starter in STARTERS:
         matched = sorted(words & starter.text_words)
         if len(matched) >= MIN_WORDS:
-            share = len(matched) / (len(matched) + 6)
-            found.append(
-                StarterMatch(
-                    starter.name, min(0.7, share), f"its text has {', '.join(matched[:5])}", tuple(matched[:5])
-                )
-            )
-    return sorted(found, key=lambda hit: -hit.confidence)[:3]
+            confidence = min(_MAX_BY_TEXT, len(matched) / (len(matched) + 6))
+            first = tuple(matched[:5])
+            matches.append(StarterMatch(starter.name, confidence, f"its text has {', '.join(first)}", first))
+    return sorted(matches, key=lambda match: -match.confidence)[:3]
 
 
-def _by_type(file: ScannedFile) -> list[StarterMatch]:
-    starter = _BY_SUFFIX.get(file.suffix)
-    return [StarterMatch(starter.name, 0.75, f"{file.suffix} files are {starter.name}")] if starter else []
+def _match_type(file: ScannedFile) -> list[StarterMatch]:
+    starter = _STARTER_BY_SUFFIX.get(file.suffix)
+    if starter is None:
+        return []
+    return [StarterMatch(starter.name, _BY_TYPE, f"{file.suffix} files are {starter.name}")]

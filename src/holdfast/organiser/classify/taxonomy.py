@@ -1,4 +1,4 @@
-"""Pure: the list of places that files may go: learned from folders, merged, capped, and never widened by what a file says."""
+"""Pure: the list of categories: made from folders, merged, capped, and never extended by the content of a file."""
 
 import hashlib
 import re
@@ -6,15 +6,16 @@ import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import cache
+from typing import TypeVar
 
 from holdfast.errors import InvalidArgument
-from holdfast.organiser.classify.starter import known_as
+from holdfast.organiser.classify.starter import find_starter
 from holdfast.organiser.model import KEEP, Category, Example
 
 MAX_NAME_BYTES = 100
 MAX_CATEGORIES = 50
 MAX_EXAMPLES = 60
-"""Files that speak for one folder; more add little and cost time."""
+"""Examples of one folder; more add little and cost time."""
 
 _RESERVED = frozenset(
     ("con", "prn", "aux", "nul", "clock$", *(f"{port}{number}" for port in ("com", "lpt") for number in range(1, 10)))
@@ -22,121 +23,126 @@ _RESERVED = frozenset(
 _UNSAFE = re.compile(r'[\\/:*?"<>|]+')
 _SPACES = re.compile(r"\s+")
 _WORDS = re.compile(r"[^\W_]+")
-_DATED = re.compile(r"[\d\W_]+|[^\W\d_]|q[1-4]|h[12]", re.IGNORECASE)
+_DATE_OR_NUMBER = re.compile(r"[\d\W_]+|[^\W\d_]|q[1-4]|h[12]", re.IGNORECASE)
+_Item = TypeVar("_Item")
 _ENDINGS = ("ies", "es", "en", "er", "s", "e", "n", "i", "a", "o")
 
 
 def clean_name(name: str) -> str:
-    """Return a category's name as a folder can bear it on any system, or raise InvalidArgument.
+    """Return the name of a category as a folder name that is valid on every system, or raise InvalidArgument.
 
-    Separators and characters that some system forbids become spaces; invisible and direction-turning characters go.
-    A name of dots, a reserved one and one that is empty or too long is refused.
+    Separators and characters that a system forbids become spaces; invisible and bidirectional control characters are
+    removed. A name of dots, a reserved one and one that is empty or too long is refused.
     """
     text = unicodedata.normalize("NFC", name)
     if ".." in re.split(r"[\\/]", text):
-        raise InvalidArgument(f"a category must not lead out of the folder: {_shown(name)}")
-    kept = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_visible(char))
-    plain = _SPACES.sub(" ", _UNSAFE.sub(" ", kept)).strip(" .")
+        raise InvalidArgument(f"a category must not lead out of the folder: {_quote(name)}")
+    visible = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_visible(char))
+    plain = _SPACES.sub(" ", _UNSAFE.sub(" ", visible)).strip(" .")
     if not plain or not _WORDS.search(plain):
-        raise InvalidArgument(f"a category needs a name with a letter or a digit: {_shown(name)}")
+        raise InvalidArgument(f"a category needs a name with a letter or a digit: {_quote(name)}")
     if plain.casefold().partition(".")[0].strip() in _RESERVED:
-        raise InvalidArgument(f"a category must not have a reserved name: {_shown(name)}")
+        raise InvalidArgument(f"a category must not have a reserved name: {_quote(name)}")
     if len(plain.encode()) > MAX_NAME_BYTES:
-        raise InvalidArgument(f"a category's name must be at most {MAX_NAME_BYTES} bytes long: {_shown(name)}")
+        raise InvalidArgument(f"a category's name must be at most {MAX_NAME_BYTES} bytes long: {_quote(name)}")
     return plain
 
 
 @cache
-def are_synonyms(one: str, other: str) -> bool:
-    """Return whether two names say the same: by their stems, by a slip of one letter, or by a known synonym."""
-    left, right = _stems(one), _stems(other)
+def are_synonyms(first: str, second: str) -> bool:
+    """Return whether two names mean the same: by their stems, by one typing error, or by a known synonym."""
+    left, right = _stems(first), _stems(second)
     if left == right:
         return True
-    if are_numbered(one, other):
+    if have_different_numbers(first, second):
         return False
-    known = known_as(one)
-    if known is not None and known is known_as(other):
+    starter = find_starter(first)
+    if starter is not None and starter is find_starter(second):
         return True
     short, long = sorted(("".join(sorted(left)), "".join(sorted(right))), key=len)
-    return len(short) >= 6 and short[0] == long[0] and _is_slip(" ".join(sorted(left)), " ".join(sorted(right)))
+    return (
+        len(short) >= 6 and short[0] == long[0] and _differ_by_one_typo(" ".join(sorted(left)), " ".join(sorted(right)))
+    )
 
 
-def merged(categories: Iterable[Category], most: int = MAX_CATEGORIES) -> list[Category]:
-    """Return the categories with synonyms joined, at most so many; those with examples first.
+def merge_categories(categories: Iterable[Category], max_categories: int = MAX_CATEGORIES) -> list[Category]:
+    """Return the categories with synonyms merged, those with examples first, up to the maximum.
 
-    Two folders that exist are never joined, whatever their names: a person made both.
+    Two folders with examples are never merged, whatever their names: a person made both.
     """
     ordered = sorted(categories, key=lambda category: -len(category.examples))
-    kept: list[Category] = []
+    merged: list[Category] = []
     for category in ordered:
-        free = [at for at, known in enumerate(kept) if not (known.examples and category.examples)]
-        twin = next((at for at in free if are_synonyms(kept[at].name, category.name)), None)
-        if twin is None:
-            kept.append(category)
+        mergeable = [at for at, other in enumerate(merged) if not (other.examples and category.examples)]
+        synonym = next((at for at in mergeable if are_synonyms(merged[at].name, category.name)), None)
+        if synonym is None:
+            merged.append(category)
         else:
-            kept[twin] = replace(kept[twin], examples=kept[twin].examples + category.examples)
-    return kept[:most]
+            examples = merged[synonym].examples + category.examples
+            merged[synonym] = replace(merged[synonym], examples=examples)
+    return merged[:max_categories]
 
 
-def of_folders(examples: Iterable[Example], most: int = MAX_EXAMPLES) -> list[Category]:
-    """Return a category for each folder that known files lie in; `category` of an example is its folder.
-
-    Of a folder with many files, evenly spread ones speak for it.
-    """
+def categories_from_examples(examples: Iterable[Example], max_examples: int = MAX_EXAMPLES) -> list[Category]:
+    """Return a category for each folder of the examples, whose `category` is their folder; of many, evenly spread ones."""
     folders: dict[str, list[Example]] = {}
     for example in examples:
         folders.setdefault(example.category, []).append(example)
     return [
-        Category(folder, folder, tuple(files[at * len(files) // kept] for at in range(kept)))
-        for folder, files in sorted(folders.items())
-        for kept in (min(len(files), most),)
+        Category(folder, folder, tuple(pick_evenly(files, max_examples))) for folder, files in sorted(folders.items())
     ]
 
 
-def folder_of(relative: str) -> str:
-    """Return the folder that a file of a folder speaks for: parts at the end that are dates, numbers or letters do not count."""
+def pick_evenly(items: Sequence[_Item], max_items: int) -> list[_Item]:
+    """Return at most so many of the items, evenly spread over the sequence."""
+    count = min(max_items, len(items))
+    return [items[at * len(items) // count] for at in range(count)]
+
+
+def example_folder(relative: str) -> str:
+    """Return the folder that a file is an example of: the folder it lies in, without dates, numbers or letters at the end."""
     parts = relative.split("/")
-    while len(parts) > 1 and _DATED.fullmatch(parts[-1]):
+    while len(parts) > 1 and _DATE_OR_NUMBER.fullmatch(parts[-1]):
         parts.pop()
     return "/".join(parts)
 
 
-def taught(categories: Sequence[Category], lessons: Iterable[Example]) -> list[Category]:
-    """Return the categories as a person corrected them: a lesson counts where it was put, and nowhere else.
+def apply_corrections(categories: Sequence[Category], corrections: Iterable[Example]) -> list[Category]:
+    """Return the categories with each corrected file as an example of the category that the person chose, and no other.
 
-    A lesson about a category that is not in the list is left out: only a person's own choice of folders adds one.
+    A correction to a category that is not in the list is left out: only a person's own choice of folders adds one.
     """
-    newest = {lesson.file_hash: lesson for lesson in lessons}
+    newest = {correction.file_hash: correction for correction in corrections}
     corrected = []
     for category in categories:
-        kept = tuple(example for example in category.examples if example.file_hash not in newest)
-        added = tuple(lesson for lesson in newest.values() if lesson.category == category.name)
-        corrected.append(replace(category, examples=kept + added))
+        unchanged = tuple(example for example in category.examples if example.file_hash not in newest)
+        added = tuple(correction for correction in newest.values() if correction.category == category.name)
+        corrected.append(replace(category, examples=unchanged + added))
     return corrected
 
 
-def allowed(answer: str, categories: Sequence[Category]) -> str | None:
-    """Return the category of the list that an answer means, None when it means none of them."""
-    said = answer.strip()
-    if said.casefold() == KEEP.casefold():
+def match_category(answer: str, categories: Sequence[Category]) -> str | None:
+    """Return the category that an answer names, exactly or by a synonym; None if it is not in the list."""
+    answer = answer.strip()
+    if answer.casefold() == KEEP.casefold():
         return KEEP
     names = [category.name for category in categories]
-    exact = next((name for name in names if name.casefold() == said.casefold()), None)
-    return exact or next((name for name in names if are_synonyms(name, said)), None)
+    exact = next((name for name in names if name.casefold() == answer.casefold()), None)
+    return exact or next((name for name in names if are_synonyms(name, answer)), None)
 
 
 def decider_key(decider: str, categories: Sequence[Category]) -> str:
-    """Return what verdicts are kept under: who decides, and between which names; examples do not count."""
+    """Return the key that verdicts are cached under: the decider and the names of the categories, without the examples."""
     names = "\n".join(sorted(f"{category.name}\t{category.folder}" for category in categories))
     return f"{decider}/{hashlib.sha256(names.encode(errors='surrogateescape')).hexdigest()[:16]}"
 
 
-def are_numbered(one: str, other: str) -> bool:
-    """Return whether two names are told apart by a number or a letter: Taxes 2022 and Taxes 2023, Project A and Project B."""
-    return _marks(one) != _marks(other)
+def have_different_numbers(first: str, second: str) -> bool:
+    """Return whether two names differ by a number or a letter: Taxes 2022 and Taxes 2023, Project A and Project B."""
+    return _numbers_and_letters(first) != _numbers_and_letters(second)
 
 
-def _marks(name: str) -> set[str]:
+def _numbers_and_letters(name: str) -> set[str]:
     return {word for word in _WORDS.findall(name.casefold()) if len(word) == 1 or any(char.isdigit() for char in word)}
 
 
@@ -153,20 +159,21 @@ def _stem(word: str) -> str:
     return word.removesuffix("y") if len(word) > 4 else word
 
 
-def _is_slip(one: str, other: str) -> bool:
+def _differ_by_one_typo(first: str, second: str) -> bool:
     """Return whether one insertion, removal, change or swap makes the texts equal."""
-    if abs(len(one) - len(other)) > 1:
+    if abs(len(first) - len(second)) > 1:
         return False
-    at = next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), None)
+    at = next((index for index, (a, b) in enumerate(zip(first, second, strict=False)) if a != b), None)
     if at is None:
         return True
-    swapped = one[at : at + 2] == other[at : at + 2][::-1] and one[at + 2 :] == other[at + 2 :]
-    return swapped or one[at + 1 :] == other[at + 1 :] or one[at + 1 :] == other[at:] or one[at:] == other[at + 1 :]
+    is_swap = first[at : at + 2] == second[at : at + 2][::-1] and first[at + 2 :] == second[at + 2 :]
+    is_change = first[at + 1 :] == second[at + 1 :]
+    return is_swap or is_change or first[at + 1 :] == second[at:] or first[at:] == second[at + 1 :]
 
 
 def _is_visible(char: str) -> bool:
     return unicodedata.category(char) not in ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 
-def _shown(name: str) -> str:
+def _quote(name: str) -> str:
     return ascii(name[:60])

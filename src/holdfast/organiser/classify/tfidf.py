@@ -1,8 +1,8 @@
-"""Pure: the words of a file as weights: rare words weigh more, repeats less, in any language.
+"""Pure: the words of files as tf-idf weights, in any language.
 
-Words are runs of letters in small letters; writing without spaces is taken by pairs of characters; a number counts by
-its length. The shape of a text (how long its lines are, how much of it is digits and capitals) counts as words too,
-and so do the words of the file's name and its type.
+Terms are runs of letters in lower case; scripts without spaces are split into pairs of characters; a number counts by its
+length. The shape of a text (length of its lines, shares of digits and capitals) counts as terms too, and so do the words
+of the file's name and its type.
 """
 
 import re
@@ -20,49 +20,53 @@ Floats = NDArray[numpy.float32]
 
 MAX_TERMS = 8_192
 _WORD = re.compile(r"[^\W\d_]+|\d+")
-_UNSPACED = re.compile("[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+")
+_SCRIPTS_WITHOUT_SPACES = re.compile(
+    "[\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff]+"
+)
 _NO_DIGITS = str.maketrans("", "", "0123456789")
 _NO_CAPITALS = str.maketrans("", "", "ABCDEFGHIJKLMNOPQRSTUVWXYZ")
-_MARKS = "#~"
-"""First characters of terms that are no words: numbers by length, and the shape of a text."""
+_PREFIXES = "#~"
+"""First characters of terms that are not words: numbers by length, and the shape of a text."""
 
 
-def terms_of(text: str, name: str = "", content_type: str = "") -> Counter[str]:
+def count_terms(text: str, name: str = "", content_type: str = "") -> Counter[str]:
     """Return the terms of a file and how often each occurs."""
-    terms = Counter(_words(text))
+    terms = Counter(_split_terms(text))
     stem, _, suffix = name.rpartition(".")
-    for word in _words(stem or name):
+    for word in _split_terms(stem or name):
         terms[word] += 2
     if stem and suffix:
         terms[f"~.{suffix.casefold()}"] = 3
     if content_type:
         terms[f"~{content_type.partition('/')[0]}"] = 3
     if text:
-        terms.update(_shape(text))
+        terms.update(_shape_terms(text))
     return terms
 
 
 def is_word(term: str) -> bool:
-    """Return whether a term is a word that a person can be shown."""
-    return len(term) > 1 and term[0] not in _MARKS
+    """Return whether a term is a word that can be shown to a person."""
+    return len(term) > 1 and term[0] not in _PREFIXES
 
 
-def _words(text: str) -> Iterable[str]:
+def _split_terms(text: str) -> Iterable[str]:
     words = _WORD.findall(text.casefold())
     if text.isascii():
         return [word if word > ":" else f"#{len(word)}" for word in words]
-    if _UNSPACED.search(text):
-        words = [part for word in words for part in (_pairs(word) if _UNSPACED.search(word) else (word,))]
+    if _SCRIPTS_WITHOUT_SPACES.search(text):
+        words = [
+            part for word in words for part in (_split_pairs(word) if _SCRIPTS_WITHOUT_SPACES.search(word) else (word,))
+        ]
     return [f"#{len(word)}" if word[0].isdigit() else word for word in words]
 
 
-def _pairs(word: str) -> Iterable[str]:
-    rest = [piece for piece in _UNSPACED.split(word) if piece]
-    runs = _UNSPACED.findall(word)
+def _split_pairs(word: str) -> Iterable[str]:
+    rest = [piece for piece in _SCRIPTS_WITHOUT_SPACES.split(word) if piece]
+    runs = _SCRIPTS_WITHOUT_SPACES.findall(word)
     return [*rest, *(run[at : at + 2] for run in runs for at in range(max(1, len(run) - 1)))]
 
 
-def _shape(text: str) -> dict[str, int]:
+def _shape_terms(text: str) -> dict[str, int]:
     lengths = [len(line) for line in text.split("\n") if line.strip()]
     digits = 1 - len(text.translate(_NO_DIGITS)) / len(text)
     capitals = 1 - len(text.translate(_NO_CAPITALS)) / len(text)
@@ -75,7 +79,7 @@ def _shape(text: str) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Weights of several files: those of file i are `values[starts[i]:starts[i + 1]]`, at the terms `columns`."""
+    """Sparse weights of files: those of file i are `values[starts[i]:starts[i + 1]]`, at the terms `columns`."""
 
     columns: NDArray[numpy.int32]
     values: Floats
@@ -84,13 +88,13 @@ class Rows:
     def __len__(self) -> int:
         return len(self.starts) - 1
 
-    def row(self, number: int) -> tuple[NDArray[numpy.int32], Floats]:
+    def row(self, file: int) -> tuple[NDArray[numpy.int32], Floats]:
         """Return the terms and the weights of one file."""
-        part = slice(int(self.starts[number]), int(self.starts[number + 1]))
+        part = slice(int(self.starts[file]), int(self.starts[file + 1]))
         return self.columns[part], self.values[part]
 
     def dense(self, width: int) -> Floats:
-        """Return the weights as a full matrix; for some hundreds of files."""
+        """Return the weights as a dense matrix; for some hundreds of files."""
         matrix = numpy.zeros((len(self), width), dtype=numpy.float32)
         matrix[numpy.repeat(numpy.arange(len(self)), numpy.diff(self.starts)), self.columns] = self.values
         return matrix
@@ -111,34 +115,34 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Vocabulary:
-    """The terms that at least two files share, and how telling each is."""
+    """The terms that at least two files share, with their inverse document frequencies."""
 
     index: Mapping[str, int]
     weights: Floats
 
     @classmethod
     def learn(cls, documents: Sequence[Mapping[str, int]], max_terms: int = MAX_TERMS) -> "Vocabulary":
-        """Make one from files; with very few of them a term of one file counts as well."""
-        spread = Counter(term for document in documents for term in document)
-        least = 2 if len(documents) >= 8 else 1
-        kept = [(term, count) for term, count in spread.most_common(max_terms) if count >= least]
-        weights = [log((1 + len(documents)) / (1 + count)) + 1 for _, count in kept]
-        return cls({term: at for at, (term, _) in enumerate(kept)}, numpy.array(weights, dtype=numpy.float32))
+        """Return the vocabulary of files; with very few files, a term of one file counts as well."""
+        files_per_term = Counter(term for document in documents for term in document)
+        min_files = 2 if len(documents) >= 8 else 1
+        terms = [(term, count) for term, count in files_per_term.most_common(max_terms) if count >= min_files]
+        weights = [log((1 + len(documents)) / (1 + count)) + 1 for _, count in terms]
+        return cls({term: at for at, (term, _) in enumerate(terms)}, numpy.array(weights, dtype=numpy.float32))
 
     def rows(self, documents: Sequence[Mapping[str, int]]) -> Rows:
-        """Return the weights of files, each brought to length one."""
-        found: list[int] = []
+        """Return the weights of files, each scaled to length one."""
+        columns: list[int] = []
         counts: list[int] = []
         ends = [0]
         for document in documents:
-            found.extend(map(self.index.get, document, repeat(-1)))
+            columns.extend(map(self.index.get, document, repeat(-1)))
             counts.extend(document.values())
-            ends.append(len(found))
-        places = numpy.array(found, dtype=numpy.int32)
-        known = places >= 0
+            ends.append(len(columns))
+        all_columns = numpy.array(columns, dtype=numpy.int32)
+        known = all_columns >= 0
         bounds = numpy.concatenate(([0], numpy.cumsum(known, dtype=numpy.int64)))[numpy.array(ends)]
-        at_terms = places[known]
-        values = (1 + numpy.log(numpy.array(counts, dtype=numpy.float32)[known])) * self.weights[at_terms]
+        known_columns = all_columns[known]
+        values = (1 + numpy.log(numpy.array(counts, dtype=numpy.float32)[known])) * self.weights[known_columns]
         squares = numpy.concatenate(([0.0], numpy.cumsum(values.astype(numpy.float64) ** 2)))
         lengths = numpy.sqrt(numpy.maximum(squares[bounds[1:]] - squares[bounds[:-1]], 1e-12))
-        return Rows(at_terms, (values / numpy.repeat(lengths, numpy.diff(bounds))).astype(numpy.float32), bounds)
+        return Rows(known_columns, (values / numpy.repeat(lengths, numpy.diff(bounds))).astype(numpy.float32), bounds)

@@ -1,8 +1,10 @@
-"""Draws a plan up: surveys a folder, finds its order, has files judged, and says what becomes of each and what is to be known."""
+"""Builds a plan: survey the folder, derive the categories, classify the files, apply the confidence gate, take notes."""
 
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 
 from holdfast.call import Call
 from holdfast.changes.disk.links import is_canonical_link, link_target
@@ -12,204 +14,259 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.classify.taxonomy import decider_key
-from holdfast.organiser.model import KEEP, Example, Measures, Notes, SkippedFile, SkipReason, Verdict
-from holdfast.organiser.model import FileType as Entry
-from holdfast.organiser.planning.categories import CategorySet, is_loose, order_of, with_shelf
+from holdfast.organiser.model import (
+    KEEP,
+    Example,
+    FileType,
+    Measures,
+    ModelCall,
+    Notes,
+    PlanRecord,
+    SkippedFile,
+    SkipReason,
+    Verdict,
+)
+from holdfast.organiser.planning.categories import CategorySet, build_categories, is_sorted
 from holdfast.organiser.planning.classify_files import ClassificationRun
-from holdfast.organiser.planning.confidence_gate import ClassifiedFile, NamesInFolder, PlanDraft, drafted
-from holdfast.organiser.planning.measurements import Recording
-from holdfast.organiser.ports import Classifier, Examples, FileCache, PlanNotes
+from holdfast.organiser.planning.confidence_gate import ClassifiedFile, NamesInFolder, PlanDraft, apply_gate
+from holdfast.organiser.ports import Classifier, Corrections, FileCache, Observer, PlanNotes
 from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.survey import Survey, SurveyedFile
 
-_MAX_DOUBTS = 10_000
-_MAX_SKIPS = 1_000
-_CHOSEN = "Somebody chose this folder."
+_MAX_UNCERTAIN = 10_000
+_MAX_SKIPPED = 1_000
 
 Decisions = Mapping[str, str | None]
-"""Folders by files: where somebody wants a file to go, None for one that is to stay."""
+"""Folders by files: where somebody wants a file to go, None for a file that is to stay."""
 
 
 @dataclass(frozen=True, slots=True)
 class OrganiserState:
-    """Where the organiser keeps what it knows: of files, of a person's corrections, of plans."""
+    """What the organiser keeps between calls: the file cache, a person's corrections, notes of plans."""
 
     files: FileCache
-    examples: Examples
+    corrections: Corrections
     notes: PlanNotes
+
+
+@dataclass(slots=True)
+class Recording:
+    """What an observer will learn of some work on a plan; filled while the work goes on."""
+
+    calls: list[ModelCall] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+    measures: Measures | None = None
+
+
+@contextmanager
+def record_work(observer: Observer | None, plan_id: str, event: str) -> Iterator[Recording]:
+    """Give a recording to fill, and send it to the observer when the work has ended or failed."""
+    recording, started_ns, fault = Recording(), time.time_ns(), "INTERNAL"
+    try:
+        yield recording
+        fault = ""
+    except HoldfastError as error:
+        fault = error.code
+        raise
+    finally:
+        if observer is not None:
+            calls, ended_ns = tuple(recording.calls), time.time_ns()
+            observer.record(
+                PlanRecord(plan_id, event, started_ns, ended_ns, recording.counts, calls, recording.measures, fault)
+            )
 
 
 @dataclass(frozen=True, slots=True)
 class SurveyedFolder:
-    """A folder after a scan: everything that was found, what was left alone, and the directories in the folder itself.
+    """A folder after a survey: its files and units, the skipped entries, and the directories in the folder itself.
 
-    The first of what was left alone is what could not be read: nobody asked for that.
-    `apart` are the entries of the folder itself that nothing may go into: they are whole, or were left alone.
+    Unreadable entries come first among the skipped ones. `closed` are the names in the folder itself that nothing can be
+    moved into: units and skipped entries.
     """
 
     folder: str
     files: list[SurveyedFile]
-    skips: list[SkippedFile]
-    apart: set[str]
+    skipped: list[SkippedFile]
+    closed: set[str]
     directories: list[str]
     survey: Survey
 
 
 @dataclass(frozen=True, slots=True)
 class PlanBuilder:
-    """Draws plans up with one classifier, and another for what it cannot judge."""
+    """Builds plans with one classifier, and a fallback for files that it fails on."""
 
-    keeping: OrganiserState
+    state: OrganiserState
     classifier: Classifier
     fallback: Classifier
     settings: OrganiserSettings
 
-    def scanned(self, jail: Jail, call: Call, folder: str) -> SurveyedFolder:
-        """Look through a folder."""
+    def survey_folder(self, jail: Jail, call: Call, folder: str) -> SurveyedFolder:
+        """Scan a folder, and read the ends of the files that are not in the cache."""
         options = ScanOptions(self.settings.include_hidden, self.settings.allow_symlinks)
-        survey = Survey(jail, call, folder, options, self.keeping.files)
+        survey = Survey(jail, call, folder, options, self.state.files)
         files: list[SurveyedFile] = []
         unreadable: list[SkippedFile] = []
-        skips: list[SkippedFile] = []
-        apart: set[str] = set()
-        for stretch in survey:
-            files += stretch.files
-            for skip in stretch.skipped:
-                some = unreadable if skip.reason is SkipReason.UNREADABLE else skips
-                some += [skip][: _MAX_SKIPS - len(some)]
-            apart |= {skip.relative.rstrip("/") for skip in stretch.skipped}
-            entries = (entry for one in stretch.files for entry in (one.found, *one.found.members))
-            apart |= {entry.relative for entry in entries if entry.kind is Entry.DIRECTORY}
-            apart = {name for name in apart if "/" not in name}
-            call.progress(survey.seen, None, f"SurveyedFolder {survey.seen} entries")
+        skipped: list[SkippedFile] = []
+        closed: set[str] = set()
+        for batch in survey:
+            files += batch.files
+            for entry in batch.skipped:
+                entries = unreadable if entry.reason is SkipReason.UNREADABLE else skipped
+                if len(entries) < _MAX_SKIPPED:
+                    entries.append(entry)
+            closed |= {entry.relative.rstrip("/") for entry in batch.skipped}
+            members = (file for surveyed in batch.files for file in (surveyed.file, *surveyed.file.members))
+            closed |= {file.relative for file in members if file.type is FileType.DIRECTORY}
+            closed = {name for name in closed if "/" not in name}
+            call.progress(survey.entry_count, None, f"Scanned {survey.entry_count} entries")
         with jail.open_directory(folder) as fd, os.scandir(fd) as listing:
             directories = [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
-        return SurveyedFolder(folder, files, unreadable + skips, apart, directories, survey)
+        return SurveyedFolder(folder, files, unreadable + skipped, closed, directories, survey)
 
-    def drawn(
+    def build(
         self,
         folders: Folders,
         call: Call,
-        found: SurveyedFolder,
+        surveyed: SurveyedFolder,
         decisions: Decisions,
         recording: Recording,
         *,
-        deep: bool,
+        include_subfolders: bool,
         only: set[str] | None = None,
-        taught: Sequence[Example] | None = None,
+        new_corrections: Sequence[Example] | None = None,
     ) -> tuple[PlanDraft, Notes]:
-        """Return what becomes of a folder's files, or `only` of some, and what is to be known of the plan.
+        """Return the draft of a plan for a folder, and its notes; `only` limits it to these absolute paths.
 
-        With something newly `taught` every file is judged anew.
+        With new corrections every file is classified again, whatever is in the cache.
         """
-        jail, folder, settings = folders.jail, found.folder, self.settings
-        lessons = [*self.keeping.examples.lessons(folder), *(taught or ())]
-        order = _order(found, settings.max_categories, deep, lessons, decisions)
-        loose = [one for one in found.files if is_loose(one.found, deep=deep) and one.found.relative not in decisions]
-        loose = [one for one in loose if only is None or one.found.path in only]
+        jail, folder, settings = folders.jail, surveyed.folder, self.settings
+        corrections = [*self.state.corrections.load_corrections(folder), *(new_corrections or ())]
+        chosen_folders = [correction.category for correction in corrections if correction.category != KEEP]
+        chosen_folders += [chosen for chosen in decisions.values() if chosen]
+        categories = _categories_for(surveyed, settings.max_categories, include_subfolders, chosen_folders)
+        to_classify = [
+            entry
+            for entry in surveyed.files
+            if is_sorted(entry.file, include_subfolders=include_subfolders)
+            and entry.file.relative not in decisions
+            and (only is None or entry.file.path in only)
+        ]
         run = ClassificationRun(
             jail,
             call,
-            self.keeping.files,
+            self.state.files,
             self.classifier,
             self.fallback,
             settings.deep_below,
             folders.settings.max_document_bytes,
             recording.calls.append,
         )
-        judged = run.judged(loose, order, lessons, anew=taught is not None)
-        judged += decided(found.files, decisions)
-        draft = self.drafted(jail, folder, judged, order.places)
-        recording.counts = {"files": len(judged), "moves": len(draft.wishes), "uncertain": len(draft.doubts)}
-        used = {wish.dest[len(folder) + 1 :].rpartition("/")[0] for wish in draft.wishes}
+        classified = run.classify(to_classify, categories, corrections, use_cache=new_corrections is None)
+        classified += classify_by_decisions(surveyed.files, decisions)
+        draft = self.draft(jail, folder, classified, categories.folders)
+        recording.counts = {
+            "files": len(classified),
+            "moves": len(draft.moves),
+            "uncertain": len(draft.uncertain),
+        }
+        used = {move.dest[len(folder) + 1 :].rpartition("/")[0] for move in draft.moves}
+        remarks = (run.remark, _unread_remark(len(run.unread)), _broken_links_remark(jail, surveyed, draft))
         notes = Notes(
-            decider=decider_key(self.classifier.decider, order.categories),
+            decider=decider_key(self.classifier.decider, categories.categories),
             folder=folder,
-            shelves=order.shelves(used),
-            doubts=tuple(sorted(draft.doubts, key=lambda doubt: -doubt.confidence)[:_MAX_DOUBTS]),
-            doubted=len(draft.doubts),
-            skips=tuple(found.skips),
-            measures=_measures(found, run, draft.moved),
+            destinations=categories.destinations(used),
+            uncertain=tuple(sorted(draft.uncertain, key=lambda file: -file.confidence)[:_MAX_UNCERTAIN]),
+            uncertain_count=len(draft.uncertain),
+            skipped=tuple(surveyed.skipped),
+            measures=_measure(surveyed, run, draft.moved_files),
             decisions=decisions,
-            deep=deep,
-            remark=" ".join(filter(None, (run.remark, _unread(len(run.unread)), _orphaned(jail, found, draft)))),
+            include_subfolders=include_subfolders,
+            remark=" ".join(filter(None, remarks)),
         )
         return draft, notes
 
-    def drafted(
-        self, jail: Jail, folder: str, judged: Sequence[ClassifiedFile], places: Mapping[str, str]
+    def draft(
+        self, jail: Jail, folder: str, classified: Sequence[ClassifiedFile], category_folders: Mapping[str, str]
     ) -> PlanDraft:
-        """Return what becomes of judged files, given the folders of their categories."""
-        staying = [_link_stays(jail, one) for one in judged]
-        return drafted(staying, folder, places, self.settings.confidence_gate, _names_in(jail, folder))
+        """Return the draft of a plan from classified files; links that would not survive a move stay."""
+        checked = [_keep_indirect_link(jail, entry) for entry in classified]
+        gate = self.settings.confidence_gate
+        return apply_gate(checked, folder, category_folders, gate, _list_names_in(jail, folder))
 
 
-def decided(files: Sequence[SurveyedFile], decisions: Decisions) -> list[ClassifiedFile]:
-    """Return the files that somebody has decided on, as judged so."""
+def classify_by_decisions(files: Sequence[SurveyedFile], decisions: Decisions) -> list[ClassifiedFile]:
+    """Return the files that somebody decided on, with that decision as a certain verdict."""
     return [
-        ClassifiedFile(one.found, one.file_hash, Verdict(decisions[one.found.relative] or KEEP, 1.0, reasoning=_CHOSEN))
-        for one in files
-        if one.found.relative in decisions
+        ClassifiedFile(
+            surveyed.file,
+            surveyed.file_hash,
+            Verdict(decisions[surveyed.file.relative] or KEEP, 1.0, reasoning="Somebody chose this folder."),
+        )
+        for surveyed in files
+        if surveyed.file.relative in decisions
     ]
 
 
-def _order(
-    found: SurveyedFolder, most: int, deep: bool, lessons: Sequence[Example], decisions: Decisions
+def _categories_for(
+    surveyed: SurveyedFolder, max_categories: int, include_subfolders: bool, chosen_folders: Sequence[str]
 ) -> CategorySet:
-    directories = [name for name in found.directories if name not in found.apart and not name.startswith(".")]
-    taken = [*(one.found.relative for one in found.files if not one.found.folder), *sorted(found.apart)]
-    order = order_of(found.files, directories, taken, most, deep)
-    chosen = [lesson.category for lesson in lessons if lesson.category != KEEP]
-    for folder in dict.fromkeys([*chosen, *(folder for folder in decisions.values() if folder)]):
-        order = with_shelf(order, folder)
-    return replace(order, existing=order.existing | set(found.directories))
+    directories = [name for name in surveyed.directories if name not in surveyed.closed and not name.startswith(".")]
+    unavailable = [entry.file.relative for entry in surveyed.files if not entry.file.folder]
+    unavailable += sorted(surveyed.closed)
+    categories = build_categories(surveyed.files, directories, unavailable, max_categories, include_subfolders)
+    for folder in dict.fromkeys(chosen_folders):
+        categories = categories.add_chosen(folder)
+    return replace(categories, existing=categories.existing | set(surveyed.directories))
 
 
-def _names_in(jail: Jail, folder: str) -> NamesInFolder:
-    known: dict[str, set[str]] = {}
+def _list_names_in(jail: Jail, folder: str) -> NamesInFolder:
+    """Return a function that lists the names in a subfolder once, and gives the same set for it from then on."""
+    listed: dict[str, set[str]] = {}
 
     def names_in(target: str) -> set[str]:
-        if target not in known:
+        if target not in listed:
             try:
                 with jail.open_directory(f"{folder}/{target}") as fd:
-                    known[target] = {collision_key(name) for name in os.listdir(fd)}
+                    listed[target] = {collision_key(name) for name in os.listdir(fd)}
             except HoldfastError:
-                known[target] = set()
-        return known[target]
+                listed[target] = set()
+        return listed[target]
 
     return names_in
 
 
-def _link_stays(jail: Jail, one: ClassifiedFile) -> ClassifiedFile:
-    """Return the verdict on a link: one that leads on a detour could not be written again as it is, so it stays."""
-    if one.found.kind is not Entry.LINK:
-        return one
-    text = _said_by(jail, one.found.path)
+def _keep_indirect_link(jail: Jail, entry: ClassifiedFile) -> ClassifiedFile:
+    """Return a file with its verdict, changed to stay for a link whose target cannot be rewritten for another folder."""
+    if entry.file.type is not FileType.LINK or is_canonical_link(entry.file.path, _read_link(jail, entry.file.path)):
+        return entry
     reason = "It is a link that leads on a detour, which would be lost elsewhere."
-    return (
-        one if is_canonical_link(one.found.path, text) else one._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
-    )
+    return entry._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
 
 
-def _unread(count: int) -> str:
+def _unread_remark(count: int) -> str:
     if not count:
         return ""
     files = "1 file" if count == 1 else f"{count} files"
     return f"{files} could not be read this time, for no fault of theirs; the next scan tries again."
 
 
-def _orphaned(jail: Jail, found: SurveyedFolder, draft: PlanDraft) -> str:
-    """Return that links which stay would lead nowhere, because what they lead to moves; nothing where there are none."""
-    moving = {wish.src for wish in draft.wishes}
-    links = [f"{found.folder}/{skip.relative}" for skip in found.skips if skip.reason is SkipReason.LINK]
-    links += [one.found.path for one in found.files if one.found.kind is Entry.LINK and one.found.path not in moving]
-    count = sum(1 for link in links if link_target(link, _said_by(jail, link)) in moving)
+def _broken_links_remark(jail: Jail, surveyed: SurveyedFolder, draft: PlanDraft) -> str:
+    """Return how many links that stay would be broken because their targets move; empty if none would."""
+    moving = {move.src for move in draft.moves}
+    links = [f"{surveyed.folder}/{entry.relative}" for entry in surveyed.skipped if entry.reason is SkipReason.LINK]
+    links += [
+        entry.file.path
+        for entry in surveyed.files
+        if entry.file.type is FileType.LINK and entry.file.path not in moving
+    ]
+    count = sum(1 for link in links if link_target(link, _read_link(jail, link)) in moving)
     if not count:
         return ""
     return f"{'1 link that stays' if count == 1 else f'{count} links that stay'} would lead nowhere: the file behind moves."
 
 
-def _said_by(jail: Jail, link: str) -> str:
+def _read_link(jail: Jail, link: str) -> str:
     try:
         with jail.place(link, follow=False) as place:
             return os.readlink(place.name, dir_fd=place.parent_fd)
@@ -217,14 +274,14 @@ def _said_by(jail: Jail, link: str) -> str:
         return ""
 
 
-def _measures(found: SurveyedFolder, run: ClassificationRun, moved: int) -> Measures:
-    survey = found.survey
-    files = [one for one in found.files if one.file_hash]
+def _measure(surveyed: SurveyedFolder, run: ClassificationRun, moved_files: int) -> Measures:
+    survey = surveyed.survey
+    files = [entry for entry in surveyed.files if entry.file_hash]
     return Measures(
         files=len(files),
-        cache_hits=sum(1 for one in files if one.excerpt is None and one.file_hash not in run.asked),
-        size_bytes=sum(one.found.size for one in files),
+        cache_hits=sum(1 for entry in files if entry.excerpt is None and entry.file_hash not in run.asked),
+        size_bytes=sum(entry.file.size for entry in files),
         bytes_read=survey.bytes_read + run.bytes_read,
-        kept=len(files) - moved,
-        skipped=dict(survey.counts),
+        staying=len(files) - moved_files,
+        skipped=dict(survey.skip_counts),
     )

@@ -1,6 +1,7 @@
-"""The order that files are sorted into: a person's own folders first, then folders that are only proposed.
+"""The categories of a plan: the person's own folders first, then folders that are only proposed.
 
-Files that lie in a folder speak for it and stay; loose ones, and those in a folder whose name says nothing, are sorted.
+Files in a folder are examples of what belongs there, and stay. Files that lie loose in the planned folder, or in a
+folder with a generic name, are sorted.
 """
 
 import re
@@ -9,7 +10,13 @@ from dataclasses import dataclass, replace
 
 from holdfast.changes.names import collision_key
 from holdfast.organiser.classify.starter import starter_categories
-from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES, folder_of, merged, taught
+from holdfast.organiser.classify.taxonomy import (
+    MAX_EXAMPLES,
+    apply_corrections,
+    example_folder,
+    merge_categories,
+    pick_evenly,
+)
 from holdfast.organiser.model import (
     MIN_CHARS,
     Category,
@@ -22,114 +29,124 @@ from holdfast.organiser.model import (
 )
 from holdfast.organiser.scan.survey import SurveyedFile
 
-_LOOSE = frozenset(
+_GENERIC_NAMES = frozenset(
     (
         "new folder", "untitled folder", "downloads", "download", "desktop", "misc", "miscellaneous", "unsorted",
         "inbox", "to sort", "temp", "tmp", "stuff", "various", "other", "neuer ordner", "sonstiges", "nouveau dossier",
         "divers", "nueva carpeta", "varios",
     )
 )  # fmt: skip
-_NUMBER = re.compile(r"[\s\d()_.-]+\Z")
-_STAYING = frozenset({Unit.REPOSITORY, Unit.PROJECT})
+_TRAILING_NUMBER = re.compile(r"[\s\d()_.-]+\Z")
+_NEVER_SORTED = frozenset({Unit.REPOSITORY, Unit.PROJECT})
 
 
-def is_loose_folder(name: str) -> bool:
-    """Return whether a folder's name says nothing of what belongs there."""
-    return _NUMBER.sub("", name.casefold()) in _LOOSE
+def is_generic_folder(name: str) -> bool:
+    """Return whether the name of a folder says nothing about what belongs there."""
+    return _TRAILING_NUMBER.sub("", name.casefold()) in _GENERIC_NAMES
 
 
-def is_loose(found: ScannedFile, *, deep: bool) -> bool:
-    """Return whether a file is to be sorted: it lies loose, or all are; repositories and projects stay where they are."""
-    if found.unit in _STAYING:
+def is_sorted(file: ScannedFile, *, include_subfolders: bool) -> bool:
+    """Return whether a plan sorts a file: it is loose or in a generic folder, or subfolders are included.
+
+    Repositories and projects always stay where they are.
+    """
+    if file.unit in _NEVER_SORTED:
         return False
-    return deep or not found.folder or is_loose_folder(found.folder.partition("/")[0])
+    return include_subfolders or not file.folder or is_generic_folder(file.folder.partition("/")[0])
 
 
 @dataclass(frozen=True, slots=True)
 class CategorySet:
-    """The categories without their examples, the folders that exist, and the files that speak for each folder.
+    """The categories of a plan, without their examples.
 
-    `chosen` are folders that are here because somebody sent a file there: nothing but such files says what they are for.
+    `existing` are the folders that are there, `example_files` the files in each of them that are examples. `chosen` are
+    folders that are in the list because somebody sent a file there: only such files say what they are for.
     """
 
     categories: tuple[Category, ...]
     existing: frozenset[str]
-    speaking: Mapping[str, tuple[SurveyedFile, ...]]
+    example_files: Mapping[str, tuple[SurveyedFile, ...]]
     chosen: frozenset[str] = frozenset()
 
     @property
-    def places(self) -> dict[str, str]:
-        """Return the folder of each category, by its path from the planned folder."""
+    def folders(self) -> dict[str, str]:
+        """Return the folder of each category by its name; folders are paths from the planned folder."""
         return {category.name: category.folder for category in self.categories}
 
-    def with_examples(self, texts: Mapping[str, Excerpt], lessons: Iterable[Example]) -> list[Category]:
-        """Return the categories with the files that speak for them, as a person has corrected them."""
-        known = []
+    def with_examples(self, excerpts: Mapping[str, Excerpt], corrections: Iterable[Example]) -> list[Category]:
+        """Return the categories with their examples, as a person has corrected them; `excerpts` are by file hash."""
+        categories = []
         for category in self.categories:
-            files = self.speaking.get(category.folder, ())
-            examples = tuple(_example(one, category.name, texts) for one in files if one.file_hash in texts)
-            known.append(replace(category, examples=examples))
-        return taught(known, lessons)
+            examples = []
+            for surveyed in self.example_files.get(category.folder, ()):
+                if (excerpt := excerpts.get(surveyed.file_hash)) is not None:
+                    name, text = surveyed.file.name, excerpt.text
+                    examples.append(Example(surveyed.file_hash, name, category.name, text, excerpt.content_type))
+            categories.append(replace(category, examples=tuple(examples)))
+        return apply_corrections(categories, corrections)
 
-    def for_texts(self, taxonomy: Sequence[Category]) -> list[Category]:
-        """Return the categories that a text can be compared with: a chosen folder needs a file with words."""
+    def comparable_by_text(self, taxonomy: Sequence[Category]) -> list[Category]:
+        """Return the categories that a text can be compared with: a chosen folder needs an example with text."""
         return [
-            one
-            for one in taxonomy
-            if one.folder not in self.chosen or any(len(example.text) >= MIN_CHARS for example in one.examples)
+            category
+            for category in taxonomy
+            if category.folder not in self.chosen
+            or any(len(example.text) >= MIN_CHARS for example in category.examples)
         ]
 
-    def shelves(self, used: Iterable[str]) -> tuple[DestinationFolder, ...]:
-        """Return the folders that files go to or came from, those of the person first."""
-        wanted = set(used)
+    def destinations(self, used: Iterable[str]) -> tuple[DestinationFolder, ...]:
+        """Return the folders that exist or that files go to, in the order of the categories."""
+        used_folders = set(used)
         return tuple(
             DestinationFolder(
-                one.name, one.folder, one.folder not in self.existing, len(self.speaking.get(one.folder, ()))
+                category.name,
+                category.folder,
+                category.folder not in self.existing,
+                len(self.example_files.get(category.folder, ())),
             )
-            for one in self.categories
-            if one.folder in self.existing or one.name in wanted
+            for category in self.categories
+            if category.folder in self.existing or category.name in used_folders
         )
 
+    def add_chosen(self, folder: str) -> "CategorySet":
+        """Return the categories with one more, for a folder that somebody chose."""
+        if folder in self.folders.values():
+            return self
+        return replace(self, categories=(*self.categories, Category(folder, folder)), chosen=self.chosen | {folder})
 
-def order_of(
-    files: Sequence[SurveyedFile], directories: Iterable[str], taken: Iterable[str], most: int, deep: bool
+
+def build_categories(
+    files: Sequence[SurveyedFile],
+    directories: Iterable[str],
+    unavailable: Iterable[str],
+    max_categories: int,
+    include_subfolders: bool,
 ) -> CategorySet:
-    """Return the order for surveyed files; `directories` are those in the folder, `taken` the names no folder can have."""
-    speaking = {} if deep else _speaking(files)
-    named = [name for name in directories if not is_loose_folder(name)]
-    own = sorted({*speaking, *named})
+    """Return the categories for surveyed files.
+
+    `directories` are the names of the directories in the planned folder, `unavailable` names that no folder can have.
+    """
+    example_files = {} if include_subfolders else _find_example_files(files)
+    named = [name for name in directories if not is_generic_folder(name)]
+    own_folders = sorted({*example_files, *named})
+    # Stand-ins for the examples: categories with examples come first, and are never merged with each other.
     existing = [
-        Category(folder, folder, tuple(Example("", "", folder) for _ in speaking.get(folder, ()))) for folder in own
+        Category(folder, folder, tuple(Example("", "", folder) for _ in example_files.get(folder, ())))
+        for folder in own_folders
     ]
-    blocked = {collision_key(name) for name in taken} | {
-        collision_key(name) for name in directories if name not in named
-    }
-    proposed = [one for one in starter_categories() if collision_key(one.folder) not in blocked]
-    kept = merged([*existing, *proposed], most)
-    return CategorySet(tuple(replace(one, examples=()) for one in kept), frozenset(own), speaking)
+    blocked = {collision_key(name) for name in unavailable}
+    blocked |= {collision_key(name) for name in directories if name not in named}
+    proposed = [category for category in starter_categories() if collision_key(category.folder) not in blocked]
+    merged = merge_categories([*existing, *proposed], max_categories)
+    categories = tuple(replace(category, examples=()) for category in merged)
+    return CategorySet(categories, frozenset(own_folders), example_files)
 
 
-def with_shelf(order: CategorySet, folder: str) -> CategorySet:
-    """Return an order with one more folder, that a person chose."""
-    if folder in order.places.values():
-        return order
-    return replace(order, categories=(*order.categories, Category(folder, folder)), chosen=order.chosen | {folder})
-
-
-def _speaking(files: Sequence[SurveyedFile]) -> dict[str, tuple[SurveyedFile, ...]]:
-    """Return the files that speak for each folder: evenly spread ones where there are many."""
+def _find_example_files(files: Sequence[SurveyedFile]) -> dict[str, tuple[SurveyedFile, ...]]:
+    """Return the files that are examples of each folder; of many, evenly spread ones."""
     folders: dict[str, list[SurveyedFile]] = {}
-    for one in files:
-        if one.found.kind is FileType.FILE and one.file_hash and not is_loose(one.found, deep=False):
-            folders.setdefault(folder_of(one.found.folder), []).append(one)
-    return {folder: _spread(members) for folder, members in folders.items()}
-
-
-def _spread(files: list[SurveyedFile]) -> tuple[SurveyedFile, ...]:
-    kept = min(MAX_EXAMPLES, len(files))
-    return tuple(files[at * len(files) // kept] for at in range(kept))
-
-
-def _example(one: SurveyedFile, category: str, texts: Mapping[str, Excerpt]) -> Example:
-    excerpt = texts[one.file_hash]
-    return Example(one.file_hash, one.found.name, category, excerpt.text, excerpt.content_type)
+    for surveyed in files:
+        file = surveyed.file
+        if file.type is FileType.FILE and surveyed.file_hash and not is_sorted(file, include_subfolders=False):
+            folders.setdefault(example_folder(file.folder), []).append(surveyed)
+    return {folder: tuple(pick_evenly(members, MAX_EXAMPLES)) for folder, members in folders.items()}

@@ -1,6 +1,9 @@
-"""Says where files belong: from memory where the same decider has judged them, else by reading and the classifier."""
+"""Classifies the files of a plan: verdicts from the cache where there are some, else by reading and the classifier.
 
-from collections.abc import Callable, Mapping, Sequence
+A file is read in full where its ends call for it, and again where the first verdict on it is uncertain.
+"""
+
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from holdfast.call import Call
@@ -11,23 +14,24 @@ from holdfast.organiser.model import KEEP, MIN_CHARS, Category, Example, Excerpt
 from holdfast.organiser.planning.categories import CategorySet
 from holdfast.organiser.planning.confidence_gate import ClassifiedFile
 from holdfast.organiser.ports import CachedFile, Classifier, ClassifyFault, FileCache
-from holdfast.organiser.scan.excerpts import reader_of, why_deep
-from holdfast.organiser.scan.read import deepen
+from holdfast.organiser.scan.excerpts import reader_for, reason_to_read_text
+from holdfast.organiser.scan.read import read_texts
 from holdfast.organiser.scan.survey import SurveyedFile
 
-PORTION = 4_000
-"""Files whose texts are held at once."""
+MAX_TOGETHER = 4_000
+"""Files whose texts are in memory at once."""
 
-_DEEP_EXAMPLES = 12
-"""Documents of one folder whose text is taken out to learn from."""
+_MAX_DOCUMENTS_PER_FOLDER = 12
+"""Documents of one folder that are read in full as examples."""
 
 
 @dataclass(slots=True)
 class ClassificationRun:
-    """One run over the files of a folder; `asked`, the hashes that the classifier judged, and `bytes_read` grow.
+    """One run over the files of a folder.
 
-    `told` hears of each request to a model elsewhere. `unread` are the files whose readers failed this time: neither
-    that nor a verdict on them is remembered, nor, when they are examples, any verdict that was not asked for elsewhere.
+    `asked` are the hashes of the files that went to the classifier. `unread` are the files whose readers failed for a
+    transient reason: neither that nor a verdict on them is cached. If an example is among them, verdicts of the local
+    classifier are not cached either, since they would be different with it.
     """
 
     jail: Jail
@@ -35,176 +39,196 @@ class ClassificationRun:
     cache: FileCache
     classifier: Classifier
     fallback: Classifier
-    deep_below: float
+    read_text_below: float
     max_document_bytes: int
-    told: Callable[[ModelCall], None]
+    on_model_call: Callable[[ModelCall], None]
     asked: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     bytes_read: int = 0
     remark: str = ""
-    _learned: list[Category] | None = field(default=None)
-    _is_learned_in_part: bool = field(default=False)
+    _taxonomy: list[Category] | None = field(default=None)
+    _has_unread_examples: bool = field(default=False)
 
-    def judged(
-        self, files: Sequence[SurveyedFile], order: CategorySet, lessons: Sequence[Example], *, anew: bool = False
-    ) -> list[ClassifiedFile]:
-        """Return the verdict on each file, in the same order; `anew` asks the classifier even where it was asked before."""
-        key = decider_key(self.classifier.decider, order.categories)
-        told = {lesson.file_hash: lesson for lesson in lessons}
-        result: list[ClassifiedFile] = []
-        for at in range(0, len(files), PORTION):
-            portion = files[at : at + PORTION]
-            self.call.progress(at, len(files), "ClassificationRun where files belong")
-            result += self._portion(portion, order, lessons, told, "" if anew else key)
-        return result
-
-    def _portion(
+    def classify(
         self,
         files: Sequence[SurveyedFile],
-        order: CategorySet,
-        lessons: Sequence[Example],
-        told: Mapping[str, Example],
-        key: str,
+        categories: CategorySet,
+        corrections: Sequence[Example],
+        *,
+        use_cache: bool = True,
     ) -> list[ClassifiedFile]:
-        self.call.check()
-        hashes = [one.file_hash for one in files if one.file_hash]
-        verdicts = self.cache.verdicts(hashes, key) if key else {}
-        places = order.places
-        verdicts = {hash_: verdict for hash_, verdict in verdicts.items() if verdict.category in {*places, KEEP}}
-        asked = [one for one in files if one.file_hash not in verdicts and _lesson(one, told, places) is None]
-        answers = iter(self._asked(asked, order, lessons) if asked else ())
-        judged = []
-        for one in files:
-            verdict = _lesson(one, told, places) or verdicts.get(one.file_hash) or next(answers)
-            final = final_confidence(verdict.category, one.found.name, verdict.confidence)
-            judged.append(ClassifiedFile(one.found, one.file_hash, replace(verdict, confidence=final)))
-        return judged
+        """Return the files with their verdicts, in the same order; a person's correction of a file decides for it."""
+        classified: list[ClassifiedFile] = []
+        for start in range(0, len(files), MAX_TOGETHER):
+            self.call.progress(start, len(files), "Deciding where files belong")
+            self.call.check()
+            part = files[start : start + MAX_TOGETHER]
+            known = self._known_verdicts(part, categories, corrections, use_cache=use_cache)
+            unknown = [surveyed for surveyed in part if surveyed.file_hash not in known]
+            new = iter(self._classify_unknown(unknown, categories, corrections) if unknown else ())
+            for surveyed in part:
+                verdict = known.get(surveyed.file_hash) or next(new)
+                final = final_confidence(verdict.category, surveyed.file.name, verdict.confidence)
+                verdict = replace(verdict, confidence=final)
+                classified.append(ClassifiedFile(surveyed.file, surveyed.file_hash, verdict))
+        return classified
 
-    def _asked(self, files: Sequence[SurveyedFile], order: CategorySet, lessons: Sequence[Example]) -> list[Verdict]:
-        self.asked.update(one.file_hash for one in files)
-        taxonomy = self._taxonomy(order, lessons)
-        excerpts = self._texts(files)
-        verdicts = self._classified(files, excerpts, order, taxonomy)
-        more = [
-            at
-            for at, (one, excerpt) in enumerate(zip(files, excerpts, strict=True))
-            if one.file_hash and why_deep(excerpt, one.found.suffix[1:], verdicts[at], self.deep_below)
+    def _known_verdicts(
+        self,
+        files: Sequence[SurveyedFile],
+        categories: CategorySet,
+        corrections: Sequence[Example],
+        *,
+        use_cache: bool,
+    ) -> dict[str, Verdict]:
+        """Return the verdicts by hash that need no classifier: a person's corrections, then what is cached."""
+        hashes = [surveyed.file_hash for surveyed in files if surveyed.file_hash]
+        key = decider_key(self.classifier.decider, categories.categories)
+        verdicts = self.cache.load_verdicts(hashes, key) if use_cache else {}
+        allowed = {*categories.folders, KEEP}
+        known = {hash_: verdict for hash_, verdict in verdicts.items() if verdict.category in allowed}
+        corrected = {correction.file_hash: correction.category for correction in corrections}
+        for hash_ in hashes:
+            if (category := corrected.get(hash_)) in allowed:
+                known[hash_] = Verdict(category, 1.0, reasoning="You decided so before.", decider="person")
+        return known
+
+    def _classify_unknown(
+        self, files: Sequence[SurveyedFile], categories: CategorySet, corrections: Sequence[Example]
+    ) -> list[Verdict]:
+        """Read and classify files, read more of the uncertain ones, and classify again if that gave more text."""
+        self.asked.update(surveyed.file_hash for surveyed in files)
+        taxonomy = self._load_taxonomy(categories, corrections)
+        hashes = [surveyed.file_hash for surveyed in files if surveyed.file_hash]
+        cached = self.cache.load_excerpts(hashes)
+        excerpts = [
+            surveyed.excerpt or cached.get(surveyed.file_hash) or _excerpt_without_content(surveyed.file)
+            for surveyed in files
         ]
-        deeper = self._deepened([(files[at], excerpts[at]) for at in more])
-        if any(found.text != excerpts[at].text for at, found in zip(more, deeper, strict=True)):
-            for at, found in zip(more, deeper, strict=True):
-                excerpts[at] = found
-            verdicts = self._classified(files, excerpts, order, taxonomy)
-        verdicts = [_noted(verdict, excerpt) for verdict, excerpt in zip(verdicts, excerpts, strict=True)]
-        if self.classifier.sends_to or not self._is_learned_in_part:
-            self.cache.remember(
+        excerpts = self._read_more(files, excerpts)
+        verdicts = self._ask_classifier(files, excerpts, categories, taxonomy)
+        longer = self._read_more(files, excerpts, verdicts)
+        if any(new.text != old.text for new, old in zip(longer, excerpts, strict=True)):
+            excerpts = longer
+            verdicts = self._ask_classifier(files, excerpts, categories, taxonomy)
+        verdicts = [_explain_unread(verdict, excerpt) for verdict, excerpt in zip(verdicts, excerpts, strict=True)]
+        if self.classifier.sends_to or not self._has_unread_examples:
+            self.cache.save(
                 [
-                    CachedFile(one.found, one.file_hash, None, verdict)
-                    for one, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
-                    if one.file_hash and not excerpt.is_transient
+                    CachedFile(surveyed.file, surveyed.file_hash, None, verdict)
+                    for surveyed, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
+                    if surveyed.file_hash and not excerpt.is_transient
                 ]
             )
         return verdicts
 
-    def _classified(
+    def _read_more(
+        self, files: Sequence[SurveyedFile], excerpts: Sequence[Excerpt], verdicts: Sequence[Verdict] | None = None
+    ) -> list[Excerpt]:
+        """Return the excerpts, replaced for files that must be read in full, by their ends or by their verdicts."""
+        result = list(excerpts)
+        to_read = [
+            at
+            for at, (surveyed, excerpt) in enumerate(zip(files, excerpts, strict=True))
+            if surveyed.file_hash
+            and reason_to_read_text(
+                excerpt, surveyed.file.suffix[1:], verdicts[at] if verdicts else None, self.read_text_below
+            )
+        ]
+        texts = self._read_texts([(files[at], excerpts[at]) for at in to_read])
+        for at, excerpt in zip(to_read, texts, strict=True):
+            result[at] = excerpt
+        return result
+
+    def _ask_classifier(
         self,
         files: Sequence[SurveyedFile],
         excerpts: Sequence[Excerpt],
-        order: CategorySet,
+        categories: CategorySet,
         taxonomy: Sequence[Category],
     ) -> list[Verdict]:
-        """Ask the classifier: about texts, and apart from them about files that have only a name and a type."""
+        """Return the verdicts of the classifier, which is asked separately about files with and without text."""
         verdicts: dict[int, Verdict] = {}
-        spoken = {at for at, excerpt in enumerate(excerpts) if len(excerpt.text) >= MIN_CHARS}
-        for chosen, among in ((spoken, order.for_texts(taxonomy)), (set(range(len(files))) - spoken, taxonomy)):
-            asked = sorted(chosen)
-            pairs = [(files[at].found, excerpts[at]) for at in asked]
-            answers = self._answers(pairs, among, order) if pairs else []
-            verdicts |= dict(zip(asked, answers, strict=True))
+        with_text = [at for at, excerpt in enumerate(excerpts) if len(excerpt.text) >= MIN_CHARS]
+        without_text = [at for at, excerpt in enumerate(excerpts) if len(excerpt.text) < MIN_CHARS]
+        for group, choices in ((with_text, categories.comparable_by_text(taxonomy)), (without_text, taxonomy)):
+            pairs = [(files[at].file, excerpts[at]) for at in group]
+            answers = self._ask_or_fall_back(pairs, choices, categories) if pairs else []
+            verdicts |= dict(zip(group, answers, strict=True))
         return [verdicts[at] for at in range(len(files))]
 
-    def _answers(
-        self, pairs: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], order: CategorySet
+    def _ask_or_fall_back(
+        self, files: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], categories: CategorySet
     ) -> list[Verdict]:
-        """Return a verdict for each file, by the classifier or, for what it could not judge, by the one that cannot fail."""
-        key = decider_key(self.classifier.decider, order.categories)
-        judged: Sequence[Verdict | None]
+        """Return the verdicts of the classifier, and of the local fallback for files that it failed on."""
+        key = decider_key(self.classifier.decider, categories.categories)
+        fallback_key = decider_key(self.fallback.decider, categories.categories)
+        verdicts: Sequence[Verdict | None]
         try:
-            judged = self.classifier.decide(pairs, taxonomy, self.call.check, self.told)
+            verdicts = self.classifier.classify(files, taxonomy, self.call.check, self.on_model_call)
         except ClassifyFault as fault:
-            judged = fault.verdicts
+            verdicts = fault.verdicts
             self.remark = f"{self.classifier.sends_to} failed ({fault}); files were judged on this machine instead."
         else:
             if self.classifier.sends_to:
                 self.remark = f"Names and excerpts of files were sent to {self.classifier.sends_to}."
-        missing = [pair for pair, verdict in zip(pairs, judged, strict=True) if verdict is None]
-        instead = iter(self.fallback.decide(missing, taxonomy, self.call.check, self.told) if missing else ())
-        own = decider_key(self.fallback.decider, order.categories)
-        return [replace(one, decider=key) if one else replace(next(instead), decider=own) for one in judged]
+        missing = [file for file, verdict in zip(files, verdicts, strict=True) if verdict is None]
+        fallbacks = iter(
+            self.fallback.classify(missing, taxonomy, self.call.check, self.on_model_call) if missing else ()
+        )
+        return [
+            replace(verdict, decider=key) if verdict else replace(next(fallbacks), decider=fallback_key)
+            for verdict in verdicts
+        ]
 
-    def _taxonomy(self, order: CategorySet, lessons: Sequence[Example]) -> list[Category]:
-        if self._learned is None:
-            speaking = [one for files in order.speaking.values() for one in files]
-            self.call.progress(0, len(speaking), "Learning from the folders")
-            texts: dict[str, Excerpt] = {}
-            for files in order.speaking.values():
+    def _load_taxonomy(self, categories: CategorySet, corrections: Sequence[Example]) -> list[Category]:
+        """Return the categories with their examples, read once in a run."""
+        if self._taxonomy is None:
+            total = sum(len(files) for files in categories.example_files.values())
+            self.call.progress(0, total, "Learning from the folders")
+            excerpts: dict[str, Excerpt] = {}
+            for files in categories.example_files.values():
                 self.call.check()
-                texts |= self._example_texts(files)
-            self._learned = order.with_examples(texts, lessons)
-            self._is_learned_in_part = bool(self.unread)
-        return self._learned
+                excerpts |= self._read_examples(files)
+            self._taxonomy = categories.with_examples(excerpts, corrections)
+            self._has_unread_examples = bool(self.unread)
+        return self._taxonomy
 
-    def _example_texts(self, files: Sequence[SurveyedFile]) -> dict[str, Excerpt]:
-        known = self.cache.excerpts([one.file_hash for one in files])
-        deep = [
-            (one, known[one.file_hash])
-            for one in files
-            if one.file_hash in known and why_deep(known[one.file_hash], one.found.suffix[1:])
+    def _read_examples(self, files: Sequence[SurveyedFile]) -> dict[str, Excerpt]:
+        """Return the excerpts of a folder's examples by hash; of many documents, only some are read in full."""
+        excerpts = self.cache.load_excerpts([surveyed.file_hash for surveyed in files])
+        documents = [
+            (surveyed, excerpts[surveyed.file_hash])
+            for surveyed in files
+            if surveyed.file_hash in excerpts
+            and reason_to_read_text(excerpts[surveyed.file_hash], surveyed.file.suffix[1:])
         ]
-        chosen = deep[:: -(-len(deep) // _DEEP_EXAMPLES)] if deep else deep
-        for (one, _), excerpt in zip(chosen, self._deepened(chosen), strict=True):
-            known[one.file_hash] = excerpt
-        return known
-
-    def _texts(self, files: Sequence[SurveyedFile]) -> list[Excerpt]:
-        """Return what files say, read deeper where their ends call for it."""
-        known = self.cache.excerpts([one.file_hash for one in files if one.file_hash])
-        excerpts = [one.excerpt or known.get(one.file_hash) or _nameless(one.found) for one in files]
-        more = [
-            at
-            for at, (one, excerpt) in enumerate(zip(files, excerpts, strict=True))
-            if one.file_hash and why_deep(excerpt, one.found.suffix[1:])
-        ]
-        for at, found in zip(more, self._deepened([(files[at], excerpts[at]) for at in more]), strict=True):
-            excerpts[at] = found
+        picked = documents[:: -(-len(documents) // _MAX_DOCUMENTS_PER_FOLDER)] if documents else documents
+        for (surveyed, _), excerpt in zip(picked, self._read_texts(picked), strict=True):
+            excerpts[surveyed.file_hash] = excerpt
         return excerpts
 
-    def _deepened(self, files: Sequence[tuple[SurveyedFile, Excerpt]]) -> list[Excerpt]:
-        """Read the text of files and remember what they are to be known by."""
-        pairs = [(one.found, excerpt) for one, excerpt in files]
-        deeper = deepen(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
-        self.bytes_read += sum(excerpt.bytes_read for excerpt in deeper)
-        read = [(one, excerpt) for (one, _), excerpt in zip(files, deeper, strict=True)]
-        self.unread.update(one.found.relative for one, excerpt in read if excerpt.is_transient)
-        known = [CachedFile(one.found, one.file_hash, excerpt) for one, excerpt in read if not excerpt.is_transient]
-        self.cache.remember(known)
-        return deeper
+    def _read_texts(self, files: Sequence[tuple[SurveyedFile, Excerpt]]) -> list[Excerpt]:
+        """Read files in full and cache their excerpts, except those that failed for a transient reason."""
+        pairs = [(surveyed.file, excerpt) for surveyed, excerpt in files]
+        excerpts = read_texts(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
+        self.bytes_read += sum(excerpt.bytes_read for excerpt in excerpts)
+        to_cache = []
+        for (surveyed, _), excerpt in zip(files, excerpts, strict=True):
+            if excerpt.is_transient:
+                self.unread.add(surveyed.file.relative)
+            else:
+                to_cache.append(CachedFile(surveyed.file, surveyed.file_hash, excerpt))
+        self.cache.save(to_cache)
+        return excerpts
 
 
-def _lesson(one: SurveyedFile, told: Mapping[str, Example], places: Mapping[str, str]) -> Verdict | None:
-    lesson = told.get(one.file_hash) if one.file_hash else None
-    if lesson is None or lesson.category not in {*places, KEEP}:
-        return None
-    return Verdict(lesson.category, 1.0, reasoning="You decided so before.", decider="person")
-
-
-def _noted(verdict: Verdict, excerpt: Excerpt) -> Verdict:
-    """Return a verdict that says why the file's text had no part in it, where it should have had one."""
-    if not excerpt.note or reader_of(excerpt.content_type) is None:
+def _explain_unread(verdict: Verdict, excerpt: Excerpt) -> Verdict:
+    """Return a verdict that says why the text of the file was not read, if it has a reader and the reader failed."""
+    if not excerpt.note or reader_for(excerpt.content_type) is None:
         return verdict
     return replace(verdict, reasoning=f"{verdict.reasoning} Its text was not read: {excerpt.note}.".lstrip())
 
 
-def _nameless(found: ScannedFile) -> Excerpt:
-    """Return what is known of an entry without content: nothing but its name."""
-    return Excerpt("", 0, 0, "inode/directory" if found.unit is not None else "inode/symlink")
+def _excerpt_without_content(file: ScannedFile) -> Excerpt:
+    return Excerpt("", 0, 0, "inode/directory" if file.unit is not None else "inode/symlink")

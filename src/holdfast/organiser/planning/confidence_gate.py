@@ -1,4 +1,9 @@
-"""Turns verdicts into moves, doubts and files that stay; what belongs together goes as one or stays as one."""
+"""Applies the confidence gate: decides for each classified file whether it moves, stays, or is listed as uncertain.
+
+A file stays if its category says so or if it lies in the right folder already. It is uncertain if its confidence is below
+the gate (`organiser.confidence_gate`), if its category has no folder, or if it is a unit whose names are taken in the
+target folder: a unit moves as one or not at all. Every other file moves.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -11,95 +16,97 @@ from holdfast.organiser.model import KEEP, ScannedFile, UncertainFile, Verdict
 from holdfast.text.surrogates import replace_lone_surrogates
 
 NamesInFolder = Callable[[str], set[str]]
-"""What the names in a folder, given by its path from the planned one, share with those some file system takes for them."""
+"""Returns the collision keys of the names in a folder, given by its path from the planned folder."""
 
 
 class ClassifiedFile(NamedTuple):
-    """A file or unit with the verdict on it; the confidence is the one that counts."""
+    """A file or unit with the verdict on it, whose confidence is the final one."""
 
-    found: ScannedFile
+    file: ScannedFile
     file_hash: str
     verdict: Verdict
 
 
 @dataclass(slots=True)
 class PlanDraft:
-    """What becomes of the files: moves, those of units first so that they keep their names, and what stays."""
+    """The result of the gate: moves, those of units first so that they keep their names, and uncertain files.
 
-    wishes: list[MoveRequest] = field(default_factory=list)
-    doubts: list[UncertainFile] = field(default_factory=list)
-    stay: int = 0
-    moved: int = 0
+    `moved_files` counts the files with a hash that move, a unit as one.
+    """
+
+    moves: list[MoveRequest] = field(default_factory=list)
+    uncertain: list[UncertainFile] = field(default_factory=list)
+    moved_files: int = 0
 
 
-def drafted(
-    judged: Sequence[ClassifiedFile], folder: str, places: Mapping[str, str], gate: float, names_in: NamesInFolder
+def apply_gate(
+    classified: Sequence[ClassifiedFile],
+    folder: str,
+    category_folders: Mapping[str, str],
+    gate: float,
+    names_in: NamesInFolder,
 ) -> PlanDraft:
-    """Return what becomes of files of a folder, given by its absolute path; `places` are the categories' folders."""
+    """Return what becomes of the files of a folder, which is an absolute path."""
     draft = PlanDraft()
-    ordered = sorted(judged, key=lambda one: not one.found.members)
-    for one in ordered:
-        target = places.get(one.verdict.category)
-        if one.verdict.category == KEEP or (target is not None and _is_in(one.found, target)):
-            draft.stay += 1
-        elif target is None or one.verdict.confidence < gate:
-            draft.doubts.append(doubt_of(one, one.verdict.reasoning))
-        elif taken := _taken(one.found, names_in(target)):
-            reason = f"{taken!r} is in {target} already, and what belongs together keeps its names."
-            draft.doubts.append(doubt_of(one, reason))
+    for entry in sorted(classified, key=lambda entry: not entry.file.members):
+        file, verdict = entry.file, entry.verdict
+        target = category_folders.get(verdict.category)
+        if verdict.category == KEEP or (target is not None and _is_in(file, target)):
+            continue
+        if target is None or verdict.confidence < gate:
+            draft.uncertain.append(_uncertain_file(entry, verdict.reasoning))
+        elif file.members and (name := _reserve_names(file, names_in(target))):
+            reason = f"{name!r} is in {target} already, and what belongs together keeps its names."
+            draft.uncertain.append(_uncertain_file(entry, reason))
         else:
-            draft.moved += bool(one.file_hash)
-            draft.wishes += wishes_of(one, f"{folder.rstrip('/')}/{target}")
+            draft.moved_files += bool(entry.file_hash)
+            draft.moves += _moves_for(entry, f"{folder.rstrip('/')}/{target}")
     return draft
 
 
-def doubt_of(one: ClassifiedFile, reasoning: str) -> UncertainFile:
-    """Return a file that stays for somebody to look at."""
-    confidence = round(one.verdict.confidence, 3)
-    guess = one.verdict.category if confidence else ""
+def _uncertain_file(entry: ClassifiedFile, reasoning: str) -> UncertainFile:
+    confidence = round(entry.verdict.confidence, 3)
+    guess = entry.verdict.category if confidence else ""
     return UncertainFile(
-        one.found.relative, one.file_hash, guess, confidence, replace_lone_surrogates(reasoning), one.found.look
+        entry.file.relative,
+        entry.file_hash,
+        guess,
+        confidence,
+        replace_lone_surrogates(reasoning),
+        entry.file.version.scan_text,
     )
 
 
-def wishes_of(one: ClassifiedFile, target: str) -> list[MoveRequest]:
-    """Return the moves that bring a file and what goes with it into a folder, given by its absolute path."""
-    verdict = one.verdict
-    hashes = (one.file_hash, *("" for _ in one.found.members))
+def _moves_for(entry: ClassifiedFile, target: str) -> list[MoveRequest]:
+    """Return the moves of a file and its members into a folder, which is an absolute path."""
+    main, verdict = entry.file, entry.verdict
+    version = HashedVersion(main.version, entry.file_hash) if entry.file_hash else None
     return [
         MoveRequest(
-            found.path,
-            f"{target}/{found.name}",
+            file.path,
+            f"{target}/{file.name}",
             replace_lone_surrogates(verdict.reasoning),
             round(verdict.confidence, 3),
-            _seen(found, hash_),
-            one.found.path if one.found.members else None,
+            version if file is main else None,
+            main.path if main.members else None,
         )
-        for found, hash_ in zip((one.found, *one.found.members), hashes, strict=True)
+        for file in (main, *main.members)
     ]
 
 
-def _seen(found: ScannedFile, file_hash: str) -> HashedVersion | None:
-    if not file_hash:
-        return None
-    return HashedVersion(found.version, file_hash)
-
-
-def _is_in(found: ScannedFile, target: str) -> bool:
+def _is_in(file: ScannedFile, target: str) -> bool:
     """Return whether a file lies in a folder already, or the folder is the file itself or lies in it."""
-    lies_there = found.folder == target or found.folder.startswith(f"{target}/")
-    return lies_there or target == found.relative or target.startswith(f"{found.relative}/")
+    lies_there = file.folder == target or file.folder.startswith(f"{target}/")
+    return lies_there or target == file.relative or target.startswith(f"{file.relative}/")
 
 
-def _taken(found: ScannedFile, names: set[str]) -> str | None:
-    """Return a name of a unit that the folder has already; the names of one that fits are taken from then on."""
-    if not found.members:
-        return None
-    wanted = [one.name for one in (found, *found.members)]
-    keys = [collision_key(name) for name in wanted]
-    clash = next((name for name, key in zip(wanted, keys, strict=True) if key in names), None)
-    if clash is None and len(set(keys)) < len(keys):
-        clash = found.name
-    if clash is None:
-        names.update(keys)
-    return clash
+def _reserve_names(unit: ScannedFile, keys_in_target: set[str]) -> str | None:
+    """Return a name of a unit that is taken in the target folder; if none is, reserve all of them for the unit."""
+    names = [file.name for file in (unit, *unit.members)]
+    keys = [collision_key(name) for name in names]
+    taken = next((name for name, key in zip(names, keys, strict=True) if key in keys_in_target), None)
+    if taken is None and len(set(keys)) < len(keys):
+        taken = unit.name
+    if taken is None:
+        keys_in_target.update(keys)
+    return taken

@@ -1,4 +1,4 @@
-"""What somebody decides about single files of a plan: which file is meant, which folder, and how the plan changes."""
+"""Decisions on single files of a plan: which file and folder are meant, and how the moves and the notes change."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -14,13 +14,13 @@ from holdfast.organiser.scan.survey import SurveyedFile
 _MAX_DEPTH = 8
 
 
-def chosen_folder(folder: str, known: Iterable[str]) -> str:
-    """Return a folder that somebody chose, by its path from the planned one; one that is known in other letters is that.
+def resolve_folder(folder: str, destinations: Iterable[str]) -> str:
+    """Return a folder that somebody chose, as a path from the planned folder, spelled like a destination if it is one.
 
-    InvalidArgument for a name that cannot be, or a path that leads elsewhere.
+    InvalidArgument for a name that cannot be a folder name, or a path that leads elsewhere.
     """
-    shelves = list(known)
-    if folder.strip("/") in shelves and not folder.startswith("/"):
+    known = list(destinations)
+    if folder.strip("/") in known and not folder.startswith("/"):
         return folder.strip("/")
     parts = [part for part in folder.replace("\\", "/").split("/") if part not in ("", ".")]
     if len(parts) > _MAX_DEPTH:
@@ -30,71 +30,74 @@ def chosen_folder(folder: str, known: Iterable[str]) -> str:
             f"a folder is named by its path from the planned one, such as 'Invoices/2024': {folder!r}"
         )
     clean = "/".join(clean_name(part) for part in parts)
-    return next((one for one in shelves if collision_key(one) == collision_key(clean)), clean)
+    return next((name for name in known if collision_key(name) == collision_key(clean)), clean)
 
 
-def meant_file(path: str, folder: str, files: Mapping[str, SurveyedFile]) -> str:
-    """Return the file that a path means, from the planned folder; what goes with another file means that one."""
+def resolve_file(path: str, folder: str, files: Mapping[str, SurveyedFile]) -> str:
+    """Return the file that a path means, from the planned folder; a member of a unit means the unit's main file."""
     base = f"{folder.rstrip('/')}/"
     relative = path.removeprefix(base).removeprefix("./")
     if relative in files:
-        return files[relative].found.relative
+        return files[relative].file.relative
     raise InvalidArgument(f"{path!r} is no file that the plan's scan found in {folder}.")
 
 
-def by_path(files: Iterable[SurveyedFile]) -> dict[str, SurveyedFile]:
-    """Return files by their paths from the scanned folder, and under each path of what goes with them too."""
-    found: dict[str, SurveyedFile] = {}
-    for one in files:
-        for entry in (one.found, *one.found.members):
-            found[entry.relative] = one
-    return found
+def index_by_path(files: Iterable[SurveyedFile]) -> dict[str, SurveyedFile]:
+    """Return files by their paths from the scanned folder; a unit is listed under the path of each of its members too."""
+    by_path: dict[str, SurveyedFile] = {}
+    for surveyed in files:
+        for file in (surveyed.file, *surveyed.file.members):
+            by_path[file.relative] = surveyed
+    return by_path
 
 
 @dataclass(slots=True)
 class PlanRevision:
-    """How the moves of a plan change: other destinations or none by position, other reasons, further moves."""
+    """Changes to the moves of a plan: new destinations by position (None removes a move), new reasons, added moves."""
 
     dests: dict[int, str | None] = field(default_factory=dict)
     reasons: dict[int, tuple[str, float]] = field(default_factory=dict)
     added: list[MoveRequest] = field(default_factory=list)
 
 
-def redrawn(moves: Sequence[Item], wishes: Sequence[MoveRequest]) -> PlanRevision:
-    """Return what turns the moves of a plan into those that are wished; a source that is another file by now counts anew."""
-    result = PlanRevision()
-    wanted = {wish.src: wish for wish in wishes}
+def compare_moves(moves: Sequence[Item], wanted: Sequence[MoveRequest]) -> PlanRevision:
+    """Return the revision that turns the moves of a plan into the wanted ones.
+
+    A source that is a different file since the plan was made is removed and added again.
+    """
+    revision = PlanRevision()
+    by_source = {request.src: request for request in wanted}
     for item in moves:
-        wish = wanted.get(item.src_path)
-        if wish is None or (wish.seen is not None and wish.seen.composite_hash != item.composite_hash):
-            result.dests[item.position] = None
+        request = by_source.get(item.src_path)
+        if request is None or (request.seen is not None and request.seen.composite_hash != item.composite_hash):
+            revision.dests[item.position] = None
             continue
-        del wanted[item.src_path]
-        if parent_of(wish.dest) != parent_of(item.dest_path or ""):
-            result.dests[item.position] = wish.dest
-        result.reasons[item.position] = (wish.reasoning or "", wish.confidence or 0.0)
-    result.added = list(wanted.values())
-    return result
+        del by_source[item.src_path]
+        if parent_of(request.dest) != parent_of(item.dest_path or ""):
+            revision.dests[item.position] = request.dest
+        revision.reasons[item.position] = (request.reasoning or "", request.confidence or 0.0)
+    revision.added = list(by_source.values())
+    return revision
 
 
-def of_files(moves: Sequence[Item], paths: Iterable[str]) -> list[Item]:
-    """Return the moves of these files."""
-    meant = set(paths)
-    return [item for item in moves if item.src_path in meant]
-
-
-def relabelled(
-    notes: Notes, chosen: Mapping[str, str | None], doubts: Iterable[UncertainFile], directories: Iterable[str]
+def revise_notes(
+    notes: Notes, chosen: Mapping[str, str | None], uncertain: Iterable[UncertainFile], directories: Iterable[str]
 ) -> Notes:
-    """Return the notes of a plan after decisions on single files; `doubts` are those that could not be carried out."""
-    kept = tuple(doubt for doubt in notes.doubts if doubt.relative not in chosen)
-    added, there = tuple(doubts), set(directories)
-    known = {shelf.folder for shelf in notes.shelves}
-    folders = dict.fromkeys(folder for folder in chosen.values() if folder and folder not in known)
+    """Return the notes of a plan after decisions; `uncertain` are the chosen files that cannot be moved as decided.
+
+    `directories` are the names of the directories in the planned folder.
+    """
+    undecided = tuple(file for file in notes.uncertain if file.relative not in chosen)
+    added, existing = tuple(uncertain), set(directories)
+    known = {destination.folder for destination in notes.destinations}
+    new = dict.fromkeys(folder for folder in chosen.values() if folder and folder not in known)
     return replace(
         notes,
-        shelves=(*notes.shelves, *(DestinationFolder(folder, folder, folder not in there) for folder in folders)),
-        doubts=(*added, *kept),
-        doubted=notes.doubted - (len(notes.doubts) - len(kept)) + len(added),
+        destinations=(
+            *notes.destinations,
+            *(DestinationFolder(folder, folder, folder not in existing) for folder in new),
+        ),
+        uncertain=(*added, *undecided),
+        uncertain_count=notes.uncertain_count - (len(notes.uncertain) - len(undecided)) + len(added),
         decisions={**notes.decisions, **chosen},
     )

@@ -1,85 +1,123 @@
-"""Answers why a file lies where it lies, and where a file went."""
+"""Explains why a file is where it is and where it went, and gives the excerpts of uncertain files.
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+No excerpt outlives its file: of a file that changed or is gone since the plan was made, only that is said.
+"""
 
-from holdfast.organiser.model import Notes, PastMove, SkippedFile, UncertainFile, Verdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from holdfast.errors import HoldfastError, NotDirectory, NotFound
+from holdfast.folders.access.file_version import FileVersion
+from holdfast.folders.access.jail import Jail
+from holdfast.organiser.model import Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
 
 _MAX_HOPS = 50
 _DONE = "DONE"
-_ITSELF = "."
-"""The scanned folder, where it was left alone itself."""
+_SCANNED_FOLDER = "."
+"""The path of the scanned folder where it was skipped itself."""
 
-PastOf = Callable[[Sequence[str]], list[PastMove]]
+_GONE = "It is gone since the plan was made."
+_CHANGED = "It changed since the plan was made: a new plan will judge it."
+
+FindMoves = Callable[[Sequence[str]], list[PastMove]]
+"""Returns the moves in the journal from or to any of the paths."""
 
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One move of the file itself, or of a folder that it was in."""
+    """One move of the file itself, or of a folder that it was in; `src` and `dest` are paths of the file."""
 
-    past: PastMove
+    move: PastMove
     src: str
     dest: str
 
 
 @dataclass(frozen=True, slots=True)
 class Explanation:
-    """Where a file is, the moves that brought it there (newest first), the plan that waits to move it, and why.
+    """Where a file is, the moves that brought it there (newest first), the move that waits for execution, and why.
 
-    Of one that nobody moved: what the newest plan doubts of it, or that the plan left it alone.
+    For a file that was never moved: the newest plan lists it as uncertain, or skipped it.
     """
 
     path: str
-    moves: tuple[Hop, ...] = ()
-    waiting: PastMove | None = None
-    doubt: UncertainFile | None = None
-    skip: SkippedFile | None = None
+    hops: tuple[Hop, ...] = ()
+    pending: PastMove | None = None
+    uncertain: UncertainFile | None = None
+    skipped: SkippedFile | None = None
     verdict: Verdict | None = None
 
 
-def trail_of(path: str, past_of: PastOf, *, is_there: bool) -> tuple[str, tuple[Hop, ...]]:
-    """Return where a file is by the journal, and its moves, newest first.
+def trace_moves(path: str, find_moves: FindMoves, *, exists: bool) -> tuple[str, tuple[Hop, ...]]:
+    """Return where a file is according to the journal, and its moves, newest first.
 
-    From a path where something is the trail leads back; from one where nothing is any more it leads onward.
+    The moves are traced backward from a path that exists, and forward from one that does not exist any more.
     """
-    if is_there:
-        return path, tuple(_followed(path, past_of, back=True))
-    onward = list(_followed(path, past_of, back=False))
-    return (onward[-1].dest if onward else path), tuple(reversed(onward))
+    if exists:
+        return path, tuple(_follow(path, find_moves, backward=True))
+    hops = _follow(path, find_moves, backward=False)
+    return (hops[-1].dest if hops else path), tuple(reversed(hops))
 
 
-def left_by(notes: Notes, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
-    """Return what a plan says of a file that it did not move: its doubt, or that it, or a folder above it, was left alone."""
-    here = [one.removeprefix(f"{notes.folder.rstrip('/')}/") for one in ancestors(path)]
-    doubt = next((one for one in notes.doubts if one.relative == here[0]), None)
-    left = {skip.relative.rstrip("/"): skip for skip in notes.skips} if doubt is None else {}
-    return doubt, next((left[one] for one in (*here, _ITSELF) if one in left), None)
+def find_in_notes(notes: Notes, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
+    """Return what a plan notes of a file that it did not move: uncertain, or skipped itself or with a folder above it."""
+    relatives = [above.removeprefix(f"{notes.folder.rstrip('/')}/") for above in path_and_parents(path)]
+    for uncertain in notes.uncertain:
+        if uncertain.relative == relatives[0]:
+            return uncertain, None
+    skipped = {entry.relative.rstrip("/"): entry for entry in notes.skipped}
+    return None, next((skipped[above] for above in (*relatives, _SCANNED_FOLDER) if above in skipped), None)
 
 
-def _followed(path: str, past_of: PastOf, *, back: bool) -> list[Hop]:
+def read_current_excerpts(
+    jail: Jail, folder: str, files: Sequence[UncertainFile], excerpts: Mapping[str, Excerpt]
+) -> Iterator[tuple[UncertainFile, str]]:
+    """Yield uncertain files with their texts; for one that changed or is gone, only that it did. Excerpts are by hash."""
+    for file in files:
+        change = _change_since(jail, f"{folder.rstrip('/')}/{file.relative}", file)
+        if change:
+            yield replace(file, category="", confidence=0.0, reasoning=change), ""
+        else:
+            yield file, excerpts[file.file_hash].text if file.file_hash in excerpts else ""
+
+
+def path_and_parents(path: str) -> list[str]:
+    """Return a path and the paths of all directories above it."""
+    parts = path.split("/")
+    return ["/".join(parts[:count]) for count in range(len(parts), 1, -1)]
+
+
+def _follow(path: str, find_moves: FindMoves, *, backward: bool) -> list[Hop]:
+    """Return the moves of a file, one after the other in time; each continues where the one before ended."""
     hops: list[Hop] = []
-    bound: int | None = None
+    last_seq: int | None = None
     while len(hops) < _MAX_HOPS:
-        found = [
-            past for past in past_of(ancestors(path)) if past.status == _DONE and _is_next(past, path, bound, back)
-        ]
-        if not found:
+        candidates = []
+        for move in find_moves(path_and_parents(path)):
+            here = move.dest if backward else move.src
+            concerns = path == here or path.startswith(f"{here}/")
+            follows = last_seq is None or (move.seq < last_seq if backward else move.seq > last_seq)
+            if move.status == _DONE and concerns and follows:
+                candidates.append(move)
+        if not candidates:
             break
-        past = max(found, key=lambda one: one.seq) if back else min(found, key=lambda one: one.seq)
-        here, there = (past.dest, past.src) if back else (past.src, past.dest)
-        other = there + path.removeprefix(here)
-        hops.append(Hop(past, other, path) if back else Hop(past, path, other))
-        path, bound = other, past.seq
+        move = (max if backward else min)(candidates, key=lambda candidate: candidate.seq)
+        here, there = (move.dest, move.src) if backward else (move.src, move.dest)
+        other_end = there + path.removeprefix(here)
+        hops.append(Hop(move, other_end, path) if backward else Hop(move, path, other_end))
+        path, last_seq = other_end, move.seq
     return hops
 
 
-def _is_next(past: PastMove, path: str, bound: int | None, back: bool) -> bool:
-    here = past.dest if back else past.src
-    fits = path == here or path.startswith(f"{here}/")
-    return fits and (bound is None or (past.seq < bound if back else past.seq > bound))
-
-
-def ancestors(path: str) -> list[str]:
-    """Return a path and all those above it."""
-    parts = path.split("/")
-    return ["/".join(parts[:count]) for count in range(len(parts), 1, -1)]
+def _change_since(jail: Jail, path: str, file: UncertainFile) -> str:
+    """Return what happened to a file since the scan, empty if it is unchanged."""
+    try:
+        with jail.place(path, follow=False) as place:
+            status = place.status
+    except (NotFound, NotDirectory):
+        return _GONE
+    except HoldfastError as error:
+        return f"It cannot be looked at any more: {error.message}"
+    if status is None:
+        return _GONE
+    version = FileVersion.from_stat(status).scan_text
+    return _CHANGED if file.file_hash and version != file.version_text else ""

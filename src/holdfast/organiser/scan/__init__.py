@@ -1,1 +1,1 @@
-"""Scanning a folder: walk, skip rules, units that stay together, and a cheap first read of each file."""
+"""Scanning a folder: the walk, rules for skipped entries and units, and a cheap first read of each file."""

@@ -1,26 +1,86 @@
-"""Tells of the entries of one open directory: what stands alone, what belongs together, what is left alone.
+"""Sorts the entries of one open directory into files, units that stay together, and skipped entries with their reasons.
 
-Most files have a name that says nothing special; they take the short way, one look at their status and no more.
+Most files have an ordinary name; they take the short path, one stat call and nothing more.
 """
 
 import functools
 import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from operator import attrgetter
 
-from holdfast.organiser.model import FileType, ScannedFile, SkipReason, Unit
+from holdfast.organiser.model import FileType, ScannedFile, SkippedFile, SkipReason, Unit
 from holdfast.organiser.scan import skips, units
-from holdfast.organiser.scan.batch import BATCH, ScanRecorder
 
+BATCH_SIZE = 1_000
 _HAS_FLAGS = hasattr(os.stat_result, "st_flags")
 
 Entry = os.DirEntry[str]
 
 
+@dataclass(slots=True)
+class ScanBatch:
+    """The files and the skipped entries that a scan met since the batch before."""
+
+    files: list[ScannedFile] = field(default_factory=list)
+    skipped: list[SkippedFile] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return len(self.files) + len(self.skipped)
+
+
+@dataclass(slots=True)
+class ScanRecorder:
+    """Collects the results of one scan; `base` is the absolute path of the scanned folder, ending in `/`."""
+
+    base: str
+    batch: ScanBatch = field(default_factory=ScanBatch)
+    skip_counts: Counter[SkipReason] = field(default_factory=Counter)
+    entry_count: int = 0
+    devices_with_blocks: set[int] = field(default_factory=set)
+
+    def add(self, file: ScannedFile) -> None:
+        """Add a file or unit that may be moved."""
+        self.batch.files.append(file)
+        self.entry_count += 1
+
+    def skip(self, relative: str, reason: SkipReason, detail: str = "") -> None:
+        """Add a skipped entry."""
+        self.batch.skipped.append(SkippedFile(relative, reason, detail))
+        self.skip_counts[reason] += 1
+        self.entry_count += 1
+
+    def skip_unreadable(self, relative: str, error: OSError) -> None:
+        """Add an entry whose status could not be read."""
+        self.skip(relative, SkipReason.UNREADABLE, error.strerror or "")
+
+    def scanned_file(self, relative: str, status: os.stat_result, file_type: FileType) -> ScannedFile:
+        """Return an entry with its status, without adding it."""
+        return ScannedFile(
+            self.base + relative,
+            relative,
+            status.st_size,
+            status.st_mtime_ns,
+            status.st_ctime_ns,
+            status.st_dev,
+            status.st_ino,
+            file_type,
+        )
+
+    def is_full(self) -> bool:
+        """Return whether the batch is large enough to hand over."""
+        return len(self.batch) >= BATCH_SIZE
+
+    def take_batch(self) -> ScanBatch:
+        """Return the batch and begin a new one."""
+        batch, self.batch = self.batch, ScanBatch()
+        return batch
+
+
 @dataclass(frozen=True, slots=True)
 class ScanOptions:
-    """What a scan looks at besides the files that everybody sees."""
+    """Which entries a scan includes besides ordinary files."""
 
     include_hidden: bool = False
     allow_symlinks: bool = False
@@ -28,7 +88,7 @@ class ScanOptions:
 
 @dataclass(frozen=True, slots=True)
 class DirectoryEntries:
-    """One directory's entries by what they are, files in the order of their names, and every name and suffix in it."""
+    """The entries of one directory by type, files in the order of their names, and the set of all names and suffixes."""
 
     files: list[Entry]
     directories: list[Entry]
@@ -36,17 +96,17 @@ class DirectoryEntries:
     names: frozenset[str]
     suffixes: frozenset[str]
 
-    def has_odd_files(self) -> bool:
-        """Return whether a name in the directory can say something special; in most directories none does."""
+    def has_special_names(self) -> bool:
+        """Return whether any name can make a file special; in most directories none does."""
         return (
-            any(map(_is_telling, self.suffixes))
-            or not skips.TELLING_STARTS.isdisjoint([name[0] for name in self.names])
+            any(map(_is_special_suffix, self.suffixes))
+            or not skips.SPECIAL_STARTS.isdisjoint([name[0] for name in self.names])
             or not skips.SYSTEM_NAMES.isdisjoint(self.names)
         )
 
 
-def listed(fd: int) -> DirectoryEntries:
-    """Return the entries of an open directory, whose descriptor must stay open while they are looked at."""
+def list_directory(fd: int) -> DirectoryEntries:
+    """Return the entries of an open directory; the descriptor must stay open while their status is read."""
     files: list[Entry] = []
     directories: list[Entry] = []
     others: list[Entry] = []
@@ -64,124 +124,134 @@ def listed(fd: int) -> DirectoryEntries:
 
 
 class DirectoryScanner:
-    """Tells of directories, one after the other, into a tally."""
+    """Adds directories, one after the other, to a recorder."""
 
-    def __init__(self, tally: ScanRecorder, options: ScanOptions) -> None:
-        self._tally, self._options = tally, options
+    def __init__(self, recorder: ScanRecorder, options: ScanOptions) -> None:
+        self._recorder, self._options = recorder, options
 
-    def is_one_thing(self, fd: int, relative: str, listing: DirectoryEntries) -> bool:
-        """Tell of a directory as a whole when it is a unit or is left alone for what is in it; `relative` ends in `/`."""
-        names, path = listing.names, relative.rstrip("/")
+    def add_as_whole(self, fd: int, relative: str, entries: DirectoryEntries) -> bool:
+        """Add a directory that is a unit, or skip one because of its content; False if its entries are to be added.
+
+        `relative` ends in `/`, and is empty for the scanned folder.
+        """
+        names, path = entries.names, relative.rstrip("/")
         if not path:
-            unit = units.of_start(names, listing.suffixes)
+            unit = units.unit_of_scanned_folder(names, entries.suffixes)
             if unit is not None:
-                self._tally.leave(".", SkipReason.WHOLE, unit.value)
+                self._recorder.skip(".", SkipReason.WHOLE, unit.value)
             return unit is not None
-        reason = skips.of_content(names)
+        reason = skips.reason_by_content(names)
         if reason is not None:
-            self._tally.leave(path, reason)
+            self._recorder.skip(path, reason)
             return True
-        unit = units.of_directory(path.rpartition("/")[2], names, listing.suffixes)
+        unit = units.unit_of_directory(path.rpartition("/")[2], names, entries.suffixes)
         if unit is not None:
-            whole = self._tally.look(path, os.fstat(fd), FileType.DIRECTORY)
-            self._tally.add(whole._replace(size=0, unit=unit))
+            directory = self._recorder.scanned_file(path, os.fstat(fd), FileType.DIRECTORY)
+            self._recorder.add(directory._replace(size=0, unit=unit))
         return unit is not None
 
-    def tell(self, relative: str, listing: DirectoryEntries, below: list[str]) -> Iterator[None]:
-        """Tell of a directory's entries, pausing after every thousand; `below` gets the directories to walk, last first."""
-        directories = {entry.name: entry for entry in listing.directories if self._is_walked(relative, entry.name)}
-        for entry in listing.others:
-            self._other(relative, entry)
-        odd = [entry for entry in listing.files if _is_odd(entry.name)] if listing.has_odd_files() else []
-        settled = self._odd(relative, odd, listing, directories) if odd else frozenset()
-        plain = [entry for entry in listing.files if entry.name not in settled] if settled else listing.files
-        for at in range(0, len(plain), BATCH):
-            self._plain(relative, plain[at : at + BATCH])
+    def add_entries(self, relative: str, entries: DirectoryEntries, below: list[str]) -> Iterator[None]:
+        """Add a directory's entries, pausing after every batch; `below` gets the directories to walk, last first."""
+        directories: dict[str, Entry] = {}
+        for entry in entries.directories:
+            reason = skips.reason_for_directory(entry.name, include_hidden=self._options.include_hidden)
+            if reason is None:
+                directories[entry.name] = entry
+            else:
+                self._recorder.skip(relative + entry.name, reason)
+        for entry in entries.others:
+            self._add_other(relative, entry)
+        special = [entry for entry in entries.files if _is_special(entry.name)] if entries.has_special_names() else []
+        handled = self._add_special(relative, special, entries, directories) if special else frozenset()
+        plain = [entry for entry in entries.files if entry.name not in handled] if handled else entries.files
+        for start in range(0, len(plain), BATCH_SIZE):
+            self._add_plain(relative, plain[start : start + BATCH_SIZE])
             yield
         below.extend(sorted(directories, reverse=True))
 
-    def _is_walked(self, relative: str, name: str) -> bool:
-        reason = skips.of_directory(name, include_hidden=self._options.include_hidden)
-        if reason is not None:
-            self._tally.leave(relative + name, reason)
-        return reason is None
-
-    def _other(self, relative: str, entry: Entry) -> None:
+    def _add_other(self, relative: str, entry: Entry) -> None:
+        """Add or skip a link; skip a pipe, a socket or a device."""
         path = relative + entry.name
         try:
             if not entry.is_symlink():
-                self._tally.leave(path, SkipReason.SPECIAL)
+                self._recorder.skip(path, SkipReason.SPECIAL)
             elif not self._options.allow_symlinks:
-                self._tally.leave(path, SkipReason.LINK)
+                self._recorder.skip(path, SkipReason.LINK)
             else:
-                self._tally.add(self._tally.look(path, entry.stat(follow_symlinks=False), FileType.LINK))
+                status = entry.stat(follow_symlinks=False)
+                self._recorder.add(self._recorder.scanned_file(path, status, FileType.LINK))
         except OSError as error:
-            self._tally.fail(path, error)
+            self._recorder.skip_unreadable(path, error)
 
-    def _odd(
-        self, relative: str, odd: Sequence[Entry], listing: DirectoryEntries, directories: dict[str, Entry]
+    def _add_special(
+        self, relative: str, special: Sequence[Entry], entries: DirectoryEntries, directories: dict[str, Entry]
     ) -> frozenset[str]:
-        """Leave alone what its name or its neighbours tell, and tell of units; returns the names that are settled.
+        """Skip files because of their names or their neighbours, add units, and return the names that are handled.
 
-        The folder of a saved page goes with the page, so it is taken out of the directories to walk.
+        The folder of a saved page goes with the page, so it is removed from the directories to walk.
         """
-        reasons = self._reasons(odd, listing)
-        entries = {entry.name: entry for entry in odd} | directories
-        settled: set[str] = set()
-        groups = units.groups([entry.name for entry in odd if units.may_group(entry.name)], directories)
+        reasons = self._skip_reasons(special, entries)
+        by_name = {entry.name: entry for entry in special} | directories
+        handled: set[str] = set()
+        groups = units.find_groups([entry.name for entry in special if units.may_be_grouped(entry.name)], directories)
         for unit, members in groups:
-            settled.update(members)
+            handled.update(members)
             reason = next((reasons[name] for name in members if name in reasons), None)
             if reason is None:
-                self._unit(relative, unit, [entries[name] for name in members])
+                self._add_unit(relative, unit, [by_name[name] for name in members])
             else:
                 reasons.update(dict.fromkeys(members, reason))
             for name in members:
                 directories.pop(name, None)
         for name, reason in reasons.items():
-            self._tally.leave(relative + name, reason)
-        return frozenset(settled | reasons.keys())
+            self._recorder.skip(relative + name, reason)
+        return frozenset(handled | reasons.keys())
 
-    def _reasons(self, odd: Sequence[Entry], listing: DirectoryEntries) -> dict[str, SkipReason]:
+    def _skip_reasons(self, special: Sequence[Entry], entries: DirectoryEntries) -> dict[str, SkipReason]:
         reasons: dict[str, SkipReason] = {}
-        if any(skips.may_speak(entry.name) for entry in odd):
-            reasons = skips.by_neighbours(entry.name for entry in listing.files)
-        for entry in odd:
-            reason = skips.of_file(entry.name, include_hidden=self._options.include_hidden)
+        if any(skips.affects_neighbours(entry.name) for entry in special):
+            reasons = skips.reasons_by_neighbours(entry.name for entry in entries.files)
+        for entry in special:
+            reason = skips.reason_for_file(entry.name, include_hidden=self._options.include_hidden)
             if reason is not None:
                 reasons[entry.name] = reason
         return reasons
 
-    def _unit(self, relative: str, unit: Unit, entries: Sequence[Entry]) -> None:
+    def _add_unit(self, relative: str, unit: Unit, entries: Sequence[Entry]) -> None:
         try:
-            looked = [(entry, entry.stat(follow_symlinks=False)) for entry in entries]
+            statuses = [(entry, entry.stat(follow_symlinks=False)) for entry in entries]
         except OSError as error:
-            self._tally.fail(relative + entries[0].name, error)
+            self._recorder.skip_unreadable(relative + entries[0].name, error)
             return
-        files = [status for entry, status in looked if entry.is_file(follow_symlinks=False)]
-        if self._are_placeholders(files):
-            self._tally.leave(relative + entries[0].name, SkipReason.PLACEHOLDER)
+        if self._is_any_placeholder([status for entry, status in statuses if entry.is_file(follow_symlinks=False)]):
+            self._recorder.skip(relative + entries[0].name, SkipReason.PLACEHOLDER)
             return
-        members = [
-            self._tally.look(
+        main, *members = [
+            self._recorder.scanned_file(
                 relative + entry.name,
                 status,
                 FileType.DIRECTORY if entry.is_dir(follow_symlinks=False) else FileType.FILE,
             )
-            for entry, status in looked
+            for entry, status in statuses
         ]
-        self._tally.add(members[0]._replace(unit=unit, members=tuple(members[1:])))
+        self._recorder.add(main._replace(unit=unit, members=tuple(members)))
 
-    def _are_placeholders(self, statuses: Sequence[os.stat_result]) -> bool:
+    def _is_any_placeholder(self, statuses: Sequence[os.stat_result]) -> bool:
         """Return whether data is missing; having no blocks counts only on a disk where other files have some."""
-        known = self._tally.devices_with_blocks
-        known.update(status.st_dev for status in statuses if status.st_blocks)
-        return any(_is_dataless(status) and (status.st_dev in known or status.st_blocks) for status in statuses)
+        devices = self._recorder.devices_with_blocks
+        devices.update(status.st_dev for status in statuses if status.st_blocks)
+        return any(_is_dataless(status) and (status.st_dev in devices or status.st_blocks) for status in statuses)
 
-    def _plain(self, relative: str, entries: Sequence[Entry]) -> None:
-        found, base, new, file = self._tally.batch.found, self._tally.base + relative, tuple.__new__, FileType.FILE
-        doubtful: list[tuple[ScannedFile, os.stat_result]] = []
-        solid: ScannedFile | None = None
+    def _add_plain(self, relative: str, entries: Sequence[Entry]) -> None:
+        """Add ordinary files; this is the hot path of a scan, so it builds the tuples without calling the class."""
+        files, base, new, file_type = (
+            self._recorder.batch.files,
+            self._recorder.base + relative,
+            tuple.__new__,
+            FileType.FILE,
+        )
+        dataless: list[tuple[ScannedFile, os.stat_result]] = []
+        with_blocks: ScannedFile | None = None
         for entry in entries:
             name = entry.name
             try:
@@ -189,38 +259,40 @@ class DirectoryScanner:
             except FileNotFoundError:
                 continue
             except OSError as error:
-                self._tally.fail(relative + name, error)
+                self._recorder.skip_unreadable(relative + name, error)
                 continue
-            one = new(
+            file = new(
                 ScannedFile,
                 (base + name, relative + name, status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_dev,
-                 status.st_ino, file, None, ()),
+                 status.st_ino, file_type, None, ()),
             )  # fmt: skip
             if status.st_blocks and not _HAS_FLAGS:
-                solid = one
+                with_blocks = file
             elif _is_dataless(status):
-                doubtful.append((one, status))
+                dataless.append((file, status))
                 continue
-            found.append(one)
-        self._tally.seen += len(entries) - len(doubtful)
-        if solid is not None:
-            self._tally.devices_with_blocks.add(solid.device)
-        for one, status in doubtful:
-            if self._are_placeholders([status]):
-                self._tally.leave(one.relative, SkipReason.PLACEHOLDER)
+            files.append(file)
+        self._recorder.entry_count += len(entries) - len(dataless)
+        if with_blocks is not None:
+            self._recorder.devices_with_blocks.add(with_blocks.device)
+        for file, status in dataless:
+            if self._is_any_placeholder([status]):
+                self._recorder.skip(file.relative, SkipReason.PLACEHOLDER)
             else:
-                self._tally.add(one)
+                self._recorder.add(file)
 
 
-def _is_odd(name: str) -> bool:
-    """Return whether a name may belong to a unit or be left alone; every other one needs no second look."""
-    return _is_telling(name[name.rfind(".") + 1 :]) or name[0] in skips.TELLING_STARTS or name in skips.SYSTEM_NAMES
+def _is_special(name: str) -> bool:
+    """Return whether a file may belong to a unit or be skipped because of its name; most files need no further checks."""
+    return (
+        _is_special_suffix(name[name.rfind(".") + 1 :]) or name[0] in skips.SPECIAL_STARTS or name in skips.SYSTEM_NAMES
+    )
 
 
 @functools.lru_cache(maxsize=4096)
-def _is_telling(suffix: str) -> bool:
+def _is_special_suffix(suffix: str) -> bool:
     lower = suffix.lower()
-    return lower in skips.TELLING_SUFFIXES or lower in units.GROUP_SUFFIXES or lower[-1:].isdigit()
+    return lower in skips.SPECIAL_SUFFIXES or lower in units.GROUP_SUFFIXES or lower[-1:].isdigit()
 
 
 def _is_dataless(status: os.stat_result) -> bool:

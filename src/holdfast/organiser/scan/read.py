@@ -1,7 +1,7 @@
-"""Reads files in two tiers through descriptors: a look at their ends, and the text of those that need more.
+"""Reads files in two tiers: the beginning and the end of every file, and the text of those that need it.
 
-Each descriptor is checked against what the scan found, so a file that was replaced or is being written is not taken
-for the one that was seen.
+Each open descriptor is compared with the result of the scan, so a file that was replaced or is being written is not
+mistaken for the scanned one.
 """
 
 import fcntl
@@ -20,103 +20,94 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.descriptors import READ_FILE, read_ends, read_fully
 from holdfast.folders.access.file_version import hash_ends
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.children.extract import (
-    FILES_PER_CHILD,
-    ExtractedText,
-    ExtractionLimits,
-    ExtractionRequest,
-    extract_texts,
-)
+from holdfast.folders.children.extract import FILES_PER_CHILD, ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
-from holdfast.organiser.scan.excerpts import TAIL_BYTES, decoded, first_look, reader_of
+from holdfast.organiser.scan.excerpts import TAIL_BYTES, decode_text, excerpt_from_ends, reader_for
 
 MAX_TEXT_BYTES = 16_000
 _RECENT_NS = 300 * 10**9
 
 
 class PeekedFile(NamedTuple):
-    """A file after the first look: its hash and what its ends say, or why it is left alone after all.
+    """A file with its hash and its tier 1 excerpt, or the reason why it is skipped; only regular files have a hash."""
 
-    What is no file has no hash: it is known by its name.
-    """
-
-    found: ScannedFile
+    file: ScannedFile
     file_hash: str
     excerpt: Excerpt
-    skip: SkippedFile | None = None
+    skipped: SkippedFile | None = None
 
 
-def look(jail: Jail, call: Call, files: Sequence[ScannedFile]) -> list[PeekedFile]:
-    """Return tier 1 of each file, in the same order; files of one folder should be neighbours."""
-    looks: list[PeekedFile] = []
-    for parent, group in groupby(files, key=lambda found: os.path.dirname(found.path)):
+def peek_files(jail: Jail, call: Call, files: Sequence[ScannedFile]) -> list[PeekedFile]:
+    """Return the tier 1 excerpt of each file, in the same order; files of one folder should be neighbours."""
+    peeked: list[PeekedFile] = []
+    for parent, group in groupby(files, key=lambda file: os.path.dirname(file.path)):
         call.check()
         members = list(group)
         try:
             with jail.open_directory(parent) as fd:
-                looks += [_looked(fd, found) for found in members]
+                peeked += [_peek(fd, file) for file in members]
         except HoldfastError as error:
-            looks += [_left(found, SkipReason.UNREADABLE, error.message) for found in members]
-    return looks
+            peeked += [_skip(file, SkipReason.UNREADABLE, error.message) for file in members]
+    return peeked
 
 
-def deepen(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
-    """Return tier 2 of each file, in the same order; one that gives no text keeps tier 1, with a note that says why.
+def read_texts(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
+    """Return the tier 2 excerpt of each file, in the same order; a file without text keeps tier 1, with a note that says why.
 
     Documents over `max_bytes` are not read. Raises Cancelled or TimedOut as the call does.
     """
     excerpts: list[Excerpt] = []
-    for at in range(0, len(files), FILES_PER_CHILD):
+    for start in range(0, len(files), FILES_PER_CHILD):
         call.check()
-        excerpts += _deepened(jail, call, files[at : at + FILES_PER_CHILD], max_bytes)
+        excerpts += _read_batch(jail, call, files[start : start + FILES_PER_CHILD], max_bytes)
     return excerpts
 
 
-def _looked(dir_fd: int, found: ScannedFile) -> PeekedFile:
-    if found.kind is not FileType.FILE:
+def _peek(dir_fd: int, file: ScannedFile) -> PeekedFile:
+    if file.type is not FileType.FILE:
         return PeekedFile(
-            found, "", Excerpt("", 0, 0, f"inode/{'directory' if found.kind is FileType.DIRECTORY else 'symlink'}")
+            file, "", Excerpt("", 0, 0, f"inode/{'directory' if file.type is FileType.DIRECTORY else 'symlink'}")
         )
     try:
-        fd = os.open(found.name, READ_FILE, dir_fd=dir_fd)
+        fd = os.open(file.name, READ_FILE, dir_fd=dir_fd)
     except OSError as error:
-        return _left(found, SkipReason.UNREADABLE, error.strerror or "")
+        return _skip(file, SkipReason.UNREADABLE, error.strerror or "")
     try:
         status = os.fstat(fd)
-        if not _is_same(status, found):
-            return _left(found, SkipReason.UNREADABLE, "it was replaced during the scan")
-        if _is_being_written(fd, status, found):
-            return _left(found, SkipReason.BEING_WRITTEN)
+        if not _is_same(status, file):
+            return _skip(file, SkipReason.UNREADABLE, "it was replaced during the scan")
+        if _is_being_written(fd, status, file):
+            return _skip(file, SkipReason.BEING_WRITTEN)
         head, tail = read_ends(fd, status.st_size)
         return PeekedFile(
-            found, hash_ends(status, head, tail), first_look(status.st_size, head, tail, found.suffix[1:])
+            file, hash_ends(status, head, tail), excerpt_from_ends(status.st_size, head, tail, file.suffix[1:])
         )
     except OSError as error:
-        return _left(found, SkipReason.UNREADABLE, error.strerror or "")
+        return _skip(file, SkipReason.UNREADABLE, error.strerror or "")
     finally:
         os.close(fd)
 
 
-def _left(found: ScannedFile, reason: SkipReason, detail: str = "") -> PeekedFile:
-    return PeekedFile(found, "", Excerpt("", 0), SkippedFile(found.relative, reason, detail))
+def _skip(file: ScannedFile, reason: SkipReason, detail: str = "") -> PeekedFile:
+    return PeekedFile(file, "", Excerpt("", 0), SkippedFile(file.relative, reason, detail))
 
 
-def _is_same(status: os.stat_result, found: ScannedFile) -> bool:
-    return stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) == (found.device, found.inode)
+def _is_same(status: os.stat_result, file: ScannedFile) -> bool:
+    return stat.S_ISREG(status.st_mode) and (status.st_dev, status.st_ino) == (file.device, file.inode)
 
 
-def _is_being_written(fd: int, status: os.stat_result, found: ScannedFile) -> bool:
-    """Return whether a file grew since the scan saw it, or was written lately by a program that still has it open."""
-    if (status.st_size, status.st_mtime_ns) != (found.size, found.mtime_ns):
+def _is_being_written(fd: int, status: os.stat_result, file: ScannedFile) -> bool:
+    """Return whether a file changed since the scan, or was written lately by a program that still has it open."""
+    if (status.st_size, status.st_mtime_ns) != (file.size, file.mtime_ns):
         return True
     return abs(time.time_ns() - status.st_mtime_ns) < _RECENT_NS and _has_writer(fd)
 
 
 def _has_writer(fd: int) -> bool:
-    """Return whether the system refuses a read lease because somebody may write; False where it cannot tell.
+    """Return whether the system refuses a read lease because a writer has the file open; False where it cannot tell.
 
-    A program that opens the file in between is held up until the lease is given back, the next moment; the notice of
-    it is a signal that is ignored by default.
+    A program that opens the file meanwhile waits until the lease is released, a moment later. The system announces it
+    by a signal; SIGURG is one that is ignored by default.
     """
     if not hasattr(fcntl, "F_SETLEASE"):
         return False
@@ -132,58 +123,56 @@ def _has_writer(fd: int) -> bool:
     return False
 
 
-def _deepened(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
+def _read_batch(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
     excerpts = [excerpt for _, excerpt in files]
     wanted: dict[int, ExtractionRequest] = {}
-    with ExitStack() as held:
-        for at, (found, excerpt) in enumerate(files):
-            reader = reader_of(excerpt.content_type)
-            if reader is None or found.kind is not FileType.FILE:
-                excerpts[at] = _with_note(excerpt, f"there is no text to take out of {excerpt.content_type}")
-            elif reader != "TEXT" and found.size > max_bytes:
-                excerpts[at] = _with_note(excerpt, f"it has {found.size} bytes; documents are read up to {max_bytes}")
+    with ExitStack() as stack:
+        for at, (file, excerpt) in enumerate(files):
+            reader = reader_for(excerpt.content_type)
+            if reader is None or file.type is not FileType.FILE:
+                excerpts[at] = _add_note(excerpt, f"there is no text to take out of {excerpt.content_type}")
+            elif reader != "TEXT" and file.size > max_bytes:
+                excerpts[at] = _add_note(excerpt, f"it has {file.size} bytes; documents are read up to {max_bytes}")
             else:
                 try:
-                    fd = held.enter_context(_opened(jail, found))
+                    fd = stack.enter_context(_open_same(jail, file))
                     if reader == "TEXT":
-                        excerpts[at] = _text(fd, found, excerpt)
+                        excerpts[at] = _read_text(fd, file, excerpt)
                     else:
                         wanted[at] = ExtractionRequest(fd, reader)
                 except (HoldfastError, OSError) as error:
-                    excerpts[at] = _with_note(excerpt, _told(error), is_transient=True)
-        taken = extract_texts(call, list(wanted.values()), ExtractionLimits(MAX_TEXT_BYTES))
-    for at, each in zip(wanted, taken, strict=True):
-        excerpts[at] = _taken(excerpts[at], each, files[at][0].size)
+                    excerpts[at] = _add_note(excerpt, _message(error), is_transient=True)
+        extracted = extract_texts(call, list(wanted.values()), ExtractionLimits(MAX_TEXT_BYTES))
+    for at, taken in zip(wanted, extracted, strict=True):
+        if taken.error:
+            excerpts[at] = _add_note(excerpts[at], taken.error, is_transient=taken.is_transient)
+        else:
+            text = taken.text.replace("\0", "").strip()
+            excerpts[at] = replace(excerpts[at], text=text, tier=2, bytes_read=files[at][0].size)
     return excerpts
 
 
 @contextmanager
-def _opened(jail: Jail, found: ScannedFile) -> Iterator[int]:
-    with jail.open_file(found.path) as file:
-        if not _is_same(file.status, found):
+def _open_same(jail: Jail, file: ScannedFile) -> Iterator[int]:
+    with jail.open_file(file.path) as opened:
+        if not _is_same(opened.status, file):
             raise OSError(0, "it was replaced during the scan")
-        yield file.fd
+        yield opened.fd
 
 
-def _text(fd: int, found: ScannedFile, excerpt: Excerpt) -> Excerpt:
-    head = read_fully(fd, 0, min(found.size, MAX_TEXT_BYTES))
-    rest = min(TAIL_BYTES, found.size - len(head))
-    tail = read_fully(fd, found.size - rest, rest) if rest > 0 else b""
-    text = decoded(head, tail, excerpt.content_type)
+def _read_text(fd: int, file: ScannedFile, excerpt: Excerpt) -> Excerpt:
+    head = read_fully(fd, 0, min(file.size, MAX_TEXT_BYTES))
+    tail_bytes = min(TAIL_BYTES, file.size - len(head))
+    tail = read_fully(fd, file.size - tail_bytes, tail_bytes) if tail_bytes > 0 else b""
+    text = decode_text(head, tail, excerpt.content_type)
     if text is None:
-        return _with_note(excerpt, "its bytes are no text")
+        return _add_note(excerpt, "its bytes are no text")
     return replace(excerpt, text=text, tier=2, bytes_read=len(head) + len(tail))
 
 
-def _taken(excerpt: Excerpt, taken: ExtractedText, size: int) -> Excerpt:
-    if taken.error:
-        return _with_note(excerpt, taken.error, is_transient=taken.is_transient)
-    return replace(excerpt, text=taken.text.replace("\0", "").strip(), tier=2, bytes_read=size)
-
-
-def _with_note(excerpt: Excerpt, note: str, *, is_transient: bool = False) -> Excerpt:
+def _add_note(excerpt: Excerpt, note: str, *, is_transient: bool = False) -> Excerpt:
     return replace(excerpt, tier=2, note=note, is_transient=is_transient)
 
 
-def _told(error: HoldfastError | OSError) -> str:
+def _message(error: HoldfastError | OSError) -> str:
     return error.message if isinstance(error, HoldfastError) else error.strerror or ""

@@ -1,6 +1,6 @@
-"""Pure: what a scan leaves alone by its name, and what the files around it say about it.
+"""Pure: which entries a scan skips: by their names, by the files around them, or because their data is not on the disk.
 
-A cloud file without its data shows on the disk alone, see `is_dataless`; names tell of iCloud, Nextcloud and ownCloud.
+Placeholders of iCloud, Nextcloud and ownCloud are known by their names; others by `is_dataless`.
 """
 
 from collections.abc import Iterable
@@ -24,23 +24,23 @@ _DOWNLOADS = frozenset(
     "crdownload part partial download opdownload aria2 filepart !ut !qb bc! dctmp fdmdownload ytdl dlpart".split()
 )
 _CLOUD = frozenset({"icloud", "nextcloud", "owncloud"})
-TELLING_SUFFIXES = _DOWNLOADS | _CLOUD
-"""A name with another suffix, that starts with neither `.` nor `~` and is none of SYSTEM_NAMES, is never left alone."""
-TELLING_STARTS = frozenset(".~")
+SPECIAL_SUFFIXES = _DOWNLOADS | _CLOUD
+"""A name with another suffix, that starts with neither `.` nor `~` and is not in SYSTEM_NAMES, is never skipped."""
+SPECIAL_STARTS = frozenset(".~")
 _LOCKED_BY_OFFICE = "~$"
 _LOCKED_BY_LIBREOFFICE = ".~lock."
 
 
-def of_file(name: str, *, include_hidden: bool) -> SkipReason | None:
-    """Return why a file is left alone by its name, None when it is not."""
+def reason_for_file(name: str, *, include_hidden: bool) -> SkipReason | None:
+    """Return why a file is skipped because of its name, None if it is not."""
     suffix = name.rpartition(".")[2].lower()
-    if suffix in TELLING_SUFFIXES and suffix != name.lower():
+    if suffix in SPECIAL_SUFFIXES and suffix != name.lower():
         return SkipReason.IN_PROGRESS if suffix in _DOWNLOADS else SkipReason.PLACEHOLDER
     return _by_name(name, include_hidden)
 
 
-def of_directory(name: str, *, include_hidden: bool) -> SkipReason | None:
-    """Return why a directory is left alone by its name, None when it is not."""
+def reason_for_directory(name: str, *, include_hidden: bool) -> SkipReason | None:
+    """Return why a directory is skipped because of its name, None if it is not."""
     if name in _DEPENDENCIES:
         return SkipReason.DEPENDENCIES
     suffix = name.rpartition(".")[2].lower()
@@ -51,31 +51,31 @@ def of_directory(name: str, *, include_hidden: bool) -> SkipReason | None:
     return _by_name(name, include_hidden)
 
 
-def of_content(names: Iterable[str]) -> SkipReason | None:
-    """Return why a directory is left alone by what is in it, None when it is not."""
+def reason_by_content(names: Iterable[str]) -> SkipReason | None:
+    """Return why a directory is skipped because of the names in it, None if it is not."""
     return SkipReason.ENVIRONMENT if not _ENVIRONMENT_MARKS.isdisjoint(names) else None
 
 
-def by_neighbours(names: Iterable[str]) -> dict[str, SkipReason]:
-    """Return the files of one directory that others in it speak for: documents that are open, downloads with a helper."""
+def reasons_by_neighbours(names: Iterable[str]) -> dict[str, SkipReason]:
+    """Return the files of one directory that are skipped because of others in it: open documents, unfinished downloads."""
     all_names = frozenset(names)
-    found: dict[str, SkipReason] = {}
+    reasons: dict[str, SkipReason] = {}
     for name in all_names:
         stem, dot, suffix = name.rpartition(".")
         if dot and suffix.lower() in _DOWNLOADS and stem in all_names:
-            found[stem] = SkipReason.IN_PROGRESS
+            reasons[stem] = SkipReason.IN_PROGRESS
         elif name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)):
-            found.update(dict.fromkeys(_locked_by(name, all_names), SkipReason.IN_USE))
-    return found
+            reasons.update(dict.fromkeys(_locked_by(name, all_names), SkipReason.IN_USE))
+    return reasons
 
 
-def may_speak(name: str) -> bool:
-    """Return whether a name can say something about its neighbours, so that a plain directory costs nothing more."""
+def affects_neighbours(name: str) -> bool:
+    """Return whether a file with this name can make a scan skip its neighbours; ordinary directories have none."""
     return name.startswith((_LOCKED_BY_OFFICE, _LOCKED_BY_LIBREOFFICE)) or name.rpartition(".")[2].lower() in _DOWNLOADS
 
 
 def is_dataless(size: int, blocks: int, flags: int) -> bool:
-    """Return whether a file's bytes are not on this disk: macOS says so by a flag, elsewhere no block holds them."""
+    """Return whether the bytes of a file are not on this disk: macOS sets a flag, elsewhere the file has no blocks."""
     return bool(flags & 0x40000000) or (size > 0 and blocks == 0)
 
 
@@ -90,7 +90,7 @@ def _by_name(name: str, include_hidden: bool) -> SkipReason | None:
 
 
 def _locked_by(lock: str, names: frozenset[str]) -> list[str]:
-    """Return the documents that a lock file stands for; Word drops up to two letters of the name for its own mark."""
+    """Return the documents that a lock file belongs to; Word replaces up to two letters of the name by its prefix."""
     if lock.startswith(_LOCKED_BY_LIBREOFFICE):
         name = lock.removeprefix(_LOCKED_BY_LIBREOFFICE).removesuffix("#")
         return [name] if name in names else []

@@ -1,77 +1,111 @@
-"""One pass over a folder: what is there, what is known of it, and a first look at what is not.
+"""Surveys a folder: scans it, looks its files up in the cache, and reads the beginning and the end of those not cached.
 
-A file whose device, inode, size and mtime are known is not opened. What was looked at is remembered, batch by batch, so
-a survey that was stopped goes on from there the next time.
+A file whose device, inode, size and mtime are cached is not opened. What was read is cached after every batch, so a
+survey that was stopped continues from there the next time.
 """
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
-from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
+from holdfast.organiser.classify.taxonomy import MAX_EXAMPLES, example_folder, pick_evenly
+from holdfast.organiser.model import Example, Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
 from holdfast.organiser.ports import CachedFile, FileCache
 from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.read import look
+from holdfast.organiser.scan.excerpts import reason_to_read_text
+from holdfast.organiser.scan.read import peek_files, read_texts
 from holdfast.organiser.scan.walk import FolderScan
 
 
 class SurveyedFile(NamedTuple):
-    """A file or unit with its hash, which is empty for what is no file; `excerpt` is None when it was known before."""
+    """A file or unit with its hash, which is empty for a link or a directory; `excerpt` is None for a cached file."""
 
-    found: ScannedFile
+    file: ScannedFile
     file_hash: str
     excerpt: Excerpt | None
 
 
 @dataclass(slots=True)
 class SurveyBatch:
-    """A thousand entries or so of a survey."""
+    """About a thousand entries of a survey."""
 
     files: list[SurveyedFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)
 
 
 class Survey:
-    """Iterate over it once; `counts`, `seen`, `looked_at` and `bytes_read` grow meanwhile."""
+    """One survey of a folder. Iterate over it once; the counts grow meanwhile."""
 
     def __init__(self, jail: Jail, call: Call, folder: str, options: ScanOptions, cache: FileCache) -> None:
         self._jail, self._call, self._cache = jail, call, cache
         self._scan = FolderScan(jail, call, folder, options)
-        self.counts: Counter[SkipReason] = Counter()
-        self.looked_at = 0
+        self.skip_counts: Counter[SkipReason] = Counter()
+        self.opened_count = 0
         self.bytes_read = 0
 
     @property
-    def seen(self) -> int:
-        """Return how many entries were looked at."""
-        return self._scan.seen
+    def entry_count(self) -> int:
+        """Return how many entries the scan has met."""
+        return self._scan.entry_count
 
     def __iter__(self) -> Iterator[SurveyBatch]:
         for batch in self._scan:
-            files, late = self._surveyed(batch.found)
-            skipped = batch.skipped + late
-            self.counts.update(skip.reason for skip in skipped)
+            files, unreadable = self._survey(batch.files)
+            skipped = batch.skipped + unreadable
+            self.skip_counts.update(entry.reason for entry in skipped)
             yield SurveyBatch(files, skipped)
 
-    def _surveyed(self, found: list[ScannedFile]) -> tuple[list[SurveyedFile], list[SkippedFile]]:
-        """Return what was found with its hash, in the same order, and what must be left alone after all."""
-        hashes = self._cache.hashes(found)
+    def _survey(self, files: list[ScannedFile]) -> tuple[list[SurveyedFile], list[SkippedFile]]:
+        """Return the files with their hashes, in the same order, and those that turn out to be skipped."""
+        hashes = self._cache.find_hashes(files)
         if None not in hashes:
             new = tuple.__new__
-            return [new(SurveyedFile, each) for each in zip(found, hashes, repeat(None))], []
-        known = list(zip(found, hashes, strict=True))
-        unknown = [one for one, hash_ in known if hash_ is None]
-        looks = look(self._jail, self._call, unknown)
-        self._cache.remember([CachedFile(each.found, each.file_hash, each.excerpt) for each in looks if each.file_hash])
-        self.looked_at += sum(1 for each in looks if each.found.kind is FileType.FILE)
-        self.bytes_read += sum(each.excerpt.bytes_read for each in looks)
-        late, files = iter(looks), []
-        for one, hash_ in known:
-            each = next(late) if hash_ is None else None
-            if each is None or each.skip is None:
-                files.append(SurveyedFile(one, hash_ or "", None) if each is None else SurveyedFile(one, *each[1:3]))
-        return files, [each.skip for each in looks if each.skip is not None]
+            return [new(SurveyedFile, row) for row in zip(files, hashes, repeat(None))], []
+        peeked = peek_files(
+            self._jail, self._call, [file for file, hash_ in zip(files, hashes, strict=True) if hash_ is None]
+        )
+        self._cache.save([CachedFile(one.file, one.file_hash, one.excerpt) for one in peeked if one.file_hash])
+        self.opened_count += sum(1 for one in peeked if one.file.type is FileType.FILE)
+        self.bytes_read += sum(one.excerpt.bytes_read for one in peeked)
+        surveyed: list[SurveyedFile] = []
+        remaining = iter(peeked)
+        for file, hash_ in zip(files, hashes, strict=True):
+            if hash_ is not None:
+                surveyed.append(SurveyedFile(file, hash_, None))
+            elif (one := next(remaining)).skipped is None:
+                surveyed.append(SurveyedFile(file, one.file_hash, one.excerpt))
+        return surveyed, [one.skipped for one in peeked if one.skipped is not None]
+
+
+def read_examples(
+    jail: Jail, call: Call, folder: str, options: ScanOptions, max_bytes: int, max_per_folder: int = MAX_EXAMPLES
+) -> list[Example]:
+    """Return files that lie in subfolders as examples; `category` is the subfolder's path from the folder.
+
+    Of a subfolder with many files, evenly spread ones are read. Files in the folder itself are no examples. Documents
+    over `max_bytes` count by name and type alone. Raises what the jail raises for a folder outside the roots, and
+    Cancelled or TimedOut as the call does.
+    """
+    files = (file for batch in FolderScan(jail, call, folder, options) for file in batch.files)
+    peeked = [one for one in peek_files(jail, call, _pick_examples(files, max_per_folder)) if one.skipped is None]
+    to_read = [one for one in peeked if reason_to_read_text(one.excerpt, one.file.suffix.removeprefix("."))]
+    texts = read_texts(jail, call, [(one.file, one.excerpt) for one in to_read], max_bytes)
+    excerpts = {one.file.relative: excerpt for one, excerpt in zip(to_read, texts, strict=True)}
+    examples = []
+    for one in peeked:
+        excerpt = excerpts.get(one.file.relative, one.excerpt)
+        category = example_folder(one.file.folder)
+        examples.append(Example(one.file_hash, one.file.name, category, excerpt.text, excerpt.content_type))
+    return examples
+
+
+def _pick_examples(files: Iterable[ScannedFile], max_per_folder: int) -> list[ScannedFile]:
+    folders: dict[str, list[ScannedFile]] = {}
+    for file in files:
+        if file.type is FileType.FILE and file.folder:
+            folders.setdefault(example_folder(file.folder), []).append(file)
+    return [file for members in folders.values() for file in pick_evenly(members, max_per_folder)]

@@ -1,4 +1,4 @@
-"""Pure: what stays together: directories that are one thing, and files that belong to each other by their names."""
+"""Pure: units, which stay together: directories that are one thing, and files that belong together by their names."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -54,12 +54,12 @@ Group = tuple[Unit, tuple[str, ...]]
 
 
 def suffixes_of(names: Iterable[str]) -> frozenset[str]:
-    """Return the suffixes of many names in lower case, few of which differ; a name without a dot counts whole."""
+    """Return the distinct suffixes of names, in lower case; a name without a dot is its own suffix."""
     return frozenset([end.lower() for end in {name[name.rfind(".") + 1 :] for name in names}])
 
 
-def of_directory(name: str, names: AbstractSet[str], suffixes: AbstractSet[str]) -> Unit | None:
-    """Return what a directory is by its own name and those in it, None when its files can be looked at one by one."""
+def unit_of_directory(name: str, names: AbstractSet[str], suffixes: AbstractSet[str]) -> Unit | None:
+    """Return what unit a directory is, by its name and the names in it; None if its files are sorted one by one."""
     if _is_repository(names):
         return Unit.REPOSITORY
     if _suffix(name) in _BUNDLE_SUFFIXES:
@@ -67,29 +67,29 @@ def of_directory(name: str, names: AbstractSet[str], suffixes: AbstractSet[str])
     return Unit.PROJECT if _is_project(names, suffixes) or _is_scene(names, suffixes) else None
 
 
-def of_start(names: AbstractSet[str], suffixes: AbstractSet[str]) -> Unit | None:
-    """Return what the scanned folder is itself; a stray project file among downloads makes no project of them."""
+def unit_of_scanned_folder(names: AbstractSet[str], suffixes: AbstractSet[str]) -> Unit | None:
+    """Return what unit the scanned folder is; a stray project file among downloads does not make it a project."""
     if _is_repository(names):
         return Unit.REPOSITORY
     return Unit.PROJECT if _is_project(names, suffixes) and not _COMPANIONS.isdisjoint(names) else None
 
 
-def may_group(name: str) -> bool:
-    """Return whether a file's name alone allows that it belongs to others."""
+def may_be_grouped(name: str) -> bool:
+    """Return whether a file with this name can belong to a group."""
     suffix = _suffix(name)
     return suffix in GROUP_SUFFIXES or suffix[-1:].isdigit()
 
 
-def groups(files: Sequence[str], directories: Iterable[str]) -> list[Group]:
-    """Return the units among the entries of one directory, each with its main file first; no name is in two."""
+def find_groups(files: Sequence[str], directories: Iterable[str]) -> list[Group]:
+    """Return the groups among the entries of one directory, each with its main file first; no name is in two."""
     taken: set[str] = set()
-    found: list[Group] = []
-    for unit, members in (*_archives(files), *_pages(files, frozenset(directories)), *_photos(files)):
+    groups: list[Group] = []
+    for unit, members in (*_archive_groups(files), *_page_groups(files, frozenset(directories)), *_photo_groups(files)):
         free = tuple(name for name in members if name not in taken)
         if len(free) > 1:
             taken.update(free)
-            found.append((unit, free))
-    return found
+            groups.append((unit, free))
+    return groups
 
 
 def _is_repository(names: AbstractSet[str]) -> bool:
@@ -101,12 +101,12 @@ def _is_project(names: AbstractSet[str], suffixes: AbstractSet[str]) -> bool:
 
 
 def _is_scene(names: AbstractSet[str], suffixes: AbstractSet[str]) -> bool:
-    """Return whether a 3D scene lies beside the pictures that it refers to by their places."""
+    """Return whether a 3D scene lies beside the textures that it refers to by relative paths."""
     return not (_TEXTURES.isdisjoint(names) or _SCENES.isdisjoint(suffixes))
 
 
-def _archives(files: Sequence[str]) -> list[Group]:
-    """Group the volumes of one archive, under the volume that opens it."""
+def _archive_groups(files: Sequence[str]) -> list[Group]:
+    """Group the volumes of split archives, each with the volume that opens it first."""
     volumes: dict[tuple[str, str], list[str]] = {}
     for name in files:
         for pattern in _VOLUMES:
@@ -115,46 +115,46 @@ def _archives(files: Sequence[str]) -> list[Group]:
                 volumes.setdefault((match["stem"].lower(), _HEAD_OF.get(kind, kind)), []).append(name)
                 break
     by_lower = {name.lower(): name for name in files}
-    found: list[Group] = []
+    groups: list[Group] = []
     for (stem, kind), names in volumes.items():
         head = by_lower.get(f"{stem}.{kind}")
-        found.append((Unit.ARCHIVE, (*([head] if head else []), *sorted(names))))
-    return found
+        groups.append((Unit.ARCHIVE, (*([head] if head else []), *sorted(names))))
+    return groups
 
 
-def _pages(files: Sequence[str], directories: frozenset[str]) -> list[Group]:
-    """Group a saved web page with the folder that a browser put beside it."""
+def _page_groups(files: Sequence[str], directories: frozenset[str]) -> list[Group]:
+    """Group saved web pages with the folders that a browser put beside them."""
     if not directories:
         return []
-    found: list[Group] = []
+    groups: list[Group] = []
     for name in files:
         if _suffix(name) in _PAGES:
             beside = [folder for end in _PAGE_FOLDERS if (folder := name.rpartition(".")[0] + end) in directories]
             if beside:
-                found.append((Unit.PAGE, (name, *beside)))
-    return found
+                groups.append((Unit.PAGE, (name, *beside)))
+    return groups
 
 
-def _photos(files: Sequence[str]) -> list[Group]:
-    """Group a picture with what cameras and editors write beside it: RAW, JPEG, XMP, AAE, the clip of a live photo.
+def _photo_groups(files: Sequence[str]) -> list[Group]:
+    """Group pictures with the files that cameras and editors write beside them: RAW, JPEG, XMP, AAE, clips of live photos.
 
-    `IMG_1.CR2`, `IMG_1.JPG`, `IMG_1.xmp` and `IMG_1.CR2.xmp` are one. A clip counts beside a picture of a phone or a
-    camera alone (HEIC, JPEG); a PNG beside a JPEG of the same name is a picture of its own.
+    `IMG_1.CR2`, `IMG_1.JPG`, `IMG_1.xmp` and `IMG_1.CR2.xmp` are one group. A clip counts only beside a picture
+    of a phone or a camera (HEIC, JPEG); a PNG beside a JPEG of the same name is a picture of its own.
     """
     by_stem: dict[str, list[str]] = {}
     for name in files:
         suffix = _suffix(name)
         if suffix in _PICTURES or suffix in _SIDECARS or suffix in _CLIPS:
             by_stem.setdefault(_photo_stem(name), []).append(name)
-    found: list[Group] = []
+    groups: list[Group] = []
     for names in by_stem.values():
-        members = _photo(names)
+        members = _photo_group(names)
         if len(members) > 1:
-            found.append((Unit.PHOTO, members))
-    return found
+            groups.append((Unit.PHOTO, members))
+    return groups
 
 
-def _photo(names: Sequence[str]) -> tuple[str, ...]:
+def _photo_group(names: Sequence[str]) -> tuple[str, ...]:
     suffixes = {name: _suffix(name) for name in names}
     pictures = [name for name in names if suffixes[name] in _PICTURES]
     raw = [name for name in pictures if suffixes[name] in _RAW]

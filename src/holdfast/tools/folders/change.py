@@ -16,7 +16,7 @@ from holdfast.text.edit import Edit
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.edits import ExactEdit, to_edits
-from holdfast.tools.organiser.undo_report import counted, stayed_lines, undone_moves
+from holdfast.tools.organiser.answers import describe_undo, stayed_lines
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
 _MAX_LISTED = 500
@@ -239,12 +239,13 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
     undone = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
     plan, trail = undone.plan, f"change {undone.change_id}"
     path = display_name(plan.folder or plan.first.src_path)
-    found = undone_moves(undone) if plan.stepwise else None
+    found = describe_undo(undone) if plan.stepwise else None
     if undone.change_id is None:
         return Answer.of(f"The {plan.kind} of {path} was taken back before; nothing is left to undo.", data=found)
     if found is not None:
         how = " in part" if found.stayed else ""
-        lines = [f"Undid {plan.kind} of {path}{how}: {counted(found.came_back)}.", *stayed_lines(found), trail]
+        back = "1 file is back" if found.came_back == 1 else f"{found.came_back} files are back"
+        lines = [f"Undid {plan.kind} of {path}{how}: {back}.", *stayed_lines(found), trail]
         return Answer.of("\n".join(lines), data=found)
     if plan.status is PlanStatus.FAILED:
         return Answer.of(f"Wrote what another program had saved at {path} beside it, as (kept)\n{trail}")

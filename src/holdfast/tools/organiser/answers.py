@@ -1,9 +1,9 @@
-"""Plans as answers: totals, a page that fits the budget, and what to do next."""
+"""Builds the answers of the organiser's tools: summaries, pages that fit the token budget, undo results, next steps."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from holdfast.changes.model import Item, PlanStatus
+from holdfast.changes.model import Item, PlanOverview, PlanStatus, UndoResult
 from holdfast.changes.names import parent_of
 from holdfast.errors import InvalidArgument
 from holdfast.folders.service import Folders
@@ -12,32 +12,36 @@ from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, escape_invisible
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.organiser.shapes import (
     ExplainedFile,
     FolderTotal,
     MeasuresAnswer,
     PastMoveAnswer,
+    PlanLineAnswer,
     PlannedMove,
     PlanPage,
     PlanPart,
-    PlanSummary,
+    PlanSummaryAnswer,
     ScanningAnswer,
     SkippedEntry,
     UncertainFileAnswer,
+    UndoneMoves,
 )
 
-FIRST_UNCERTAIN = 20
-MAX_FOLDERS = 200
-_EXCERPT_CHARS = 600
+_MAX_UNCERTAIN_IN_SUMMARY = 20
+_MAX_UNCERTAIN_PER_PAGE = 500
+_MAX_FOLDERS = 200
+_MAX_STAYED = 20
+_MAX_EXCERPT_CHARS = 600
 _PAGE_SHARE = 0.6
-_LINE_TOKENS = 30
-_BECAME = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "taken back"}
+_TOKENS_PER_ROW = 30
+_STATUS_WORDS = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "undone"}
 
 
-def scanning(job: PlanJob) -> ScanningAnswer:
-    """Return how far a plan in the making is."""
+def describe_job(job: PlanJob) -> ScanningAnswer:
+    """Return the progress of a plan in the making."""
     return ScanningAnswer(
         plan_id=job.plan_id,
         status="SCANNING",
@@ -49,32 +53,46 @@ def scanning(job: PlanJob) -> ScanningAnswer:
     )
 
 
-def summary(shown: PlanView) -> PlanSummary:
-    """Return a plan at a glance."""
-    return PlanSummary.model_validate(_summary_fields(shown, [_uncertain(one, None) for one in _first(shown)]))
+def summarise(view: PlanView) -> PlanSummaryAnswer:
+    """Return a plan with its totals and its first uncertain files."""
+    first = [_uncertain_answer(file, None) for file in view.notes.uncertain[:_MAX_UNCERTAIN_IN_SUMMARY]]
+    return PlanSummaryAnswer.model_validate(_summary_fields(view, first))
 
 
-def page(organiser: Organiser, folders: Folders, shown: PlanView, part: PlanPart, cursor: str | None) -> PlanPage:
-    """Return a plan with as much of one part as fits, and where to go on."""
+def build_page(organiser: Organiser, folders: Folders, view: PlanView, part: PlanPart, cursor: str | None) -> PlanPage:
+    """Return a plan with as much of one part as fits, and the cursor of the rest."""
     start = _position(cursor, part)
     room = int(folders.settings.max_answer_tokens * _PAGE_SHARE)
-    found = PlanPage.model_validate(_summary_fields(shown, []))
+    page = PlanPage.model_validate(_summary_fields(view, []))
     if part == "moves":
-        found.moves, following = _moves_from(shown, start, room)
+        page.moves, next_start = _moves_from(view, start, room)
     elif part == "skipped":
-        found.left_alone, following = _skipped_from(shown, start, room)
+        page.left_alone, next_start = _skipped_from(view, start, room)
     else:
-        found.uncertain, following = _uncertain_from(organiser, folders, shown, start, room)
-    if following is not None:
-        found.next_cursor = encode_cursor({part: following})
-    return found
+        page.uncertain, next_start = _uncertain_from(organiser, folders, view, start, room)
+    if next_start is not None:
+        page.next_cursor = encode_cursor({part: next_start})
+    return page
 
 
-def planned(item: Item, folder: str) -> PlannedMove:
-    """Return a move by its paths from the planned folder."""
+def describe_line(line: PlanOverview, roots: Sequence[str] | None = None) -> PlanLineAnswer:
+    """Return a plan as one row of a list; with the directories that it touches, for the person."""
+    return PlanLineAnswer(
+        plan_id=line.id,
+        status=line.status.value,
+        folder=replace_lone_surrogates(line.folder),
+        created_at=line.created_at,
+        executed_at=line.executed_at,
+        moves={status.value: count for status, count in line.moves.items()},
+        roots=None if roots is None else list(roots),
+    )
+
+
+def describe_move(item: Item, folder: str) -> PlannedMove:
+    """Return a move, with paths from the planned folder."""
     return PlannedMove(
-        path=relative(item.src_path, folder),
-        to=relative(item.dest_path or "", folder),
+        path=relative_path(item.src_path, folder),
+        to=relative_path(item.dest_path or "", folder),
         confidence=item.confidence or 0.0,
         why=item.reasoning or "",
         status=item.status.value,
@@ -82,40 +100,40 @@ def planned(item: Item, folder: str) -> PlannedMove:
     )
 
 
-def relative(path: str, folder: str) -> str:
-    """Return a path from a folder, or as it is when it lies elsewhere."""
+def relative_path(path: str, folder: str) -> str:
+    """Return a path from a folder, or the whole path if it lies elsewhere."""
     return replace_lone_surrogates(path.removeprefix(f"{folder.rstrip('/')}/"))
 
 
-def totals_of(moves: Iterable[Item]) -> dict[str, int]:
-    """Return how many moves there are, and how many have which status."""
+def count_moves(moves: Iterable[Item]) -> dict[str, int]:
+    """Return the number of moves, in all and by status."""
     counts = Counter(item.status.value for item in moves)
     return {"moves": counts.total(), **counts}
 
 
-def explained(found: Explanation) -> ExplainedFile:
-    """Return why a file lies where it lies."""
-    verdict, waiting, doubt = found.verdict, found.waiting, found.doubt
+def describe_explanation(explanation: Explanation) -> ExplainedFile:
+    """Return why a file is where it is."""
+    verdict, pending, uncertain = explanation.verdict, explanation.pending, explanation.uncertain
     answer = ExplainedFile(
-        path=replace_lone_surrogates(found.path),
+        path=replace_lone_surrogates(explanation.path),
         moves=[
             PastMoveAnswer(
-                at=hop.past.at,
-                plan_id=hop.past.plan_id,
-                kind=hop.past.kind,
+                at=hop.move.moved_at,
+                plan_id=hop.move.plan_id,
+                kind=hop.move.kind,
                 path=replace_lone_surrogates(hop.src),
                 to=replace_lone_surrogates(hop.dest),
-                why=hop.past.reasoning,
+                why=hop.move.reasoning,
             )
-            for hop in found.moves
+            for hop in explanation.hops
         ],
-        why=_why(found),
+        why=_reason_for_place(explanation),
     )
-    if waiting is not None:
-        answer.waiting_plan, answer.waiting_to = waiting.plan_id, replace_lone_surrogates(waiting.dest)
-        answer.confidence = waiting.confidence
-    if doubt is not None:
-        answer.category, answer.confidence = doubt.category, doubt.confidence
+    if pending is not None:
+        answer.waiting_plan, answer.waiting_to = pending.plan_id, replace_lone_surrogates(pending.dest)
+        answer.confidence = pending.confidence
+    if uncertain is not None:
+        answer.category, answer.confidence = uncertain.category, uncertain.confidence
     if verdict is not None:
         answer.category = verdict.category
         answer.confidence = answer.confidence if answer.confidence is not None else round(verdict.confidence, 3)
@@ -124,81 +142,101 @@ def explained(found: Explanation) -> ExplainedFile:
     return answer
 
 
-def at_a_glance(found: PlanSummary) -> str:
-    """Return a plan's summary as lines."""
-    lines = [f"Plan {found.plan_id} for {display_name(found.folder)}: {found.status}"]
-    lines += [
-        f"{one.files:>6}  {display_name(one.folder)}/{' (new)' if one.is_new else ''}  {one.confidence:.0%}"
-        for one in found.folders
+def describe_undo(undo: UndoResult) -> UndoneMoves:
+    """Return how many files came back and which stayed, with paths from the folder of the plan."""
+    folder = undo.plan.folder or ""
+    problems = [
+        SkippedEntry(path=relative_path(item.src_path, folder), why=replace_lone_surrogates(item.error_msg or ""))
+        for item in undo.stayed[:_MAX_STAYED]
     ]
-    counts = found.totals
-    lines.append(f"{_progress(counts)}, {counts['uncertain']} to look at, {sum(found.skipped.values())} left alone.")
-    lines += [found.remark] if found.remark else []
-    return "\n".join([*lines, found.next])
+    return UndoneMoves(change_id=undo.change_id, came_back=undo.back, stayed=len(undo.stayed), problems=problems)
 
 
-def _progress(totals: Mapping[str, int]) -> str:
-    """Return what became of the moves, once something did."""
-    begun = [f"{totals[status]} {word}" for status, word in _BECAME.items() if totals.get(status)]
-    waiting = [f"{totals.get('PENDING', 0)} to move"] if totals.get("PENDING") or not begun else []
-    return ", ".join([*begun, *waiting])
+def stayed_lines(undone: UndoneMoves) -> Iterator[str]:
+    """Yield a line for each listed file that stayed, and how to go on."""
+    if not undone.stayed:
+        return
+    yield f"{undone.stayed} stayed where {'it is' if undone.stayed == 1 else 'they are'}:"
+    for entry in undone.problems:
+        yield f"{display_name(entry.path)}: {escape_invisible(entry.why)}"
+    if undone.stayed > len(undone.problems):
+        yield f"and {undone.stayed - len(undone.problems)} more"
+    yield "Undo it again once the way is free."
 
 
-def next_step(shown: PlanView) -> str:
-    """Return what is to be done with a plan."""
-    plan_id, moves = shown.plan.id, shown.moves
-    if shown.plan.status is PlanStatus.CREATED and not moves:
-        decide = " revise_plan takes decisions on the uncertain files." if shown.notes.doubted else ""
-        deeper = " include_subfolders sorts the files in folders too." if _lie_in_folders(shown.notes) else ""
-        return f"Nothing is to be moved.{decide}{deeper}"
-    if shown.plan.status is PlanStatus.CREATED and shown.needs_approval:
-        look = "Decide the uncertain ones with revise_plan; then a" if shown.notes.doubted else "A"
-        return f"{look} person approves it: `holdfast organise approve {plan_id[:8]}`. Then call execute_plan."
+def summary_text(plan: PlanSummaryAnswer) -> str:
+    """Return the summary of a plan as text."""
+    lines = [f"Plan {plan.plan_id} for {display_name(plan.folder)}: {plan.status}"]
+    lines += [
+        f"{total.files:>6}  {display_name(total.folder)}/{' (new)' if total.is_new else ''}  {total.confidence:.0%}"
+        for total in plan.folders
+    ]
+    uncertain, skipped = plan.totals["uncertain"], sum(plan.skipped.values())
+    lines.append(f"{_progress_text(plan.totals)}, {uncertain} uncertain, {skipped} skipped.")
+    lines += [plan.remark] if plan.remark else []
+    return "\n".join([*lines, plan.next])
+
+
+def _progress_text(totals: Mapping[str, int]) -> str:
+    """Return how many moves are done, failed or undone, and how many are pending."""
+    settled = [f"{totals[status]} {word}" for status, word in _STATUS_WORDS.items() if totals.get(status)]
+    pending = [f"{totals.get('PENDING', 0)} to move"] if totals.get("PENDING") or not settled else []
+    return ", ".join([*settled, *pending])
+
+
+def next_step(view: PlanView) -> str:
+    """Return what to do with a plan next."""
+    plan, notes = view.plan, view.notes
+    if plan.status is PlanStatus.CREATED and not view.moves:
+        decide = " revise_plan takes decisions on the uncertain files." if notes.uncertain_count else ""
+        subfolders = " include_subfolders sorts the files in folders too." if _has_files_in_folders_only(notes) else ""
+        return f"There is nothing to move.{decide}{subfolders}"
+    if plan.status is PlanStatus.CREATED and view.needs_approval:
+        start = "Decide on the uncertain files with revise_plan; then a" if notes.uncertain_count else "A"
+        return f"{start} person approves it: `holdfast organise approve {plan.id[:8]}`. Then call execute_plan."
     return {
         PlanStatus.CREATED: "Call execute_plan.",
         PlanStatus.APPROVED: "Call execute_plan.",
-        PlanStatus.RUNNING: "It has begun and not ended; execute_plan goes on with it.",
-        PlanStatus.FAILED: "Some items failed; execute_plan tries them again, undo_change with plan_id takes it back.",
-        PlanStatus.EXECUTED: "Done. undo_change with plan_id takes it back.",
-    }.get(shown.plan.status, "")
+        PlanStatus.RUNNING: "It was interrupted; execute_plan continues it.",
+        PlanStatus.FAILED: "Some moves failed; execute_plan tries them again, undo_change with plan_id undoes the plan.",
+        PlanStatus.EXECUTED: "Done. undo_change with plan_id undoes the plan.",
+    }.get(plan.status, "")
 
 
-def _lie_in_folders(notes: Notes) -> bool:
-    """Return whether a scan that had nothing to sort saw files in folders."""
-    return not notes.deep and not notes.doubted and any(shelf.known for shelf in notes.shelves)
+def _has_files_in_folders_only(notes: Notes) -> bool:
+    """Return whether a scan found nothing to sort, and files in folders."""
+    has_examples = any(destination.example_count for destination in notes.destinations)
+    return not notes.include_subfolders and not notes.uncertain_count and has_examples
 
 
-def _why(found: Explanation) -> str:
-    if found.waiting is not None:
-        return f"A plan waits to move it: {found.waiting.reasoning}"
-    if found.moves:
-        return found.moves[0].past.reasoning or f"It was moved by a change of kind {found.moves[0].past.kind}."
-    if found.doubt is not None:
-        return f"The plan left it to be looked at: {found.doubt.reasoning}"
-    if found.skip is not None:
-        what = display_name(replace_lone_surrogates(found.skip.relative))
-        return f"The plan left {'the folder' if what == '.' else what} alone: {_reason(found.skip)}."
-    return "Nothing of Holdfast has moved it."
+def _reason_for_place(explanation: Explanation) -> str:
+    if explanation.pending is not None:
+        return f"A plan waits to move it: {explanation.pending.reasoning}"
+    if explanation.hops:
+        move = explanation.hops[0].move
+        return move.reasoning or f"It was moved by a change of kind {move.kind}."
+    if explanation.uncertain is not None:
+        return f"The plan lists it as uncertain: {explanation.uncertain.reasoning}"
+    if explanation.skipped is not None:
+        name = display_name(replace_lone_surrogates(explanation.skipped.relative))
+        return f"The plan skipped {'the folder' if name == '.' else name}: {_skip_reason(explanation.skipped)}."
+    return "Holdfast has not moved it."
 
 
-def _first(shown: PlanView) -> Sequence[UncertainFile]:
-    return shown.notes.doubts[:FIRST_UNCERTAIN]
-
-
-def _summary_fields(shown: PlanView, uncertain: Sequence[object]) -> dict[str, object]:
-    plan, notes = shown.plan, shown.notes
+def _summary_fields(view: PlanView, uncertain: Sequence[object]) -> dict[str, object]:
+    plan, notes = view.plan, view.notes
     measures = notes.measures
     return {
         "plan_id": plan.id,
         "status": plan.status.value,
-        "folder": replace_lone_surrogates(shown.folder),
-        "plan_hash": shown.plan_hash,
+        "folder": replace_lone_surrogates(view.folder),
+        "plan_hash": view.plan_hash,
         "created_at": plan.created_at,
-        "made_by": notes.maker or "agent",
+        "made_by": notes.made_by or "agent",
         "executed_at": plan.executed_at,
-        "totals": {**totals_of(shown.moves), "uncertain": notes.doubted},
-        "folders": _folders(shown),
-        "shelves": [replace_lone_surrogates(shelf.folder) for shelf in notes.shelves[:MAX_FOLDERS]],
+        "totals": {**count_moves(view.moves), "uncertain": notes.uncertain_count},
+        "folders": _folder_totals(view),
+        "shelves": [replace_lone_surrogates(one.folder) for one in notes.destinations[:_MAX_FOLDERS]],
         "uncertain": uncertain,
         "skipped": {reason.value: count for reason, count in measures.skipped.items()},
         "measures": MeasuresAnswer(
@@ -209,38 +247,39 @@ def _summary_fields(shown: PlanView, uncertain: Sequence[object]) -> dict[str, o
             do_nothing_ratio=round(measures.do_nothing_ratio, 4),
         ),
         "remark": notes.remark or None,
-        "next": next_step(shown),
+        "next": next_step(view),
     }
 
 
-def _folders(shown: PlanView) -> list[FolderTotal]:
-    new = {shelf.folder for shelf in shown.notes.shelves if shelf.is_new}
-    found: dict[str, list[float]] = {}
-    for item in shown.moves:
-        found.setdefault(relative(parent_of(item.dest_path or ""), shown.folder), []).append(item.confidence or 0.0)
+def _folder_totals(view: PlanView) -> list[FolderTotal]:
+    new = {destination.folder for destination in view.notes.destinations if destination.is_new}
+    confidences: dict[str, list[float]] = {}
+    for item in view.moves:
+        folder = relative_path(parent_of(item.dest_path or ""), view.folder)
+        confidences.setdefault(folder, []).append(item.confidence or 0.0)
     totals = [
-        FolderTotal(folder=folder, files=len(sure), confidence=round(sum(sure) / len(sure), 3), is_new=folder in new)
-        for folder, sure in found.items()
+        FolderTotal(
+            folder=folder, files=len(values), confidence=round(sum(values) / len(values), 3), is_new=folder in new
+        )
+        for folder, values in confidences.items()
     ]
-    return sorted(totals, key=lambda one: (-one.files, one.folder))[:MAX_FOLDERS]
+    return sorted(totals, key=lambda total: (-total.files, total.folder))[:_MAX_FOLDERS]
 
 
-def _uncertain(doubt: UncertainFile, excerpt: str | None) -> UncertainFileAnswer:
-    path = replace_lone_surrogates(doubt.relative)
+def _uncertain_answer(file: UncertainFile, excerpt: str | None) -> UncertainFileAnswer:
     return UncertainFileAnswer(
-        path=path,
-        folder=replace_lone_surrogates(doubt.category),
-        confidence=doubt.confidence,
-        why=doubt.reasoning,
+        path=replace_lone_surrogates(file.relative),
+        folder=replace_lone_surrogates(file.category),
+        confidence=file.confidence,
+        why=file.reasoning,
         excerpt=excerpt,
     )
 
 
-def _moves_from(shown: PlanView, start: int, room: int) -> tuple[list[PlannedMove], int | None]:
-    moves = shown.moves
+def _moves_from(view: PlanView, start: int, room: int) -> tuple[list[PlannedMove], int | None]:
     rows: list[PlannedMove] = []
-    for item in moves[start:]:
-        row = planned(item, shown.folder)
+    for item in view.moves[start:]:
+        row = describe_move(item, view.folder)
         room -= _cost(row.path, row.to, row.why, row.error or "")
         if room < 0 and rows:
             return rows, start + len(rows)
@@ -249,24 +288,25 @@ def _moves_from(shown: PlanView, start: int, room: int) -> tuple[list[PlannedMov
 
 
 def _uncertain_from(
-    organiser: Organiser, folders: Folders, shown: PlanView, start: int, room: int
+    organiser: Organiser, folders: Folders, view: PlanView, start: int, room: int
 ) -> tuple[list[UncertainFileAnswer], int | None]:
     rows: list[UncertainFileAnswer] = []
-    doubts = shown.notes.doubts
-    for doubt, text in organiser.said(folders, shown.folder, doubts[start : start + 500]):
-        row = _uncertain(doubt, replace_lone_surrogates(text[:_EXCERPT_CHARS]) or None)
+    files = view.notes.uncertain
+    page = files[start : start + _MAX_UNCERTAIN_PER_PAGE]
+    for file, text in organiser.read_uncertain(folders, view.folder, page):
+        row = _uncertain_answer(file, replace_lone_surrogates(text[:_MAX_EXCERPT_CHARS]) or None)
         room -= _cost(row.path, row.folder, row.why, row.excerpt or "")
         if room < 0 and rows:
             break
         rows.append(row)
     end = start + len(rows)
-    return rows, end if end < len(doubts) else None
+    return rows, end if end < len(files) else None
 
 
-def _skipped_from(shown: PlanView, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
+def _skipped_from(view: PlanView, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
     rows: list[SkippedEntry] = []
-    for skip in shown.notes.skips[start:]:
-        row = SkippedEntry(path=replace_lone_surrogates(skip.relative), why=_reason(skip))
+    for entry in view.notes.skipped[start:]:
+        row = SkippedEntry(path=replace_lone_surrogates(entry.relative), why=_skip_reason(entry))
         room -= _cost(row.path, row.why)
         if room < 0 and rows:
             return rows, start + len(rows)
@@ -274,12 +314,12 @@ def _skipped_from(shown: PlanView, start: int, room: int) -> tuple[list[SkippedE
     return rows, None
 
 
-def _reason(skip: SkippedFile) -> str:
-    return skip.reason.value + (f": {replace_lone_surrogates(skip.detail)}" if skip.detail else "")
+def _skip_reason(entry: SkippedFile) -> str:
+    return entry.reason.value + (f": {replace_lone_surrogates(entry.detail)}" if entry.detail else "")
 
 
 def _cost(*texts: str) -> int:
-    return _LINE_TOKENS + sum(estimate_tokens(text) for text in texts)
+    return _TOKENS_PER_ROW + sum(estimate_tokens(text) for text in texts)
 
 
 def _position(cursor: str | None, part: PlanPart) -> int:

@@ -1,4 +1,4 @@
-"""The agent's tools of the organiser, and the person's: make a plan, look, correct, approve, carry out, take back."""
+"""The tools of the organiser, for the agent and for the person: make a plan, show, correct, approve, execute, undo it."""
 
 import asyncio
 from dataclasses import replace
@@ -14,18 +14,20 @@ from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import PlanView
 from holdfast.text.budget import decode_cursor, encode_cursor
 from holdfast.text.display import display_name
-from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
-    at_a_glance,
-    explained,
+    build_page,
+    count_moves,
+    describe_explanation,
+    describe_job,
+    describe_line,
+    describe_move,
+    describe_undo,
     next_step,
-    page,
-    planned,
-    relative,
-    scanning,
-    summary,
-    totals_of,
+    relative_path,
+    stayed_lines,
+    summarise,
+    summary_text,
 )
 from holdfast.tools.organiser.shapes import (
     ApprovePlan,
@@ -40,21 +42,20 @@ from holdfast.tools.organiser.shapes import (
     ListPlans,
     PlanAnswer,
     PlanChange,
-    PlanLineAnswer,
     PlanList,
     RevisePlan,
     UndoneAnswer,
     UndoPlan,
 )
-from holdfast.tools.organiser.undo_report import stayed_lines, undone_moves
 from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
 
-_LISTED = 50
-_FIRST_PROBLEMS = 20
+_MAX_LISTED = 50
+_MAX_LISTED_FOR_PERSON = 200
+_MAX_PROBLEMS = 20
 _TIMEOUT_SECONDS = 86_400.0
-_STEP_SECONDS = 0.5
+_PROGRESS_SECONDS = 0.5
 _MAX_SEQ = 2**63 - 1
-_SCHEMA = {
+_APPROVAL_FORM = {
     "type": "object",
     "properties": {
         "decision": {
@@ -80,24 +81,24 @@ async def create_organization_plan(app: App, call: Call, args: CreatePlan, runne
     """Plan how to tidy a folder; nothing moves yet."""
     folders = await runner.in_thread(app.folders_of, call.caller)
     job = await runner.in_thread(
-        partial(app.organiser.begin, folders, call, args.folder_path, deep=args.include_subfolders)
+        partial(app.organiser.begin, folders, call, args.folder_path, include_subfolders=args.include_subfolders)
     )
-    await _made(job, call, app.organiser.settings.answer_seconds)
-    return await runner.in_thread(_shown_or_scanning, app, folders, job.plan_id)
+    await _wait_for_plan(job, call, app.organiser.settings.answer_seconds)
+    return await runner.in_thread(_answer_plan_or_progress, app, folders, job.plan_id)
 
 
 @tool("get_plan", group=Group.ORGANISE, effect=Effect.READ, title="Get plan", output=PlanAnswer)
 def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
     """Show a plan; decide on the uncertain by revise_plan."""
     folders = app.folders_of(call.caller)
-    job = app.organiser.job(folders, arguments.plan_id)
+    job = app.organiser.find_job(folders, arguments.plan_id)
     if job is not None:
         if job.is_running:
-            return _scanning(job)
+            return _answer_progress(job)
         job.raise_for_failure()
-    shown = app.organiser.show(folders, arguments.plan_id)
-    found = page(app.organiser, folders, shown, arguments.show, arguments.cursor)
-    return Answer.of(at_a_glance(found), data=found)
+    view = app.organiser.show(folders, arguments.plan_id)
+    page = build_page(app.organiser, folders, view, arguments.show, arguments.cursor)
+    return Answer.of(summary_text(page), data=page)
 
 
 @tool("revise_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Revise plan", output=PlanAnswer)
@@ -110,8 +111,7 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
         return Answer.of("The plan is closed.", data=data)
     if not arguments.changes:
         raise InvalidArgument("revise_plan needs changes, or cancel.")
-    found = summary(app.organiser.revise(folders, call, arguments.plan_id, _decisions(arguments.changes)))
-    return Answer.of(at_a_glance(found), data=found)
+    return _answer_summary(app.organiser.revise(folders, call, arguments.plan_id, _decisions(arguments.changes)))
 
 
 @tool(
@@ -127,57 +127,48 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
 async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) -> Answer:
     """Carry out an approved plan; safe to repeat."""
     folders = await runner.in_thread(app.folders_of, call.caller)
-    shown = await runner.in_thread(app.organiser.show, folders, args.plan_id)
-    if shown.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
-        await _ask(app, call, folders, shown, runner)
-    return await runner.in_thread(_executed, app, call, folders, args.plan_id, is_long=True)
+    view = await runner.in_thread(app.organiser.show, folders, args.plan_id)
+    if view.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
+        await _ask_for_approval(app, call, folders, view, runner)
+    return await runner.in_thread(_execute, app, call, folders, args.plan_id, is_long=True)
 
 
 @tool("undo_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Undo plan", output=PlanAnswer, listed=False)
 def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
-    """Take a plan back, or only some of its files; nothing is overwritten."""
+    """Undo a plan, or only some of its files; nothing is overwritten."""
     folders = app.folders_of(call.caller)
-    shown = app.organiser.show(folders, arguments.plan_id)
-    positions = None if arguments.paths is None else _positions(shown, arguments.paths)
-    found = undone_moves(app.changes.plans.undo(folders, call, shown.plan, positions))
+    view = app.organiser.show(folders, arguments.plan_id)
+    positions = None if arguments.paths is None else _find_positions(view, arguments.paths)
+    undone = describe_undo(app.changes.plans.undo(folders, call, view.plan, positions))
     plan = app.organiser.show(folders, arguments.plan_id)
-    totals = totals_of(plan.moves)
-    data = UndoneAnswer(plan_id=plan.plan.id, status=plan.plan.status.value, totals=totals, **dict(found))
-    lines = [f"{totals.get('UNDONE', 0)} of {totals['moves']} files are back.", *stayed_lines(found)]
-    trail = "They were taken back before." if found.change_id is None else f"change {found.change_id}"
-    return Answer.of("\n".join([*lines, trail]), data=data)
+    totals = count_moves(plan.moves)
+    data = UndoneAnswer(plan_id=plan.plan.id, status=plan.plan.status.value, totals=totals, **dict(undone))
+    lines = [f"{totals.get('UNDONE', 0)} of {totals['moves']} files are back.", *stayed_lines(undone)]
+    lines.append("They were undone before." if undone.change_id is None else f"change {undone.change_id}")
+    return Answer.of("\n".join(lines), data=data)
 
 
 @tool("list_plans", group=Group.ORGANISE, effect=Effect.READ, title="List plans", output=PlanList)
 def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
     """List plans, newest first."""
     folders = app.folders_of(call.caller)
-    found = app.organiser.plans.list(folders, _LISTED + 1, _position(arguments.cursor))
-    lines: list[PlanAnswer] = [
-        PlanLineAnswer(
-            plan_id=line.id,
-            status=line.status.value,
-            folder=replace_lone_surrogates(line.folder),
-            created_at=line.created_at,
-            executed_at=line.executed_at,
-            moves={status.value: count for status, count in line.moves.items()},
-        )
-        for line in found[:_LISTED]
-    ]
+    lines = app.organiser.plans.list(folders, _MAX_LISTED + 1, _position(arguments.cursor))
+    plans: list[PlanAnswer] = [describe_line(line) for line in lines[:_MAX_LISTED]]
     if arguments.cursor is None:
-        lines = [scanning(job) for job in app.organiser.jobs.running() if _sees(folders, job)] + lines
-    following = encode_cursor({"plan": found[_LISTED - 1].seq}) if len(found) > _LISTED else None
-    text = "\n".join(f"{line.plan_id} {line.status}" for line in lines) or "No plans."
-    return Answer.of(text, data=PlanList(plans=lines, next_cursor=following))
+        running = [job for job in app.organiser.jobs.running() if is_beneath(job.root, folders.jail.allowed_paths)]
+        plans = [*(describe_job(job) for job in running), *plans]
+    next_cursor = encode_cursor({"plan": lines[_MAX_LISTED - 1].seq}) if len(lines) > _MAX_LISTED else None
+    text = "\n".join(f"{plan.plan_id} {plan.status}" for plan in plans) or "No plans."
+    return Answer.of(text, data=PlanList(plans=plans, next_cursor=next_cursor))
 
 
 @tool("explain_file", group=Group.ORGANISE, effect=Effect.READ, title="Explain file", output=Explained)
 def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
     """Tell why a file is here, or where it went."""
-    found = explained(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))
-    lines = [f"It is at {display_name(found.path)}.", found.why]
-    lines += [f"{move.at} {move.kind} {display_name(move.path)} -> {display_name(move.to)}" for move in found.moves]
-    return Answer.of("\n".join(lines), data=found)
+    answer = describe_explanation(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))
+    lines = [f"It is at {display_name(answer.path)}.", answer.why]
+    lines += [f"{move.at} {move.kind} {display_name(move.path)} -> {display_name(move.to)}" for move in answer.moves]
+    return Answer.of("\n".join(lines), data=answer)
 
 
 @tool(
@@ -190,7 +181,7 @@ def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
 )
 def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     """Approve a plan as it was shown; a plan that changed since is refused."""
-    folders = app.folders_of(_with_roots(app, call.caller, arguments.plan_id))
+    folders = app.folders_of(_with_plan_roots(app, call.caller, arguments.plan_id))
     plan = app.organiser.plans.approve(folders, arguments.plan_id, arguments.plan_hash, "person")
     return Answer.of("Approved.", data=PlanAnswer(plan_id=plan.id, status=plan.status.value))
 
@@ -205,19 +196,8 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
 )
 def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the newest plans of this machine with the directories they touch."""
-    lines = [
-        PlanLineAnswer(
-            plan_id=line.id,
-            status=line.status.value,
-            folder=replace_lone_surrogates(line.folder),
-            created_at=line.created_at,
-            executed_at=line.executed_at,
-            moves={status.value: count for status, count in line.moves.items()},
-            roots=list(line.roots),
-        )
-        for line in app.organiser.plans.every(_LISTED * 4)
-    ]
-    return Answer.of(f"{len(lines)} plans.", data=EveryPlanList(plans=lines))
+    plans = [describe_line(line, line.roots) for line in app.organiser.plans.every(_MAX_LISTED_FOR_PERSON)]
+    return Answer.of("1 plan." if len(plans) == 1 else f"{len(plans)} plans.", data=EveryPlanList(plans=plans))
 
 
 @tool(
@@ -229,21 +209,20 @@ def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     audience=CallerKind.PERSON,
 )
 def correct_plan(app: App, call: Call, arguments: CorrectPlan) -> Answer:
-    """Correct files of a plan; that is remembered, and the others are judged anew by it."""
-    folders = app.folders_of(_with_roots(app, call.caller, arguments.plan_id))
-    found = summary(app.organiser.correct(folders, call, arguments.plan_id, _decisions(arguments.changes)))
-    return Answer.of(at_a_glance(found), data=found)
+    """Correct files of a plan; each correction is kept as an example, and the other files are classified again."""
+    folders = app.folders_of(_with_plan_roots(app, call.caller, arguments.plan_id))
+    return _answer_summary(app.organiser.correct(folders, call, arguments.plan_id, _decisions(arguments.changes)))
 
 
-async def _made(job: PlanJob, call: Call, seconds: float) -> None:
-    """Wait until a plan is there or so much time has passed; a caller that gives up meanwhile stops it."""
+async def _wait_for_plan(job: PlanJob, call: Call, seconds: float) -> None:
+    """Wait until a plan is made or the time is over; if the call is cancelled meanwhile, so is the job."""
     loop = asyncio.get_running_loop()
     until = loop.time() + seconds
     waiting = asyncio.wrap_future(job.future)
     try:
         while loop.time() < until and not waiting.done():
             call.check()
-            await asyncio.wait({waiting}, timeout=min(_STEP_SECONDS, max(0.01, until - loop.time())))
+            await asyncio.wait({waiting}, timeout=min(_PROGRESS_SECONDS, max(0.01, until - loop.time())))
             if job.is_running:
                 call.progress(call.elapsed(), None, job.message)
     except BaseException:
@@ -253,83 +232,85 @@ async def _made(job: PlanJob, call: Call, seconds: float) -> None:
         waiting.result()
 
 
-def _shown_or_scanning(app: App, folders: Folders, plan_id: str) -> Answer:
-    job = app.organiser.job(folders, plan_id)
+def _answer_plan_or_progress(app: App, folders: Folders, plan_id: str) -> Answer:
+    job = app.organiser.find_job(folders, plan_id)
     if job is not None and job.is_running:
-        return _scanning(job)
-    found = summary(app.organiser.show(folders, plan_id))
-    return Answer.of(at_a_glance(found), data=found)
+        return _answer_progress(job)
+    return _answer_summary(app.organiser.show(folders, plan_id))
 
 
-def _scanning(job: PlanJob) -> Answer:
-    found = scanning(job)
-    return Answer.of(f"Plan {found.plan_id}: SCANNING. {found.message}.", found.next, data=found)
+def _answer_summary(view: PlanView) -> Answer:
+    summary = summarise(view)
+    return Answer.of(summary_text(summary), data=summary)
 
 
-def _sees(folders: Folders, job: PlanJob) -> bool:
-    return is_beneath(job.root, folders.jail.allowed_paths)
+def _answer_progress(job: PlanJob) -> Answer:
+    progress = describe_job(job)
+    return Answer.of(f"Plan {progress.plan_id}: SCANNING. {progress.message}.", progress.next, data=progress)
 
 
-async def _ask(app: App, call: Call, folders: Folders, shown: PlanView, runner: Runner) -> None:
-    """Let the client ask its user to approve the plan, if it can and all of the plan can be shown; PermissionDenied if not."""
-    text = await runner.in_thread(_every_move, shown)
+async def _ask_for_approval(app: App, call: Call, folders: Folders, view: PlanView, runner: Runner) -> None:
+    """Let the client ask its user to approve the plan, if it can and the whole plan can be shown; PermissionDenied if not."""
+    text = await runner.in_thread(_list_every_move, view)
     review = app.settings.review
     if call.elicit is None or not review.channels.elicitation or len(text) > review.max_question_chars:
         raise PermissionDenied(
-            f"A person has to approve plan {shown.plan.id} first: `holdfast organise approve {shown.plan.id[:8]}`."
+            f"A person has to approve plan {view.plan.id} first: `holdfast organise approve {view.plan.id[:8]}`."
         )
-    reply = await call.elicit(Question(f"plan-{shown.plan_hash[:32]}", text, _SCHEMA))
+    reply = await call.elicit(Question(f"plan-{view.plan_hash[:32]}", text, _APPROVAL_FORM))
     if reply.action != "accept" or reply.content.get("decision") != "approve":
-        raise PermissionDenied(f"The user did not approve plan {shown.plan.id}; nothing was moved.")
-    approve = partial(app.organiser.plans.approve, folders, shown.plan.id, shown.plan_hash, "elicitation")
+        raise PermissionDenied(f"The user did not approve plan {view.plan.id}; nothing was moved.")
+    approve = partial(app.organiser.plans.approve, folders, view.plan.id, view.plan_hash, "elicitation")
     await runner.in_thread(approve)
 
 
-def _every_move(shown: PlanView) -> str:
-    lines = [f"An agent asks to move {len(shown.moves)} files in {display_name(shown.folder)}:", ""]
-    for item in shown.moves:
-        source, target = relative(item.src_path, shown.folder), relative(item.dest_path or "", shown.folder)
+def _list_every_move(view: PlanView) -> str:
+    files = "1 file" if len(view.moves) == 1 else f"{len(view.moves)} files"
+    lines = [f"An agent asks to move {files} in {display_name(view.folder)}:", ""]
+    for item in view.moves:
+        source = relative_path(item.src_path, view.folder)
+        target = relative_path(item.dest_path or "", view.folder)
         lines.append(f"{display_name(source)} -> {display_name(target)}")
     return "\n".join(lines)
 
 
-def _executed(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
-    done = app.organiser.plans.execute(folders, call, plan_id)
-    shown = app.organiser.show(folders, plan_id)
-    totals = totals_of(shown.moves)
-    problems = [item for item in shown.moves if item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)]
-    moves = {item.position for item in shown.moves}
+def _execute(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
+    result = app.organiser.plans.execute(folders, call, plan_id)
+    view = app.organiser.show(folders, plan_id)
+    totals = count_moves(view.moves)
+    problems = [item for item in view.moves if item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)]
+    moves = {item.position for item in view.moves}
     data = ExecutedAnswer(
         plan_id=plan_id,
-        status=done.status.value,
-        executed_at=shown.plan.executed_at,
+        status=result.status.value,
+        executed_at=view.plan.executed_at,
         totals=totals,
-        already_done=len(done.already & moves),
-        problems=[planned(item, shown.folder) for item in problems[:_FIRST_PROBLEMS]],
-        next=next_step(shown),
+        already_done=len(result.already & moves),
+        problems=[describe_move(item, view.folder) for item in problems[:_MAX_PROBLEMS]],
+        next=next_step(view),
     )
     lines = [f"{data.status}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."]
-    lines += [f"{display_name(one.path)}: {one.status}, {one.error}" for one in data.problems]
+    lines += [f"{display_name(move.path)}: {move.status}, {move.error}" for move in data.problems]
     return Answer.of("\n".join([*lines, data.next]), data=data)
 
 
-def _positions(shown: PlanView, paths: list[str]) -> set[int]:
-    known: dict[str, int] = {}
-    for item in shown.moves:
+def _find_positions(view: PlanView, paths: list[str]) -> set[int]:
+    positions: dict[str, int] = {}
+    for item in view.moves:
         for path in (item.src_path, item.dest_path or ""):
-            known[path] = known[relative(path, shown.folder)] = item.position
-    unknown = [path for path in paths if path not in known]
+            positions[path] = positions[relative_path(path, view.folder)] = item.position
+    unknown = [path for path in paths if path not in positions]
     if unknown:
-        raise InvalidArgument(f"Plan {shown.plan.id} has not moved {unknown[0]!r}.")
-    return {known[path] for path in paths}
+        raise InvalidArgument(f"Plan {view.plan.id} has not moved {unknown[0]!r}.")
+    return {positions[path] for path in paths}
 
 
 def _decisions(changes: list[PlanChange]) -> dict[str, str | None]:
     return {change.path: change.folder for change in changes}
 
 
-def _with_roots(app: App, caller: Caller, plan_id: str) -> Caller:
-    """Return the person as a caller of a plan's own directories: a person sees all."""
+def _with_plan_roots(app: App, caller: Caller, plan_id: str) -> Caller:
+    """Return the person as a caller with the roots of a plan: a person sees every plan."""
     return replace(caller, roots=app.organiser.plans.roots_of(plan_id))
 
 

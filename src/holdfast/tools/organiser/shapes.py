@@ -135,7 +135,7 @@ class MeasuresAnswer(BaseModel):
     do_nothing_ratio: float
 
 
-class PlanSummary(PlanAnswer):
+class PlanSummaryAnswer(PlanAnswer):
     """A plan at a glance."""
 
     folder: str
@@ -163,7 +163,7 @@ class ScanningAnswer(PlanAnswer):
     next: str
 
 
-class PlanPage(PlanSummary):
+class PlanPage(PlanSummaryAnswer):
     """A plan with a page of one of its parts."""
 
     moves: list[PlannedMove] | None = None

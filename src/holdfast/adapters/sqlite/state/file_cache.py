@@ -1,7 +1,7 @@
-"""What the organiser remembers of files in state.db, by a connection of its own, a batch in one transaction.
+"""Keeps the organiser's file cache and corrections in state.db, with a connection of its own, one transaction a batch.
 
-It can all be found out again, so a power cut may take the newest batches; nothing waits for the disk. Texts are kept
-compressed. Names that are no Unicode are kept with their strange bytes replaced: paths here are for people to read.
+Cached values can be computed again, so a power cut may lose the newest batches and nothing waits for the disk. Texts are
+compressed. In names that are not UTF-8 the bad bytes are replaced: paths in these tables are for people to read.
 """
 
 import json
@@ -22,19 +22,19 @@ from holdfast.clock import utc_now
 from holdfast.organiser.model import Evidence, Example, Excerpt, ScannedFile, Verdict
 from holdfast.organiser.ports import CachedFile
 
-_WHEN_FULL = "The disk of the state folder is full, so nothing more could be remembered."
 _BUSY_MS = 10_000
 _CACHE_KB = 16_000
-_SIGN = 2**63
+_INT64 = 2**63
+_WHEN_FULL = "The disk of the state folder is full, so nothing more could be remembered."
 
 
 def open_file_cache(state_dir: str) -> "SqliteFileCache":
-    """Open what is remembered of files in a state folder; in a server, after the journal that makes the file."""
+    """Open the cache in a state folder; in a server, after the journal, which creates the file."""
     return SqliteFileCache(os.path.join(state_dir, "state.db"))
 
 
 class SqliteFileCache:
-    """Implements `holdfast.organiser.ports.FileCache` and `Examples`."""
+    """Implements `holdfast.organiser.ports.FileCache` and `Corrections`."""
 
     def __init__(self, path: str) -> None:
         create_private_file(path)
@@ -50,60 +50,63 @@ class SqliteFileCache:
         enable_wal(self._connection)
         migrate(self._connection)
 
-    def hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
-        """Return the hash of each file whose device, inode, size and mtime are known."""
-        devices = {found.device for found in files}
+    def find_hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
+        """Return the hash of each file whose device, inode, size and mtime are cached."""
+        devices = {file.device for file in files}
         if len(devices) == 1:
-            return self._hashes_on(devices.pop(), files)
-        known: dict[ScannedFile, str | None] = {}
+            return self._find_hashes_on(devices.pop(), files)
+        hashes: dict[ScannedFile, str | None] = {}
         for device in devices:
-            some = [found for found in files if found.device == device]
-            known.update(zip(some, self._hashes_on(device, some), strict=True))
-        return [known[found] for found in files]
+            on_device = [file for file in files if file.device == device]
+            hashes.update(zip(on_device, self._find_hashes_on(device, on_device), strict=True))
+        return [hashes[file] for file in files]
 
-    def excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
-        """Return what the files said when they were read last."""
-        rows = self._fetch("excerpts", {"hashes": json.dumps(list(hashes))})
+    def load_excerpts(self, hashes: Sequence[str]) -> dict[str, Excerpt]:
+        """Return the excerpts by hash."""
+        rows = self._fetch("load_excerpts", {"hashes": json.dumps(list(hashes))})
         return {
             hash_: Excerpt(text=zlib.decompress(text).decode("utf-8", "surrogatepass"), **json.loads(metadata))
             for hash_, metadata, text in rows
         }
 
-    def verdicts(self, hashes: Sequence[str], decider: str) -> dict[str, Verdict]:
-        """Return what that very decider said of the files."""
-        rows = self._fetch("verdicts", {"hashes": json.dumps(list(hashes)), "decider": decider})
-        return {hash_: _verdict(category, confidence, rest, decider) for hash_, category, confidence, rest in rows}
+    def load_verdicts(self, hashes: Sequence[str], decider: str) -> dict[str, Verdict]:
+        """Return the verdicts of exactly this decider, by hash."""
+        rows = self._fetch("load_verdicts", {"hashes": json.dumps(list(hashes)), "decider": decider})
+        return {hash_: _read_verdict(category, confidence, rest, decider) for hash_, category, confidence, rest in rows}
 
-    def remember(self, memories: Sequence[CachedFile]) -> None:
-        """Keep them, all in one transaction."""
-        at = utc_now()
-        files = [_file_row(memory, at) for memory in memories]
-        verdicts = [_verdict_row(memory.file_hash, memory.verdict) for memory in memories if memory.verdict]
+    def save(self, files: Sequence[CachedFile]) -> None:
+        """Save files, all in one transaction."""
+        saved_at = utc_now()
+        rows = [_file_row(cached, saved_at) for cached in files]
+        verdicts = [_verdict_row(cached.file_hash, cached.verdict) for cached in files if cached.verdict]
         with self._transaction():
-            self._run_many("remember_file", files)
-            self._run_many("remember_seen", files)
-            self._run_many("remember_verdict", verdicts)
+            self._run_many("save_file", rows)
+            self._run_many("save_inode", rows)
+            self._run_many("save_verdict", verdicts)
 
     def trim(self, max_files: int) -> int:
-        """Let go of the oldest memories beyond so many."""
+        """Delete the oldest files beyond the maximum and return how many there were."""
         surplus = max(0, int(self._fetch("count_files", {})[0][0]) - max_files)
         if surplus:
             with self._transaction():
                 self._run_many("trim_files", [{"surplus": surplus}])
-                self._run_many("trim_seen", [{}])
+                self._run_many("trim_inodes", [{}])
                 self._run_many("trim_verdicts", [{}])
         return surplus
 
-    def teach(self, root_dir: str, examples: Sequence[Example]) -> None:
-        """Keep corrections made in a folder."""
+    def save_corrections(self, root_dir: str, examples: Sequence[Example]) -> None:
+        """Save corrections made in a folder."""
+        root = _to_utf8(root_dir)
+        rows = [{"root_dir": root, **asdict(example), "name": _to_utf8(example.name)} for example in examples]
         with self._transaction():
-            self._run_many("teach", [{"root_dir": _text(root_dir), **_example_row(example)} for example in examples])
+            self._run_many("save_correction", rows)
 
-    def lessons(self, root_dir: str) -> list[Example]:
+    def load_corrections(self, root_dir: str) -> list[Example]:
         """Return the corrections made in a folder, oldest first."""
+        rows = self._fetch("load_corrections", {"root_dir": _to_utf8(root_dir)})
         return [
             Example(file_hash, name, category, text, content_type)
-            for file_hash, name, category, text, content_type in self._fetch("lessons", {"root_dir": _text(root_dir)})
+            for file_hash, name, category, text, content_type in rows
         ]
 
     def close(self) -> None:
@@ -111,19 +114,19 @@ class SqliteFileCache:
         with self._lock:
             self._connection.close()
 
-    def _hashes_on(self, device: int, files: Sequence[ScannedFile]) -> list[str | None]:
-        inodes = [found.inode for found in files]
-        if max(inodes) >= _SIGN:
-            inodes = [_signed(inode) for inode in inodes]
-        rows = self._fetch("seen_files", {"device": _signed(device), "inodes": json.dumps(inodes)})
-        known = {row[0]: row for row in rows}
+    def _find_hashes_on(self, device: int, files: Sequence[ScannedFile]) -> list[str | None]:
+        inodes = [file.inode for file in files]
+        if max(inodes) >= _INT64:
+            inodes = [_to_int64(inode) for inode in inodes]
+        rows = self._fetch("find_hashes", {"device": _to_int64(device), "inodes": json.dumps(inodes)})
+        by_inode = {row[0]: row for row in rows}
         return [
             row[3]
-            if (row := known.get(inode))
-            and row[1] == found.size
-            and (row[2] == found.mtime_ns or row[2] == _signed(found.mtime_ns))
+            if (row := by_inode.get(inode))
+            and row[1] == file.size
+            and (row[2] == file.mtime_ns or row[2] == _to_int64(file.mtime_ns))
             else None
-            for inode, found in zip(inodes, files, strict=True)
+            for inode, file in zip(inodes, files, strict=True)
         ]
 
     def _fetch(self, name: str, parameters: dict[str, Any]) -> list[Any]:
@@ -140,34 +143,32 @@ class SqliteFileCache:
             yield
 
 
-def _signed(number: int) -> int:
-    """Return a number of the file system, which may use all 64 bits and for a time even more, as SQLite can hold it."""
-    return number if -_SIGN <= number < _SIGN else (number + _SIGN) % (2 * _SIGN) - _SIGN
+def _to_int64(value: int) -> int:
+    """Return a value of the file system as SQLite can hold it: it may use 64 bits unsigned, and a time even more."""
+    return value if -_INT64 <= value < _INT64 else (value + _INT64) % (2 * _INT64) - _INT64
 
 
-def _text(path: str) -> str:
+def _to_utf8(path: str) -> str:
     return path if path.isascii() else os.fsencode(path).decode("utf-8", "replace")
 
 
-def _file_row(memory: CachedFile, at: str) -> dict[str, Any]:
-    found, excerpt = memory.found, memory.excerpt
+def _file_row(cached: CachedFile, saved_at: str) -> dict[str, Any]:
+    file, metadata, text = cached.file, None, None
+    if (excerpt := cached.excerpt) is not None:
+        fields = ("tier", "bytes_read", "content_type", "note")
+        metadata = json.dumps({name: getattr(excerpt, name) for name in fields})
+        text = zlib.compress(excerpt.text.encode("utf-8", "surrogatepass"), 1)
     return {
-        "file_hash": memory.file_hash,
-        "file_path": _text(found.path),
-        "size_bytes": found.size,
-        "mtime": _signed(found.mtime_ns),
-        "metadata_json": None if excerpt is None else _facts(excerpt),
-        "created_at": at,
-        "excerpt": None if excerpt is None else zlib.compress(excerpt.text.encode("utf-8", "surrogatepass"), 1),
-        "device": _signed(found.device),
-        "inode": _signed(found.inode),
+        "file_hash": cached.file_hash,
+        "file_path": _to_utf8(file.path),
+        "size_bytes": file.size,
+        "mtime": _to_int64(file.mtime_ns),
+        "metadata_json": metadata,
+        "created_at": saved_at,
+        "excerpt": text,
+        "device": _to_int64(file.device),
+        "inode": _to_int64(file.inode),
     }
-
-
-def _facts(excerpt: Excerpt) -> str:
-    """Return all of an excerpt but its text."""
-    tier, read, kind, note = excerpt.tier, excerpt.bytes_read, excerpt.content_type, excerpt.note
-    return json.dumps({"tier": tier, "bytes_read": read, "content_type": kind, "note": note})
 
 
 def _verdict_row(file_hash: str, verdict: Verdict) -> dict[str, Any]:
@@ -179,18 +180,14 @@ def _verdict_row(file_hash: str, verdict: Verdict) -> dict[str, Any]:
     return {
         "file_hash": file_hash,
         "decider": verdict.decider,
-        "category": _text(verdict.category),
+        "category": _to_utf8(verdict.category),
         "confidence": verdict.confidence,
         "verdict_json": json.dumps(rest),
     }
 
 
-def _verdict(category: str, confidence: float, rest: str, decider: str) -> Verdict:
+def _read_verdict(category: str, confidence: float, rest: str, decider: str) -> Verdict:
     fields = json.loads(rest)
-    told = fields["evidence"]
-    evidence = Evidence(tuple(told["nearest"]), tuple(told["terms"]), told["rule"])
+    stored = fields["evidence"]
+    evidence = Evidence(tuple(stored["nearest"]), tuple(stored["terms"]), stored["rule"])
     return Verdict(category, confidence, fields["requires_deep_scan"], fields["reasoning"], evidence, decider)
-
-
-def _example_row(example: Example) -> dict[str, Any]:
-    return {**asdict(example), "name": _text(example.name)}

@@ -1,4 +1,7 @@
-"""What is known of plans beside their moves, in state.db, and the moves that a path has to do with."""
+"""Keeps the notes of plans in state.db, and finds moves in the journal by path.
+
+The keys of the stored JSON are a format of their own: notes that an earlier version wrote must stay readable.
+"""
 
 import json
 import os
@@ -24,16 +27,16 @@ from holdfast.organiser.model import (
 )
 
 _BUSY_MS = 10_000
-_MOST = 500
+_MAX_MOVES = 500
 
 
 def open_plan_notes(state_dir: str) -> "SqlitePlanNotes":
-    """Open the notes of a state folder; in a server, after the journal that makes the file."""
+    """Open the notes in a state folder; in a server, after the journal, which creates the file."""
     return SqlitePlanNotes(os.path.join(state_dir, "state.db"))
 
 
 class SqlitePlanNotes:
-    """Implements `holdfast.organiser.ports.PlanNotes`, by a connection of its own."""
+    """Implements `holdfast.organiser.ports.PlanNotes`, with a connection of its own."""
 
     def __init__(self, path: str) -> None:
         self._statements = named_statements(__package__, "plan_notes.sql")
@@ -43,20 +46,20 @@ class SqlitePlanNotes:
         migrate(self._connection)
 
     def save(self, plan_id: str, notes: Notes) -> None:
-        """Keep the notes of a plan."""
-        packed = zlib.compress(json.dumps(asdict(notes)).encode(), 1)
-        self._fetch("save_notes", {"plan_id": plan_id, "notes": packed})
+        """Save the notes of a plan."""
+        compressed = zlib.compress(json.dumps(_to_json(notes)).encode(), 1)
+        self._fetch("save_notes", {"plan_id": plan_id, "notes": compressed})
 
     def load(self, plan_id: str) -> Notes | None:
         """Return the notes of a plan."""
         rows = self._fetch("load_notes", {"plan_id": plan_id})
-        return _notes(json.loads(zlib.decompress(rows[0][0]))) if rows else None
+        return _from_json(json.loads(zlib.decompress(rows[0][0]))) if rows else None
 
-    def past_of(self, paths: Sequence[str], roots: Sequence[str]) -> list[PastMove]:
+    def find_moves(self, paths: Sequence[str], roots: Sequence[str]) -> list[PastMove]:
         """Return the moves from or to one of the paths, newest first, by plans that lie beneath the roots."""
-        asked = json.dumps([path for path in paths if isinstance(stored_path(path), str)])
-        rows = self._fetch("past_of", {"paths": asked, "most": _MOST})
-        return [_past(row) for row in rows if all(is_beneath(root, roots) for root in _roots(row))]
+        stored = json.dumps([path for path in paths if isinstance(stored_path(path), str)])
+        rows = self._fetch("find_moves", {"paths": stored, "max_moves": _MAX_MOVES})
+        return [_read_move(row) for row in rows if all(is_beneath(root, roots) for root in _read_roots(row))]
 
     def close(self) -> None:
         """Close the connection."""
@@ -68,30 +71,63 @@ class SqlitePlanNotes:
             return self._connection.execute(self._statements[name], values).fetchall()
 
 
-def _roots(row: Any) -> list[str]:
+def _read_roots(row: Any) -> list[str]:
     return [read_path(root) or "/" for root in row[4:6] if root is not None]
 
 
-def _past(row: Any) -> PastMove:
-    plan_id, seq, kind, at = row[:4]
+def _read_move(row: Any) -> PastMove:
+    plan_id, seq, kind, moved_at = row[:4]
     src, dest, status, reasoning, confidence, file_hash = row[6:]
-    places = read_path(src) or "", read_path(dest) or ""
-    return PastMove(plan_id, seq, kind, at, *places, status, reasoning or "", confidence, file_hash or "")
+    paths = read_path(src) or "", read_path(dest) or ""
+    return PastMove(plan_id, seq, kind, moved_at, *paths, status, reasoning or "", confidence, file_hash or "")
 
 
-def _notes(kept: dict[str, Any]) -> Notes:
-    measures = kept["measures"]
-    skipped = {SkipReason(reason): count for reason, count in measures.pop("skipped").items()}
+def _to_json(notes: Notes) -> dict[str, Any]:
+    measures = asdict(notes.measures)
+    measures["kept"] = measures.pop("staying")
+    return {
+        "decider": notes.decider,
+        "folder": notes.folder,
+        "shelves": [
+            {"name": one.name, "folder": one.folder, "is_new": one.is_new, "known": one.example_count}
+            for one in notes.destinations
+        ],
+        "doubts": [_uncertain_to_json(file) for file in notes.uncertain],
+        "doubted": notes.uncertain_count,
+        "skips": notes.skipped,
+        "measures": measures,
+        "decisions": dict(notes.decisions),
+        "deep": notes.include_subfolders,
+        "remark": notes.remark,
+        "maker": notes.made_by,
+    }
+
+
+def _uncertain_to_json(file: UncertainFile) -> dict[str, Any]:
+    fields = asdict(file)
+    fields["look"] = fields.pop("version_text")
+    return fields
+
+
+def _uncertain_from_json(stored: dict[str, Any]) -> UncertainFile:
+    return UncertainFile(version_text=stored.pop("look", ""), **stored)
+
+
+def _from_json(stored: dict[str, Any]) -> Notes:
+    measures = stored["measures"]
+    skip_counts = {SkipReason(reason): count for reason, count in measures.pop("skipped").items()}
     return Notes(
-        decider=kept["decider"],
-        folder=kept.get("folder", ""),
-        shelves=tuple(DestinationFolder(**shelf) for shelf in kept["shelves"]),
-        doubts=tuple(UncertainFile(**doubt) for doubt in kept["doubts"]),
-        doubted=kept["doubted"],
-        skips=tuple(SkippedFile(relative, SkipReason(reason), detail) for relative, reason, detail in kept["skips"]),
-        measures=Measures(**measures, skipped=skipped),
-        decisions=kept["decisions"],
-        deep=kept["deep"],
-        remark=kept["remark"],
-        maker=kept.get("maker", ""),
+        decider=stored["decider"],
+        folder=stored.get("folder", ""),
+        destinations=tuple(
+            DestinationFolder(one["name"], one["folder"], one["is_new"], one["known"]) for one in stored["shelves"]
+        ),
+        uncertain=tuple(_uncertain_from_json(file) for file in stored["doubts"]),
+        uncertain_count=stored["doubted"],
+        skipped=tuple(SkippedFile(path, SkipReason(reason), detail) for path, reason, detail in stored["skips"]),
+        measures=Measures(staying=measures.pop("kept"), **measures, skipped=skip_counts),
+        decisions=stored["decisions"],
+        include_subfolders=stored["deep"],
+        remark=stored["remark"],
+        made_by=stored.get("maker", ""),
     )
