@@ -55,9 +55,9 @@ def test_packed_words_rank_as_loose_ones_and_as_on_sqlite(
     me = new_caller()
     planted(alone, me, 120)
     loose = answers(alone, me)
-    monkeypatch.setattr(search_blocks, "LOOSE_AT_MOST", 20)
-    monkeypatch.setattr(search_blocks, "CHUNKS_IN_A_BLOCK", 50)
-    monkeypatch.setattr(search_blocks, "_PACKED_AT_ONCE", 40)
+    monkeypatch.setattr(search_blocks, "MAX_UNPACKED", 20)
+    monkeypatch.setattr(search_blocks, "MAX_BLOCK_CHUNKS", 50)
+    monkeypatch.setattr(search_blocks, "PACK_BATCH", 40)
     store = alone.store()
     store.write(me, "p", "/one-more", "unrelated")
     drain(alone.open_queue(), Indexer(alone.open_index(), None))
@@ -94,7 +94,7 @@ def answers(backend: Backend, me: AuthContext) -> list[list[tuple[str, float]]]:
 
 
 def test_a_block_that_is_mostly_dead_is_packed_anew(alone: Backend, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(search_blocks, "LOOSE_AT_MOST", 10)
+    monkeypatch.setattr(search_blocks, "MAX_UNPACKED", 10)
     me = new_caller()
     planted(alone, me, 60)
     planted(alone, me, 60, seed=2)
@@ -111,9 +111,9 @@ def test_a_block_that_is_mostly_dead_is_packed_anew(alone: Backend, monkeypatch:
 def test_all_blocks_that_died_together_are_packed_anew_together(
     alone: Backend, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(search_blocks, "LOOSE_AT_MOST", 10)
-    monkeypatch.setattr(search_blocks, "CHUNKS_IN_A_BLOCK", 8)
-    monkeypatch.setattr(search_blocks, "_PACKED_AT_ONCE", 4)
+    monkeypatch.setattr(search_blocks, "MAX_UNPACKED", 10)
+    monkeypatch.setattr(search_blocks, "MAX_BLOCK_CHUNKS", 8)
+    monkeypatch.setattr(search_blocks, "PACK_BATCH", 4)
     me, store, queue = new_caller(), alone.store(), alone.open_queue()
     indexer = Indexer(alone.open_index(), None)
     for turn in range(3):
@@ -134,7 +134,7 @@ def test_whoever_lets_chunks_die_waits_for_whoever_packs_so_that_no_two_wait_in_
     worker = threading.Thread(target=Indexer(index, None).index_words, args=(jobs,))
     with open_pool(url, "holdfast_app", 1) as pool, pool.connection() as packer:
         with packer.transaction():
-            search_blocks.hold(packer, me.apikey_hash)
+            search_blocks.lock_blocks(packer, me.apikey_hash)
             worker.start()
             until("the worker waits", lambda: alone.look(me, waits))
             assert all(index.indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)

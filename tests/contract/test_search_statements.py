@@ -18,7 +18,7 @@ from tests.contract.test_store_statements import parameters_of
 from tests.helpers.databases import postgres_database
 from tests.helpers.mutants import Mutant, mutants, regenerated, unguarded
 
-FOR_THE_WORKER = {"chunk_tenants"}
+FOR_THE_WORKER = {"list_tenants"}
 DIALECTS = {
     "sqlite": SQLITE,
     "postgres": {name: sql.replace("halfvec(1)", "halfvec(2)") for name, sql in POSTGRES.items()},
@@ -124,12 +124,12 @@ def cases(sql: str, dialect: str) -> Iterator[dict[str, Any]]:
     names = parameters_of(sql, dialect)
     fixed: dict[str, Any] = {
         "apikey_hash": A, "at": AT, "tokenizer": "t", "version": 1, "low": "/", "high": "0", "model": "m", "most": 99,
-        "limit": 99, "max_bytes": 10**6, "after": 0, "query": "flow", "terms": json.dumps(["flow"]), "place": 70,
+        "limit": 99, "max_bytes": 10**6, "after": 0, "query": "flow", "terms": json.dumps(["flow"]), "position": 70,
         "start": 0, "end": 9, "count": 9, "text": "x", "content_hash": "h" * 64, "scope": "s", "tokens": "flow",
         "token_count": 1, "chunks": 1, "embedding": b"\0" * 8, "vector": "[1,0]", "words": "[]", "names": "[]",
         "lengths": b"\0\0", "projects": b"\0\0", "ids": json.dumps(IDS),
         "before": AT + timedelta(days=1),
-        "places": json.dumps([[project, path] for project in "pq" for path in PLACES]),
+        "files": json.dumps([[project, path] for project in "pq" for path in PLACES]),
         "slots": json.dumps([[block, slot] for block in range(3) for slot in range(16)]),
         "vectors": json.dumps([{"id": number, "content_hash": "h" * 64, "embedding": "[1,0]"} for number in IDS]),
     }  # fmt: skip
@@ -274,7 +274,7 @@ def shaped(name: str, value: Any, sql: str) -> Any:
     if f"%({name})s::" in sql and "[]" in sql.partition(f"%({name})s::")[2][:10]:
         return {"ids": IDS, "slots": IDS, "terms": ["flow"], "chunks": [1], "counts": [b"1"]}[name]
     if name == "chunks" and "%(chunks)s::json" in sql:
-        return json.dumps([{"id": number, "place": number, "low": 0, "high": 1} for number in IDS])
+        return json.dumps([{"id": number, "position": number, "low": 0, "high": 1} for number in IDS])
     return value
 
 

@@ -102,7 +102,7 @@ def test_a_worker_that_is_told_to_stop_leaves_the_rest_of_the_vectors(
 def test_nothing_is_left_in_the_index_of_files_that_are_gone(
     backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "LOOSE_AT_MOST", 10)
+    monkeypatch.setattr(blocks, "MAX_UNPACKED", 10)
     queue, indexer = backend.open_queue(), Indexer(backend.open_index(), OLD)
     for number in range(40):
         store.write(me, "p", f"/d/{number}", f"a cat in boat {number}")
@@ -122,7 +122,7 @@ def test_nothing_is_left_in_the_index_of_files_that_are_gone(
 def test_a_file_that_is_overwritten_again_and_again_leaves_a_bounded_index(
     backend: Backend, store: Store, me: AuthContext, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(blocks, "LOOSE_AT_MOST", 10)
+    monkeypatch.setattr(blocks, "MAX_UNPACKED", 10)
     queue, indexer, sizes = backend.open_queue(), Indexer(backend.open_index(), None), list[int]()
     for number in range(200):
         store.write(

@@ -97,12 +97,12 @@ def _trusts_its_job() -> None:
 def _writes_what_it_read() -> None:
     """Pieces are written without a look at the version of the file."""
     for module in (sqlite_write, postgres_write):
-        module._is_overtaken = lambda *_args: False  # type: ignore[attr-defined]
+        module._has_changed_since = lambda *_args: False  # type: ignore[attr-defined]
     for rows in (sqlite_rows, postgres_rows):
-        taken = rows.STATEMENTS["take_state"]
+        taken = rows.STATEMENTS["claim_state"]
         guard = "WHERE mcp_file_chunk_states.version <= excluded.version"
         assert guard in taken
-        rows.STATEMENTS["take_state"] = taken.replace(guard, "")
+        rows.STATEMENTS["claim_state"] = taken.replace(guard, "")
 
 
 MUTANTS: dict[str, Callable[[], None]] = {
@@ -116,14 +116,14 @@ def restored() -> Iterator[None]:
     """Undo whatever fault is put in during the block."""
     statements = [POSTGRES, SQLITE, postgres_rows.STATEMENTS, sqlite_rows.STATEMENTS]
     kept = [dict(one) for one in statements]
-    guards = [module._is_overtaken for module in (sqlite_write, postgres_write)]
+    guards = [module._has_changed_since for module in (sqlite_write, postgres_write)]
     try:
         yield
     finally:
         for one, before in zip(statements, kept, strict=True):
             one.update(before)
         for module, guard in zip((sqlite_write, postgres_write), guards, strict=True):
-            module._is_overtaken = guard  # type: ignore[attr-defined]
+            module._has_changed_since = guard  # type: ignore[attr-defined]
 
 
 def queue_and_index(engine: str, location: str) -> tuple[IndexQueue, Index]:

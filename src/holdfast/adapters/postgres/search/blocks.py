@@ -1,6 +1,6 @@
-"""Packs the words of loose chunks into blocks of postings, and blocks that are mostly dead into new ones.
+"""Packs the words of chunks into blocks of postings, and replaces blocks whose chunks are mostly deleted.
 
-A chunk's words wait beside it, where a search reads them one by one, until there are enough to make packing worth while.
+The words of a chunk are stored in a row of their own at first, which every search reads, until there are enough to pack.
 """
 
 import json
@@ -13,84 +13,84 @@ from holdfast.adapters.postgres.search.rows import run
 from holdfast.adapters.postgres.store.rows import Connection
 from holdfast.adapters.postgres.store.store import lock_key
 
-LOOSE_AT_MOST = 512
-CHUNKS_IN_A_BLOCK = 16_384
-_PACKED_AT_ONCE = 4096
-_MOST_COUNTED = 255
-_MOST_LENGTH = 65_535
+MAX_UNPACKED = 512
+MAX_BLOCK_CHUNKS = 16_384
+PACK_BATCH = 4096
+_MAX_TERM_COUNT = 255
+_MAX_LENGTH = 65_535
 _LOCK_NAME = "\0words"
 
 
-def is_due(connection: Connection, tenant: str) -> bool:
-    """Return whether there are many loose chunks, or a block of which more than half is dead."""
-    loose = run(connection, "many_loose", {"apikey_hash": tenant, "most": LOOSE_AT_MOST})
-    worn = run(connection, "worn_block", {"apikey_hash": tenant})
-    return loose.fetchone() is not None or worn.fetchone() is not None
+def needs_packing(connection: Connection, tenant: str) -> bool:
+    """Return whether many chunks are unpacked, or more than half of a block is dead."""
+    unpacked = run(connection, "many_unpacked", {"apikey_hash": tenant, "most": MAX_UNPACKED})
+    mostly_dead = run(connection, "mostly_dead_block", {"apikey_hash": tenant})
+    return unpacked.fetchone() is not None or mostly_dead.fetchone() is not None
 
 
-def hold(connection: Connection, tenant: str) -> None:
-    """Be the only one, until the transaction ends, who packs a tenant's blocks or lets chunks in them die.
+def lock_blocks(connection: Connection, tenant: str) -> None:
+    """Lock the blocks of a tenant until the transaction ends, to pack them or to mark chunks in them as dead.
 
-    Without it two workers could each wait for a block that the other one has.
+    Without it two workers could deadlock, each waiting for a block that the other one has locked.
     """
     connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, _LOCK_NAME)})
 
 
-def pack(connection: Connection, tenant: str) -> bool:
-    """Take a worn block apart and put all loose chunks into blocks; True when there was one, and may be more."""
-    hold(connection, tenant)
-    worn = run(connection, "worn_block", {"apikey_hash": tenant}).fetchone()
-    if worn is not None:
-        asked = {"apikey_hash": tenant, "block": worn["block"]}
-        for statement in ("loosen_chunks", "delete_words", "delete_block"):
-            run(connection, statement, asked)
-    while rows := run(connection, "loose_chunks", {"apikey_hash": tenant, "limit": _PACKED_AT_ONCE}).fetchall():
-        _packed(connection, tenant, rows)
-    return worn is not None
+def pack_blocks(connection: Connection, tenant: str) -> bool:
+    """Unpack one mostly dead block, then pack all unpacked chunks; True when there was one, and may be more."""
+    lock_blocks(connection, tenant)
+    mostly_dead = run(connection, "mostly_dead_block", {"apikey_hash": tenant}).fetchone()
+    if mostly_dead is not None:
+        parameters = {"apikey_hash": tenant, "block": mostly_dead["block"]}
+        for statement in ("unpack_chunks", "delete_words", "delete_block"):
+            run(connection, statement, parameters)
+    while rows := run(connection, "unpacked_chunks", {"apikey_hash": tenant, "limit": PACK_BATCH}).fetchall():
+        _pack_rows(connection, tenant, rows)
+    return mostly_dead is not None
 
 
-def _packed(connection: Connection, tenant: str, rows: Sequence[dict[str, Any]]) -> None:
+def _pack_rows(connection: Connection, tenant: str, rows: Sequence[dict[str, Any]]) -> None:
     last = run(connection, "last_block", {"apikey_hash": tenant}).fetchone()
-    if last is not None and last["chunks"] + len(rows) > CHUNKS_IN_A_BLOCK:
+    if last is not None and last["chunks"] + len(rows) > MAX_BLOCK_CHUNKS:
         last = {"block": last["block"] + 1, "chunks": 0, "names": []}
-    block, first, names = (last["block"], last["chunks"], list(last["names"])) if last else (0, 0, [])
+    block, first_slot, names = (last["block"], last["chunks"], list(last["names"])) if last else (0, 0, [])
     codes = {name: code for code, name in enumerate(names)}
     projects = [codes.setdefault(row["project"], len(codes)) for row in rows]
-    extent = {
+    added = {
         "apikey_hash": tenant,
         "block": block,
         "chunks": len(rows),
         "tokens": sum(row["token_count"] for row in rows),
         "names": json.dumps(list(codes)),
-        "lengths": two_bytes([min(row["token_count"], _MOST_LENGTH) for row in rows]),
-        "projects": two_bytes(projects),
+        "lengths": pack_uint16([min(row["token_count"], _MAX_LENGTH) for row in rows]),
+        "projects": pack_uint16(projects),
     }
-    run(connection, "extend_block", extent)
-    run(connection, "extend_words", {"apikey_hash": tenant, "block": block, **_postings(rows, first)})
+    run(connection, "extend_block", added)
+    run(connection, "extend_words", {"apikey_hash": tenant, "block": block, **_build_postings(rows, first_slot)})
     ids = [row["chunk_id"] for row in rows]
-    slots = list(range(first, first + len(rows)))
-    run(connection, "give_slots", {"apikey_hash": tenant, "block": block, "ids": ids, "slots": slots})
+    slots = list(range(first_slot, first_slot + len(rows)))
+    run(connection, "assign_slots", {"apikey_hash": tenant, "block": block, "ids": ids, "slots": slots})
 
 
-def _postings(rows: Sequence[dict[str, Any]], first: int) -> dict[str, Any]:
-    """Return for each term the slots that hold it and how often, as bytes; terms in order, so that nobody deadlocks."""
+def _build_postings(rows: Sequence[dict[str, Any]], first_slot: int) -> dict[str, Any]:
+    """Return for each term the slots that have it and how often, as bytes; terms are sorted, so that nobody deadlocks."""
     slots: dict[str, list[int]] = {}
     counts: dict[str, list[int]] = {}
-    for slot, row in enumerate(rows, start=first):
+    for slot, row in enumerate(rows, start=first_slot):
         for term, count in row["tokens"].items():
             slots.setdefault(term, []).append(slot)
-            counts.setdefault(term, []).append(min(count, _MOST_COUNTED))
+            counts.setdefault(term, []).append(min(count, _MAX_TERM_COUNT))
     terms = sorted(slots)
     return {
         "terms": terms,
         "chunks": [len(slots[term]) for term in terms],
-        "slots": [two_bytes(slots[term]) for term in terms],
+        "slots": [pack_uint16(slots[term]) for term in terms],
         "counts": [bytes(counts[term]) for term in terms],
     }
 
 
-def two_bytes(values: Sequence[int]) -> bytes:
-    """Return numbers as two bytes each, the lesser first."""
+def pack_uint16(values: Sequence[int]) -> bytes:
+    """Return numbers as two bytes each, little-endian."""
     packed = array("H", values)
     if byteorder == "big":
         packed.byteswap()

@@ -1,15 +1,16 @@
-"""The search index in PostgreSQL: chunks, their words as blocks of postings, their vectors by pgvector."""
+"""The search index in PostgreSQL: chunks, their words in blocks of postings, their vectors in pgvector."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
 from typing import Any
 
-from holdfast.adapters.postgres.search.rows import listed, run, told, within
-from holdfast.adapters.postgres.search.vectors import EXACT_AT_MOST, Graphs, written
-from holdfast.adapters.postgres.search.write import write
+from holdfast.adapters.postgres.search.rows import run, translate_errors
+from holdfast.adapters.postgres.search.vectors import MAX_EXACT_VECTORS, VectorGraphs, vector_text
+from holdfast.adapters.postgres.search.write import NUL_REPLACEMENT, write_file
 from holdfast.adapters.postgres.store.rows import Connection, set_tenant
 from holdfast.adapters.postgres.store.store import open_pool
+from holdfast.adapters.search_parameters import file_parameters, json_list, scope_parameters
 from holdfast.search.model import (
     Candidate,
     ChunkText,
@@ -23,179 +24,176 @@ from holdfast.search.model import (
     WordMatches,
 )
 
-_REPLACED = "\ufffd"
-"""Stands in a stored chunk for the character NUL, which PostgreSQL's text cannot hold."""
-
 WITHOUT_BITMAPS = "SELECT set_config('enable_bitmapscan', 'off', true)"
-"""For fresh changes: the planner believes that two indexes of all jobs together are cheaper than the one of the fresh."""
+"""For pending files: otherwise the planner combines two indexes of all jobs instead of using the one of fresh jobs."""
 
 
 class PostgresIndex:
-    """Acts as the application's role, behind the wall of row-level security, with the tenant set."""
+    """Implements `holdfast.search.ports.Index`, as the application's role, under row-level security with the tenant set."""
 
-    def __init__(self, url: str, pool_size: int = 8, graph_from: int = EXACT_AT_MOST) -> None:
+    def __init__(self, url: str, pool_size: int = 8, graph_from: int = MAX_EXACT_VECTORS) -> None:
         self._pool = open_pool(url, "holdfast_app", pool_size, steady_plans=True)
         self._readers = open_pool(url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True)
-        self._everyone = open_pool(url, "holdfast_worker", 1)
-        self._graphs = Graphs(url, graph_from)
+        self._all_tenants = open_pool(url, "holdfast_worker", 1)
+        self._graphs = VectorGraphs(url, graph_from)
 
-    def load_files(self, tenant: str, places: Sequence[tuple[str, str]]) -> list[Content | None]:
+    def load_files(self, tenant: str, files: Sequence[tuple[str, str]]) -> list[Content | None]:
         """Return live files, in one round trip."""
-        with self._reading(tenant) as connection:
-            asked = [run(connection, "load_file", _place(tenant, project, path)) for project, path in places]
-            rows = [cursor.fetchone() for cursor in asked]
+        with self._snapshot(tenant) as connection:
+            cursors = [run(connection, "load_file", file_parameters(tenant, project, path)) for project, path in files]
+            rows = [cursor.fetchone() for cursor in cursors]
         return [Content(row["version"], row["content"]) if row else None for row in rows]
 
-    def lack_vectors(self, tenant: str, places: Sequence[tuple[str, str]], model: str) -> list[bool]:
+    def lack_vectors(self, tenant: str, files: Sequence[tuple[str, str]], model: str) -> list[bool]:
         """Return for each file whether a chunk of it has no vector of a model, in one round trip."""
-        with self._reading(tenant) as connection:
-            asked = [
-                run(connection, "unembedded", {**_place(tenant, project, path), "model": model})
-                for project, path in places
+        with self._snapshot(tenant) as connection:
+            cursors = [
+                run(connection, "chunks_without_vectors", {**file_parameters(tenant, project, path), "model": model})
+                for project, path in files
             ]
-            return [cursor.fetchone() is not None for cursor in asked]
+            return [cursor.fetchone() is not None for cursor in cursors]
 
     def indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
-        """Return the chunks that the index holds of a path."""
-        rows = self._rows(tenant, "known_chunks", _place(tenant, project, path))
+        """Return the chunks of a path in the index."""
+        rows = self._fetch_rows(tenant, "indexed_chunks", file_parameters(tenant, project, path))
         return [IndexedChunk(*row.values()) for row in rows]
 
     def put_words(self, tenant: str, files: Sequence[IndexedFile], tokenizer: str, at: datetime) -> list[bool]:
-        """Make the index hold these files, and pack loose chunks into a block when there are many."""
+        """Index the chunks and words of these files, and pack them into blocks when many chunks are unpacked."""
         stamp = {"apikey_hash": tenant, "tokenizer": tokenizer, "at": at}
-        with self._writing(tenant) as connection:
-            done = [write(connection, file, stamp) for file in files]
-        self._pack(tenant)
-        return done
+        with self._write_transaction(tenant) as connection:
+            is_indexed = [write_file(connection, file, stamp) for file in files]
+        self._pack_if_needed(tenant)
+        return is_indexed
 
     def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a path that have no vector of a model."""
-        rows = self._rows(tenant, "unembedded", {**_place(tenant, project, path), "model": model})
+        rows = self._fetch_rows(
+            tenant, "chunks_without_vectors", {**file_parameters(tenant, project, path), "model": model}
+        )
         return [ChunkText(*row.values()) for row in rows]
 
     def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
-        """Keep vectors whose chunk is still there."""
+        """Store the vectors whose chunk still exists."""
         if vectors:
-            self._graphs.seen(model, len(vectors[0][2]))
-        made = [
-            {"id": number, "content_hash": content_hash, "embedding": written(vector)}
-            for number, content_hash, vector in vectors
+            self._graphs.add_model(model, len(vectors[0][2]))
+        rows = [
+            {"id": chunk_id, "content_hash": content_hash, "embedding": vector_text(vector)}
+            for chunk_id, content_hash, vector in vectors
         ]
-        with self._writing(tenant) as connection:
+        with self._write_transaction(tenant) as connection:
             run(
                 connection,
                 "insert_vectors",
-                {"apikey_hash": tenant, "model": model, "vectors": listed(made), "at": at},
+                {"apikey_hash": tenant, "model": model, "vectors": json_list(rows), "at": at},
             )
 
     def find_by_words(self, tenant: str, scope: Scope, terms: Sequence[str], limit: int) -> WordMatches:
         """Return the best chunks by BM25."""
-        from holdfast.adapters.postgres.search.words import matching
+        from holdfast.adapters.postgres.search.words import find_by_words
 
-        with self._reading(tenant) as connection:
-            return matching(connection, tenant, scope, terms, limit)
+        with self._snapshot(tenant) as connection:
+            return find_by_words(connection, tenant, scope, terms, limit)
 
     def find_nearest(self, tenant: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the chunks nearest to a vector."""
-        with self._reading(tenant) as connection:
-            return self._graphs.nearest(connection, tenant, scope, model, vector, limit)
+        with self._snapshot(tenant) as connection:
+            return self._graphs.find_nearest(connection, tenant, scope, model, vector, limit)
 
     def load_pending_files(self, tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
-        """Return live files whose words are not in the index."""
-        asked = {**within(tenant, scope), "limit": limit, "max_bytes": max_bytes}
-        with self._reading(tenant) as connection:
+        """Return live files whose words are not indexed."""
+        parameters = {**scope_parameters(tenant, scope), "limit": limit, "max_bytes": max_bytes}
+        with self._snapshot(tenant) as connection:
             connection.execute(WITHOUT_BITMAPS)
-            return [PendingFile(*row.values()) for row in run(connection, "pending_files", asked)]
+            return [PendingFile(*row.values()) for row in run(connection, "pending_files", parameters)]
 
     def load_passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
-        """Return those of the chunks that are still what their live file holds."""
-        asked = {**within(tenant, scope), "ids": listed(chunk_ids)}
-        with self._reading(tenant) as connection:
-            found = [Passage(*row.values()) for row in run(connection, "live_chunks", asked)]
-            return [_whole(connection, tenant, passage) for passage in found]
+        """Return the passages of those chunks that are still what their live file holds."""
+        parameters = {**scope_parameters(tenant, scope), "ids": json_list(chunk_ids)}
+        with self._snapshot(tenant) as connection:
+            passages = [Passage(*row.values()) for row in run(connection, "live_chunks", parameters)]
+            return [_restore_nul(connection, tenant, passage) for passage in passages]
 
-    def live_versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the versions of live files by project and path."""
-        rows = self._rows(tenant, "live_versions", {"apikey_hash": tenant, "places": listed(places)})
+        rows = self._fetch_rows(tenant, "live_versions", {"apikey_hash": tenant, "files": json_list(files)})
         return {(row["project"], row["path"]): row["version"] for row in rows}
 
     def mark_served(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:
-        """Remember when chunks were last served; in one order, so that two searches never wait for each other in turn."""
-        with self._writing(tenant) as connection:
-            run(connection, "touch_chunks", {"apikey_hash": tenant, "ids": listed(sorted(chunk_ids)), "at": at})
+        """Store when chunks were last served; in the order of their ids, so that two searches cannot deadlock."""
+        with self._write_transaction(tenant) as connection:
+            run(connection, "mark_served", {"apikey_hash": tenant, "ids": json_list(sorted(chunk_ids)), "at": at})
 
     def files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
         """Return indexed live files that have a chunk without a vector of a model."""
-        rows = self._rows(tenant, "stale_files", {"apikey_hash": tenant, "model": model, "limit": limit})
+        rows = self._fetch_rows(
+            tenant, "files_without_vectors", {"apikey_hash": tenant, "model": model, "limit": limit}
+        )
         return [(row["project"], row["file_path"]) for row in rows]
 
     def list_models(self, tenant: str) -> list[str]:
-        """Return the models that a tenant has vectors of; each is sought after the one before it."""
-        found = [""]
-        while rows := self._rows(tenant, "next_model", {"apikey_hash": tenant, "after_model": found[-1]}):
-            found.append(rows[0]["model"])
-        return found[1:]
+        """Return the models that a tenant has vectors of; each is sought after the previous one."""
+        models = [""]
+        while rows := self._fetch_rows(tenant, "next_model", {"apikey_hash": tenant, "after_model": models[-1]}):
+            models.append(rows[0]["model"])
+        return models[1:]
 
     def delete_outdated_vectors(self, tenant: str, outdated: str, model: str, before: datetime, limit: int) -> int:
-        """Remove some vectors of an outdated model."""
-        asked = {"apikey_hash": tenant, "outdated": outdated, "model": model, "before": before, "limit": limit}
-        with self._writing(tenant) as connection:
-            cursor = run(connection, "drop_vectors", asked)
+        """Delete some vectors of an outdated model."""
+        parameters = {"apikey_hash": tenant, "outdated": outdated, "model": model, "before": before, "limit": limit}
+        with self._write_transaction(tenant) as connection:
+            cursor = run(connection, "delete_outdated_vectors", parameters)
         return cursor.rowcount
 
     def list_tenants(self) -> list[str]:
         """Return every tenant that has chunks."""
-        with told(), self._everyone.connection() as connection:
-            return [row["apikey_hash"].rstrip() for row in run(connection, "chunk_tenants", {})]
+        with translate_errors(), self._all_tenants.connection() as connection:
+            return [row["apikey_hash"].rstrip() for row in run(connection, "list_tenants", {})]
 
     def run_maintenance(self) -> int:
-        """Build the graph that a model with many vectors needs; takes minutes, and nobody waits for it."""
-        with told():
+        """Build the graph of each model with many vectors that has none; takes minutes."""
+        with translate_errors():
             return self._graphs.build()
 
     def close(self) -> None:
         """Close every connection."""
         self._pool.close()
         self._readers.close()
-        self._everyone.close()
+        self._all_tenants.close()
 
-    def _pack(self, tenant: str) -> None:
-        from holdfast.adapters.postgres.search.blocks import is_due, pack
+    def _pack_if_needed(self, tenant: str) -> None:
+        from holdfast.adapters.postgres.search.blocks import needs_packing, pack_blocks
 
-        with self._reading(tenant) as connection:
-            if not is_due(connection, tenant):
+        with self._snapshot(tenant) as connection:
+            if not needs_packing(connection, tenant):
                 return
-        is_worn = True
-        while is_worn:
-            with self._writing(tenant) as connection:
-                is_worn = pack(connection, tenant)
+        may_have_more = True
+        while may_have_more:
+            with self._write_transaction(tenant) as connection:
+                may_have_more = pack_blocks(connection, tenant)
 
-    def _rows(self, tenant: str, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
-        with self._reading(tenant) as connection:
+    def _fetch_rows(self, tenant: str, name: str, parameters: dict[str, Any]) -> list[dict[str, Any]]:
+        with self._snapshot(tenant) as connection:
             return run(connection, name, parameters).fetchall()
 
     @contextmanager
-    def _reading(self, tenant: str) -> Iterator[Connection]:
-        """Give one moment of a tenant's rows."""
-        with told(), self._readers.connection() as connection, connection.pipeline():
+    def _snapshot(self, tenant: str) -> Iterator[Connection]:
+        """Open a snapshot of a tenant's rows."""
+        with translate_errors(), self._readers.connection() as connection, connection.pipeline():
             set_tenant(connection, tenant)
             yield connection
 
     @contextmanager
-    def _writing(self, tenant: str) -> Iterator[Connection]:
-        with told(), self._pool.connection() as connection, connection.pipeline(), connection.transaction():
+    def _write_transaction(self, tenant: str) -> Iterator[Connection]:
+        with translate_errors(), self._pool.connection() as connection, connection.pipeline(), connection.transaction():
             set_tenant(connection, tenant)
             yield connection
 
 
-def _place(tenant: str, project: str, path: str) -> dict[str, str]:
-    return {"apikey_hash": tenant, "project": project, "path": path}
-
-
-def _whole(connection: Connection, tenant: str, passage: Passage) -> Passage:
-    """Return a passage with the text of its file, where the stored text may lack a character."""
-    if _REPLACED not in passage.text:
+def _restore_nul(connection: Connection, tenant: str, passage: Passage) -> Passage:
+    """Return a passage with the text of its file, where NUL may be replaced in the stored text."""
+    if NUL_REPLACEMENT not in passage.text:
         return passage
-    asked = {**_place(tenant, passage.project, passage.path), "start": passage.start}
-    rows = run(connection, "slice_file", {**asked, "count": passage.end - passage.start}).fetchall()
+    parameters = {**file_parameters(tenant, passage.project, passage.path), "start": passage.start}
+    rows = run(connection, "slice_file", {**parameters, "count": passage.end - passage.start}).fetchall()
     return passage._replace(text=rows[0]["data"].decode()) if rows else passage

@@ -1,6 +1,7 @@
--- Every statement of search on PostgreSQL, by name. Those of the SQLite file have the same parameters; the words are in
--- blocks of postings here and in FTS5 there, so the statements that look them up are each database's own.
--- A chunk counts only while its file is live at the version that the index holds of it.
+-- Statements of search on PostgreSQL. Statements of the same name for SQLite have the same parameters; words are stored
+-- in blocks of postings here and in FTS5 there, so each database has its own statements to find them.
+-- A chunk counts only while its file is live at the version that is indexed. live_slots and live_chunks repeat the joins
+-- for that: as a function in the schema they would be out of reach of the test that drops each condition in turn.
 
 -- name: load_file
 SELECT version, content
@@ -10,13 +11,13 @@ FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND
 SELECT version
 FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted;
 
--- name: known_chunks
+-- name: indexed_chunks
 SELECT id, chunk_index, start_byte, end_byte, content_hash
 FROM mcp_file_chunks WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_path = %(path)s
 ORDER BY chunk_index, id;
 
--- name: take_state
--- Gives a row only when nobody has put a later version of the file into the index; who comes second waits here.
+-- name: claim_state
+-- Returns a row only when no later version of the file is indexed; a second writer of the file waits here.
 INSERT INTO mcp_file_chunk_states (apikey_hash, project, file_path, version, updated_at)
 VALUES (%(apikey_hash)s, %(project)s, %(path)s, %(version)s, %(at)s)
 ON CONFLICT (apikey_hash, project, file_path) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
@@ -24,20 +25,20 @@ WHERE mcp_file_chunk_states.version <= excluded.version
 RETURNING version;
 
 -- name: move_chunks
--- First to places that no chunk has, because two may change places.
+-- Positions are negative at first, because two chunks may exchange theirs.
 UPDATE mcp_file_chunks
-SET chunk_index = -1 - moved.place, start_byte = moved.low, end_byte = moved.high, updated_at = %(at)s
-FROM json_to_recordset(%(chunks)s::json) AS moved (id bigint, place integer, low bigint, high bigint)
+SET chunk_index = -1 - moved.position, start_byte = moved.low, end_byte = moved.high, updated_at = %(at)s
+FROM json_to_recordset(%(chunks)s::json) AS moved (id bigint, position integer, low bigint, high bigint)
 WHERE mcp_file_chunks.apikey_hash = %(apikey_hash)s AND mcp_file_chunks.project = %(project)s
   AND mcp_file_chunks.id = moved.id
   AND mcp_file_chunks.id = ANY (ARRAY(SELECT (value ->> 'id')::bigint FROM json_array_elements(%(chunks)s::json)));
 
--- name: settle_chunks
+-- name: restore_positions
 UPDATE mcp_file_chunks
 SET chunk_index = -1 - chunk_index
 WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_path = %(path)s AND chunk_index < 0;
 
--- name: drop_state
+-- name: delete_state
 DELETE FROM mcp_file_chunk_states
 WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_path = %(path)s;
 
@@ -46,10 +47,10 @@ INSERT INTO mcp_file_chunks (
     apikey_hash, project, file_path, chunk_index, start_byte, end_byte, chunk_content, content_hash, version,
     created_at, updated_at
 )
-SELECT %(apikey_hash)s, %(project)s, %(path)s, place, low, high, text, content_hash, %(version)s::bigint,
+SELECT %(apikey_hash)s, %(project)s, %(path)s, position, low, high, text, content_hash, %(version)s::bigint,
        %(at)s::timestamptz, %(at)s::timestamptz
 FROM json_to_recordset(%(chunks)s::json)
-     AS added (place integer, low bigint, high bigint, text text, content_hash text)
+     AS added (position integer, low bigint, high bigint, text text, content_hash text)
 RETURNING id, chunk_index;
 
 -- name: insert_words
@@ -60,14 +61,14 @@ SELECT %(apikey_hash)s, %(project)s, id, tokens, token_count, %(tokenizer)s, %(a
 FROM json_to_recordset(%(words)s::json) AS added (id bigint, tokens jsonb, token_count integer);
 
 -- name: copy_vectors
--- Each LIMIT makes a step of its own, which seeks by id, by text, by chunk, however the tables looked when it was planned.
+-- Each LIMIT keeps the planner from reordering the joins: seek by id, by text, by chunk, however stale its statistics are.
 INSERT INTO mcp_file_chunk_embeddings (apikey_hash, project, chunk_id, model, embedding, created_at, updated_at)
 SELECT DISTINCT ON (new.id, made.model)
        new.apikey_hash, new.project, new.id, made.model, made.embedding, %(at)s::timestamptz, %(at)s::timestamptz
-FROM json_array_elements_text(%(ids)s::json) AS asked (id)
+FROM json_array_elements_text(%(ids)s::json) AS requested (id)
 CROSS JOIN LATERAL (
     SELECT c.apikey_hash, c.project, c.id, c.content_hash FROM mcp_file_chunks AS c
-    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = asked.id::bigint
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = requested.id::bigint
     ORDER BY c.id LIMIT 1
 ) AS new
 CROSS JOIN LATERAL (
@@ -83,7 +84,7 @@ CROSS JOIN LATERAL (
 WHERE new.project = %(project)s
 ON CONFLICT (apikey_hash, chunk_id, model) DO NOTHING;
 
--- name: bury_slots
+-- name: count_dead_slots
 UPDATE mcp_file_chunk_blocks
 SET dead = dead + gone.slots
 FROM (
@@ -100,7 +101,7 @@ DELETE FROM mcp_file_chunks
 WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s
   AND id = ANY (ARRAY(SELECT json_array_elements_text(%(ids)s::json)::bigint));
 
--- name: unembedded
+-- name: chunks_without_vectors
 SELECT c.id, c.content_hash, c.chunk_content
 FROM mcp_file_chunks AS c
 WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s AND c.file_path = %(path)s AND NOT EXISTS (
@@ -117,12 +118,12 @@ JOIN mcp_file_chunks AS c
   ON c.apikey_hash = %(apikey_hash)s AND c.id = made.id AND c.content_hash = made.content_hash
 ON CONFLICT (apikey_hash, chunk_id, model) DO NOTHING;
 
--- name: many_loose
+-- name: many_unpacked
 SELECT chunk_id FROM mcp_file_chunk_bm25
 WHERE apikey_hash = %(apikey_hash)s AND block IS NULL
 ORDER BY chunk_id LIMIT 1 OFFSET %(most)s;
 
--- name: loose_chunks
+-- name: unpacked_chunks
 SELECT chunk_id, project, token_count, tokens
 FROM mcp_file_chunk_bm25
 WHERE apikey_hash = %(apikey_hash)s AND block IS NULL
@@ -150,18 +151,18 @@ ON CONFLICT (apikey_hash, term, block) DO UPDATE SET
     chunks = mcp_file_chunk_words.chunks + excluded.chunks, slots = mcp_file_chunk_words.slots || excluded.slots,
     counts = mcp_file_chunk_words.counts || excluded.counts;
 
--- name: give_slots
+-- name: assign_slots
 UPDATE mcp_file_chunk_bm25
 SET block = %(block)s, slot = given.slot
 FROM unnest(%(ids)s::bigint[], %(slots)s::integer[]) AS given (id, slot)
 WHERE mcp_file_chunk_bm25.apikey_hash = %(apikey_hash)s AND mcp_file_chunk_bm25.chunk_id = given.id
   AND mcp_file_chunk_bm25.chunk_id = ANY (%(ids)s::bigint[]);
 
--- name: worn_block
+-- name: mostly_dead_block
 SELECT block FROM mcp_file_chunk_blocks
 WHERE apikey_hash = %(apikey_hash)s AND dead * 2 > chunks ORDER BY block LIMIT 1;
 
--- name: loosen_chunks
+-- name: unpack_chunks
 UPDATE mcp_file_chunk_bm25
 SET block = NULL, slot = NULL
 WHERE apikey_hash = %(apikey_hash)s AND block = %(block)s;
@@ -176,15 +177,15 @@ DELETE FROM mcp_file_chunk_blocks WHERE apikey_hash = %(apikey_hash)s AND block 
 SELECT block, chunks, tokens, names, lengths, projects
 FROM mcp_file_chunk_blocks WHERE apikey_hash = %(apikey_hash)s ORDER BY block;
 
--- name: look_up
+-- name: postings
 SELECT term, block, chunks, slots, counts
 FROM mcp_file_chunk_words
 WHERE apikey_hash = %(apikey_hash)s AND term = ANY (ARRAY(SELECT json_array_elements_text(%(terms)s::json)));
 
--- name: loose_words
+-- name: unpacked_words
 SELECT b.chunk_id, b.project, b.token_count, (
-    SELECT json_object_agg(asked.term, b.tokens -> asked.term)
-    FROM json_array_elements_text(%(terms)s::json) AS asked (term) WHERE b.tokens -> asked.term IS NOT NULL
+    SELECT json_object_agg(requested.term, b.tokens -> requested.term)
+    FROM json_array_elements_text(%(terms)s::json) AS requested (term) WHERE b.tokens -> requested.term IS NOT NULL
 ) AS counts
 FROM mcp_file_chunk_bm25 AS b
 WHERE b.apikey_hash = %(apikey_hash)s AND b.block IS NULL;
@@ -198,12 +199,12 @@ WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s
 LIMIT %(limit)s;
 
 -- name: live_slots
--- Each LIMIT makes a step of its own, so that it begins with what is asked for, whatever else there is.
+-- Each LIMIT keeps the planner from reordering the joins: begin with the requested rows, however stale its statistics are.
 SELECT b.block, b.slot, b.chunk_id
-FROM json_array_elements(%(slots)s::json) AS asked
+FROM json_array_elements(%(slots)s::json) AS requested
 CROSS JOIN LATERAL (
     SELECT b.block, b.slot, b.chunk_id FROM mcp_file_chunk_bm25 AS b
-    WHERE b.apikey_hash = %(apikey_hash)s AND b.block = (asked ->> 0)::integer AND b.slot = (asked ->> 1)::integer
+    WHERE b.apikey_hash = %(apikey_hash)s AND b.block = (requested ->> 0)::integer AND b.slot = (requested ->> 1)::integer
     ORDER BY b.block LIMIT 1
 ) AS b
 CROSS JOIN LATERAL (
@@ -232,7 +233,7 @@ SELECT count(*) AS vectors FROM (
 ) AS counted;
 
 -- name: nearest_exactly
--- An endpoint may change the length of its vectors under one name: what has another length cannot be compared.
+-- An endpoint may change the length of its vectors under one model name: other lengths cannot be compared.
 SELECT chunk_id, 1 - cosine_distance(embedding, %(vector)s::vector) AS score
 FROM mcp_file_chunk_embeddings
 WHERE apikey_hash = %(apikey_hash)s AND model = %(model)s AND (%(project)s::text IS NULL OR project = %(project)s)
@@ -248,8 +249,8 @@ WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s
   AND vector_dims(e.embedding) = vector_dims(%(vector)s::vector)
 ORDER BY cosine_distance(e.embedding, %(vector)s::vector), e.chunk_id LIMIT %(most)s;
 
--- name: nearest_around
--- halfvec(1) stands for the model's own length. Vectors have length one, so the order by distance is that by the cosine.
+-- name: nearest_approximately
+-- halfvec(1) is replaced by the model's dimensions. Vectors are normalised, so the order by distance is the order by cosine.
 SELECT chunk_id, 1 - cosine_distance(embedding, %(vector)s::vector) AS score
 FROM (
     SELECT chunk_id, embedding
@@ -260,12 +261,12 @@ FROM (
 ORDER BY score DESC, chunk_id;
 
 -- name: live_chunks
--- Each LIMIT makes a step of its own, so that it begins with what is asked for, whatever else there is.
+-- Each LIMIT keeps the planner from reordering the joins: begin with the requested rows, however stale its statistics are.
 SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content, f.size
-FROM json_array_elements_text(%(ids)s::json) AS asked
+FROM json_array_elements_text(%(ids)s::json) AS requested
 CROSS JOIN LATERAL (
     SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content FROM mcp_file_chunks AS c
-    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = asked::bigint
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = requested::bigint
     ORDER BY c.id LIMIT 1
 ) AS c
 CROSS JOIN LATERAL (
@@ -282,7 +283,7 @@ CROSS JOIN LATERAL (
 WHERE (%(project)s::text IS NULL OR c.project = %(project)s) AND c.file_path >= %(low)s AND c.file_path < %(high)s;
 
 -- name: pending_files
--- Each ORDER BY makes a step of its own: the jobs as the index of fresh ones has them, then each file by its path.
+-- Each ORDER BY keeps the planner from reordering the joins: first the jobs by the index of fresh ones, then each file by path.
 WITH waiting AS (
     SELECT f.project, f.path, f.size, row_number() OVER (ORDER BY j.updated_at DESC, j.id DESC) AS number
     FROM (
@@ -305,34 +306,34 @@ WITH waiting AS (
     WHERE s.version IS DISTINCT FROM f.version
     ORDER BY number LIMIT %(limit)s
 ),
-counted AS (
+running AS (
     SELECT project, path, number, sum(size) OVER (ORDER BY number) AS total FROM waiting
 )
-SELECT counted.project, counted.path, f.version, f.content
-FROM counted CROSS JOIN LATERAL (
+SELECT running.project, running.path, f.version, f.content
+FROM running CROSS JOIN LATERAL (
     SELECT version, content FROM mcp_files
-    WHERE apikey_hash = %(apikey_hash)s AND project = counted.project AND path = counted.path AND NOT deleted
+    WHERE apikey_hash = %(apikey_hash)s AND project = running.project AND path = running.path AND NOT deleted
     ORDER BY path OFFSET 0
 ) AS f
-WHERE counted.number = 1 OR counted.total <= %(max_bytes)s
-ORDER BY counted.number;
+WHERE running.number = 1 OR running.total <= %(max_bytes)s
+ORDER BY running.number;
 
 -- name: live_versions
 SELECT f.project, f.path, f.version
-FROM json_array_elements(%(places)s::json) AS asked
+FROM json_array_elements(%(files)s::json) AS requested
 JOIN mcp_files AS f
-  ON f.apikey_hash = %(apikey_hash)s AND f.project = (asked ->> 0) AND f.path = (asked ->> 1) AND NOT f.deleted;
+  ON f.apikey_hash = %(apikey_hash)s AND f.project = (requested ->> 0) AND f.path = (requested ->> 1) AND NOT f.deleted;
 
 -- name: slice_file
 SELECT substr(content, %(start)s::integer + 1, %(count)s::integer) AS data
 FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted;
 
--- name: touch_chunks
+-- name: mark_served
 UPDATE mcp_file_chunks
 SET last_served_at = %(at)s
 WHERE apikey_hash = %(apikey_hash)s AND id = ANY (ARRAY(SELECT json_array_elements_text(%(ids)s::json)::bigint));
 
--- name: stale_files
+-- name: files_without_vectors
 SELECT DISTINCT c.project, c.file_path
 FROM mcp_file_chunks AS c
 JOIN mcp_file_chunk_states AS s
@@ -351,7 +352,7 @@ SELECT model
 FROM mcp_file_chunk_embeddings
 WHERE apikey_hash = %(apikey_hash)s AND model > %(after_model)s ORDER BY model LIMIT 1;
 
--- name: drop_vectors
+-- name: delete_outdated_vectors
 DELETE FROM mcp_file_chunk_embeddings
 WHERE (apikey_hash, chunk_id, model) IN (
     SELECT e.apikey_hash, e.chunk_id, e.model
@@ -362,5 +363,5 @@ WHERE (apikey_hash, chunk_id, model) IN (
     LIMIT %(limit)s
 );
 
--- name: chunk_tenants
+-- name: list_tenants
 SELECT DISTINCT apikey_hash FROM mcp_file_chunk_states ORDER BY 1;

@@ -1,8 +1,8 @@
-"""Nearest vectors in PostgreSQL by pgvector: exactly while they are few, through a graph where they are many.
+"""Finds the nearest vectors with pgvector: exactly while they are few, through an HNSW graph when they are many.
 
-A graph (HNSW) serves one model and is built in the background once there are enough vectors of all tenants. It holds two
-bytes a number, and what it finds is scored again with four. The scan of a graph goes on until enough rows of the tenant
-were found; a scan that stops early found 2 of 30 for a tenant of 1 %.
+A graph serves one model and is built in the background once there are enough vectors of all tenants. It stores two bytes
+a number, and what it finds is scored again with four. The scan of a graph is iterative, until enough rows of the tenant
+are found; a scan that stopped early found 2 of 30 for a tenant with 1 % of the vectors.
 """
 
 import hashlib
@@ -12,17 +12,18 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from holdfast.adapters.postgres.search.rows import STATEMENTS, listed, run, within
+from holdfast.adapters.postgres.search.rows import STATEMENTS, run
 from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.search_parameters import json_list, scope_parameters
 from holdfast.search.model import Candidate, Scope, Vector
 
-EXACT_AT_MOST = 20_000
-_MATCHES_EACH = 2
-_WIDER = 8
+MAX_EXACT_VECTORS = 20_000
+_MATCHES_PER_HIT = 2
+_GROWTH_FACTOR = 8
 _BUILD_LOCK = 0x686F6C6467726170
-"""The bytes of 'holdgrap': the advisory lock that only building a graph takes."""
+"""The bytes of 'holdgrap': the advisory lock for building graphs."""
 
-_SETTINGS = (
+_GRAPH_SETTINGS = (
     "SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true), set_config('hnsw.ef_search', '400', true), "
     "set_config('hnsw.max_scan_tuples', '100000', true), set_config('enable_sort', 'off', true), "
     "set_config('plan_cache_mode', 'force_custom_plan', true)"
@@ -32,12 +33,12 @@ _CREATE = sql.SQL(
     "USING hnsw ((embedding::halfvec({length})) halfvec_l2_ops) WHERE model = {model}"
 )
 _NODE_BYTES = 600
-"""What a row takes in a graph while it is built, without its numbers."""
-_MOST_BUILD_BYTES = 2 << 30
+"""The memory of a row in a graph while it is built, without its vector."""
+_MAX_BUILD_BYTES = 2 << 30
 
 
-def written(vector: Vector) -> str:
-    """Return a vector as pgvector reads it."""
+def vector_text(vector: Vector) -> str:
+    """Return a vector in the text format of pgvector."""
     return "[" + ",".join(format(float(value), ".7g") for value in vector) + "]"
 
 
@@ -46,96 +47,101 @@ def graph_name(model: str) -> str:
     return f"mcp_file_chunk_embeddings_{hashlib.blake2b(model.encode(), digest_size=6).hexdigest()}"
 
 
-class Graphs:
-    """Which models have a graph, and who is asked through it: those with more than `graph_from` vectors."""
+class VectorGraphs:
+    """Searches vectors, and builds a graph for each model with more than `graph_from` vectors."""
 
     def __init__(self, url: str, graph_from: int) -> None:
         self._url = url
         self._graph_from = graph_from
-        self._lengths: dict[str, int] = {}
+        self._dimensions: dict[str, int] = {}
 
-    def seen(self, model: str, length: int) -> None:
-        """Remember a model that vectors were made with."""
-        self._lengths[model] = length
+    def add_model(self, model: str, dimensions: int) -> None:
+        """Keep a model in mind, for `build`, and the dimensions of its vectors."""
+        self._dimensions[model] = dimensions
 
-    def nearest(
+    def find_nearest(
         self, connection: Connection, tenant: str, scope: Scope, model: str, vector: Vector, limit: int
     ) -> list[Candidate]:
-        """Return the nearest chunks of live files; looks further while too few of them are live."""
-        asked: dict[str, Any] = {**within(tenant, scope), "model": model, "vector": written(vector)}
+        """Return the nearest chunks of live files."""
+        parameters: dict[str, Any] = {**scope_parameters(tenant, scope), "model": model, "vector": vector_text(vector)}
         if scope.project is not None and scope.span.low not in ("", "/"):
-            return _nearest(connection, "nearest_in_scope", asked, tenant, scope, limit)
-        if self._is_large(connection, asked, model):
-            connection.execute(_SETTINGS)
-            return _nearest(connection, "nearest_around", asked, tenant, scope, limit, len(vector))
-        return _nearest(connection, "nearest_exactly", asked, tenant, scope, limit)
+            return _find_nearest(connection, "nearest_in_scope", parameters, tenant, scope, limit)
+        if self._uses_graph(connection, parameters, model):
+            connection.execute(_GRAPH_SETTINGS)
+            return _find_nearest(connection, "nearest_approximately", parameters, tenant, scope, limit, len(vector))
+        return _find_nearest(connection, "nearest_exactly", parameters, tenant, scope, limit)
 
     def build(self) -> int:
-        """Build the graphs that are missing; returns how many. One instance does it, the others go on."""
+        """Build the graphs that are missing; returns how many. Only one server does it at a time."""
         with psycopg.connect(self._url, autocommit=True) as owner:
-            if not _first(owner, "SELECT pg_try_advisory_lock(%s)", [_BUILD_LOCK]):
+            if not _fetch_value(owner, "SELECT pg_try_advisory_lock(%s)", [_BUILD_LOCK]):
                 return 0
-            return sum(self._built(owner, model, length) for model, length in list(self._lengths.items()))
+            return sum(
+                self._build_graph(owner, model, dimensions) for model, dimensions in list(self._dimensions.items())
+            )
 
-    def _built(self, owner: "psycopg.Connection[Any]", model: str, length: int) -> bool:
+    def _build_graph(self, owner: "psycopg.Connection[Any]", model: str, dimensions: int) -> bool:
+        """Build the graph of a model if it needs one; returns whether it was built. A broken one is dropped first."""
         name = graph_name(model)
-        rows = _first(
+        rows = _fetch_value(
             owner, "SELECT reltuples::bigint FROM pg_class WHERE oid = 'mcp_file_chunk_embeddings'::regclass", []
         )
-        is_valid = _first(owner, _IS_VALID, [name])
+        is_valid = _fetch_value(owner, _IS_VALID, [name])
         if rows <= self._graph_from or is_valid:
             return False
         if is_valid is False:
             owner.execute(sql.SQL("DROP INDEX CONCURRENTLY {}").format(sql.Identifier(name)))
-        owner.execute("SELECT set_config('maintenance_work_mem', %s, false)", [f"{_build_bytes(rows, length) >> 10}kB"])
-        owner.execute(_CREATE.format(name=sql.Identifier(name), length=sql.Literal(length), model=sql.Literal(model)))
+        owner.execute(
+            "SELECT set_config('maintenance_work_mem', %s, false)", [f"{_build_memory(rows, dimensions) >> 10}kB"]
+        )
+        owner.execute(
+            _CREATE.format(name=sql.Identifier(name), length=sql.Literal(dimensions), model=sql.Literal(model))
+        )
         return True
 
-    def _is_large(self, connection: Connection, asked: dict[str, Any], model: str) -> bool:
-        graph = connection.execute(_IS_VALID, [graph_name(model)])
-        count = run(connection, "count_vectors", {**asked, "limit": self._graph_from + 1})
-        found, counted = graph.fetchone(), count.fetchone()
-        return bool(found and found["indisvalid"] and counted and counted["vectors"] > self._graph_from)
+    def _uses_graph(self, connection: Connection, parameters: dict[str, Any], model: str) -> bool:
+        # Both statements are sent before the first answer is fetched: the connection is in pipeline mode.
+        graph_cursor = connection.execute(_IS_VALID, [graph_name(model)])
+        count_cursor = run(connection, "count_vectors", {**parameters, "limit": self._graph_from + 1})
+        graph, count = graph_cursor.fetchone(), count_cursor.fetchone()
+        return bool(graph and graph["indisvalid"] and count and count["vectors"] > self._graph_from)
 
 
-def _build_bytes(rows: int, length: int) -> int:
-    """Return the memory in which a graph is built at once: one that does not fit takes many times as long."""
-    return min(_MOST_BUILD_BYTES, max(64 << 20, rows * (2 * length + _NODE_BYTES)))
+def _build_memory(rows: int, dimensions: int) -> int:
+    """Return the memory for building a graph: one that does not fit into it takes many times as long."""
+    return min(_MAX_BUILD_BYTES, max(64 << 20, rows * (2 * dimensions + _NODE_BYTES)))
 
 
 _IS_VALID = "SELECT indisvalid FROM pg_index WHERE indexrelid = to_regclass(%s)"
 
 
-def _first(owner: "psycopg.Connection[Any]", query: Any, values: Sequence[object]) -> Any:
+def _fetch_value(owner: "psycopg.Connection[Any]", query: Any, values: Sequence[object]) -> Any:
     row = owner.execute(query, values).fetchone()
     return row[0] if row else None
 
 
-def _nearest(
+def _find_nearest(
     connection: Connection,
     statement: str,
-    asked: dict[str, Any],
+    parameters: dict[str, Any],
     tenant: str,
     scope: Scope,
     limit: int,
-    length: int | None = None,
+    dimensions: int | None = None,
 ) -> list[Candidate]:
-    most = limit * _MATCHES_EACH
+    """Return the nearest chunks of live files; takes more of the nearest while too few are live."""
+    query = STATEMENTS[statement]
+    if dimensions is not None:
+        query = query.replace("(1)", f"({dimensions:d})")
+    count = limit * _MATCHES_PER_HIT
     while True:
-        ranked = _ranked(connection, statement, {**asked, "most": most}, length)
-        live = _live(connection, tenant, scope, ranked)
-        if len(live) >= limit or len(ranked) < most:
+        rows = connection.execute(query.encode(), {**parameters, "most": count}, prepare=dimensions is None).fetchall()
+        nearest = [Candidate(row["chunk_id"], row["score"]) for row in rows]
+        ids = json_list([candidate.chunk_id for candidate in nearest])
+        live_ids = {
+            row["id"] for row in run(connection, "live_chunks", {**scope_parameters(tenant, scope), "ids": ids})
+        }
+        live = [candidate for candidate in nearest if candidate.chunk_id in live_ids]
+        if len(live) >= limit or len(nearest) < count:
             return live[:limit]
-        most *= _WIDER
-
-
-def _ranked(connection: Connection, statement: str, asked: dict[str, Any], length: int | None) -> list[Candidate]:
-    query = STATEMENTS[statement] if length is None else STATEMENTS[statement].replace("(1)", f"({length:d})")
-    rows = connection.execute(query.encode(), asked, prepare=length is None).fetchall()
-    return [Candidate(row["chunk_id"], row["score"]) for row in rows]
-
-
-def _live(connection: Connection, tenant: str, scope: Scope, ranked: Sequence[Candidate]) -> list[Candidate]:
-    asked = {**within(tenant, scope), "ids": listed([one.chunk_id for one in ranked])}
-    live = {row["id"] for row in run(connection, "live_chunks", asked)}
-    return [one for one in ranked if one.chunk_id in live]
+        count *= _GROWTH_FACTOR

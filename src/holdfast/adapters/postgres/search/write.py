@@ -1,46 +1,52 @@
-"""Writes one file's chunks and words into PostgreSQL, inside a transaction."""
+"""Writes the chunks and words of one file into PostgreSQL, within a transaction."""
 
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.adapters.postgres.search.blocks import hold
-from holdfast.adapters.postgres.search.rows import listed, run
+from holdfast.adapters.postgres.search.blocks import lock_blocks
+from holdfast.adapters.postgres.search.rows import run
 from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.search_parameters import file_parameters, json_list
 from holdfast.search.chunk import diff_chunks
 from holdfast.search.model import Chunk, IndexedChunk, IndexedFile
+
+NUL_REPLACEMENT = "\ufffd"
+"""Stands in a stored chunk for the character NUL, which PostgreSQL's text cannot hold."""
 
 Stamp = Mapping[str, Any]
 
 
-def write(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
-    """Make the index hold a file as it is at its version, or no more; False when it was overtaken.
+def write_file(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
+    """Index a file as it is at its version, or remove it; False when it has changed since.
 
-    The state is taken first: whoever indexes the same path waits for it, and the later version wins. What is asked goes
-    out together, in this order, and each statement sees what was committed before it ran.
+    The state is claimed first: another writer of the same path waits for it, and the later version wins. The first three
+    statements are sent together, in this order, and each sees what was committed before it ran.
     """
-    taken = run(connection, "take_state", {**_place(file, stamp), "version": file.version, "at": stamp["at"]})
-    live = run(connection, "live_version", _place(file, stamp))
-    held = run(connection, "known_chunks", _place(file, stamp))
-    if taken.fetchone() is None or _is_overtaken(file, live.fetchone()):
+    claimed = run(
+        connection, "claim_state", {**_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
+    )
+    live = run(connection, "live_version", _file_parameters(file, stamp))
+    indexed_rows = run(connection, "indexed_chunks", _file_parameters(file, stamp))
+    if claimed.fetchone() is None or _has_changed_since(file, live.fetchone()):
         return False
-    known = [IndexedChunk(*row.values()) for row in held.fetchall()]
-    needed = diff_chunks(known, file.chunks or ())
-    _move(connection, file, stamp, known, needed.kept)
-    ids = _add(connection, file, stamp, needed.added)
+    indexed = [IndexedChunk(*row.values()) for row in indexed_rows.fetchall()]
+    diff = diff_chunks(indexed, file.chunks or ())
+    _move(connection, file, stamp, indexed, diff.kept)
+    ids = _add(connection, file, stamp, diff.added)
     if ids:
-        run(connection, "copy_vectors", {**_place(file, stamp), "ids": listed(ids), "at": stamp["at"]})
-    if needed.removed_ids:
-        asked = {**_place(file, stamp), "ids": listed(needed.removed_ids)}
-        hold(connection, stamp["apikey_hash"])
-        run(connection, "bury_slots", asked)
-        run(connection, "delete_chunks", asked)
-    run(connection, "settle_chunks" if file.chunks is not None else "drop_state", _place(file, stamp))
+        run(connection, "copy_vectors", {**_file_parameters(file, stamp), "ids": json_list(ids), "at": stamp["at"]})
+    if diff.removed_ids:
+        parameters = {**_file_parameters(file, stamp), "ids": json_list(diff.removed_ids)}
+        lock_blocks(connection, stamp["apikey_hash"])
+        run(connection, "count_dead_slots", parameters)
+        run(connection, "delete_chunks", parameters)
+    run(connection, "restore_positions" if file.chunks is not None else "delete_state", _file_parameters(file, stamp))
     return True
 
 
-def _is_overtaken(file: IndexedFile, row: Mapping[str, Any] | None) -> bool:
+def _has_changed_since(file: IndexedFile, row: Mapping[str, Any] | None) -> bool:
     if file.chunks is None:
         return row is not None
     return row is None or row["version"] != file.version
@@ -50,43 +56,46 @@ def _move(
     connection: Connection,
     file: IndexedFile,
     stamp: Stamp,
-    known: Sequence[IndexedChunk],
+    indexed: Sequence[IndexedChunk],
     kept: Sequence[tuple[int, int, Chunk]],
 ) -> None:
-    before = {old.id: (old.position, old.start) for old in known}
+    before = {old.id: (old.position, old.start) for old in indexed}
     moved = [
-        {"id": number, "place": place, "low": chunk.start, "high": chunk.end}
-        for number, place, chunk in kept
-        if before[number] != (place, chunk.start)
+        {"id": chunk_id, "position": position, "low": chunk.start, "high": chunk.end}
+        for chunk_id, position, chunk in kept
+        if before[chunk_id] != (position, chunk.start)
     ]
     if moved:
-        run(connection, "move_chunks", {**_place(file, stamp), "chunks": json.dumps(moved), "at": stamp["at"]})
+        run(
+            connection, "move_chunks", {**_file_parameters(file, stamp), "chunks": json.dumps(moved), "at": stamp["at"]}
+        )
 
 
 def _add(connection: Connection, file: IndexedFile, stamp: Stamp, added: Sequence[tuple[int, Chunk]]) -> list[int]:
-    """Add chunks, at places below 0 until all that is gone has left its own."""
+    """Insert chunks and return their ids; positions are negative until the removed chunks have left theirs."""
     if not added:
         return []
     rows = [
         {
-            "place": -1 - place,
+            "position": -1 - position,
             "low": chunk.start,
             "high": chunk.end,
-            "text": chunk.text.replace("\0", "\ufffd"),
+            "text": chunk.text.replace("\0", NUL_REPLACEMENT),
             "content_hash": chunk.content_hash,
         }
-        for place, chunk in added
+        for position, chunk in added
     ]
-    shared = {**_place(file, stamp), "version": file.version, "at": stamp["at"]}
-    made = run(connection, "insert_chunks", {**shared, "chunks": json.dumps(rows)}).fetchall()
-    ids = {-1 - row["chunk_index"]: row["id"] for row in made}
+    shared = {**_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
+    inserted = run(connection, "insert_chunks", {**shared, "chunks": json.dumps(rows)}).fetchall()
+    ids = {-1 - row["chunk_index"]: row["id"] for row in inserted}
     words = [
-        {"id": ids[place], "tokens": Counter(chunk.tokens), "token_count": len(chunk.tokens)} for place, chunk in added
+        {"id": ids[position], "tokens": Counter(chunk.tokens), "token_count": len(chunk.tokens)}
+        for position, chunk in added
     ]
-    named = {**_place(file, stamp), "tokenizer": stamp["tokenizer"], "at": stamp["at"]}
-    run(connection, "insert_words", {**named, "words": json.dumps(words)})
+    labels = {**_file_parameters(file, stamp), "tokenizer": stamp["tokenizer"], "at": stamp["at"]}
+    run(connection, "insert_words", {**labels, "words": json.dumps(words)})
     return sorted(ids.values())
 
 
-def _place(file: IndexedFile, stamp: Stamp) -> dict[str, Any]:
-    return {"apikey_hash": stamp["apikey_hash"], "project": file.project, "path": file.path}
+def _file_parameters(file: IndexedFile, stamp: Stamp) -> dict[str, Any]:
+    return file_parameters(stamp["apikey_hash"], file.project, file.path)

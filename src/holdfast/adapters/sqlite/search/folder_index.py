@@ -1,4 +1,7 @@
-"""The indexes of local folders: one SQLite file for each root, private to its owner and made again when damaged."""
+"""The indexes of local folders: one SQLite file for each root, readable by its owner only, removed when damaged.
+
+All of it can be made again from the files, so a damaged index or one with another schema may be removed.
+"""
 
 import os
 import sqlite3
@@ -9,12 +12,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from datetime import datetime
 
-from holdfast.adapters.sqlite.search.folder_schema import migrate_folder_index
+from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.search.index import SqliteIndex
-from holdfast.adapters.sqlite.search.rows import told
-from holdfast.adapters.sqlite.search.words import matching, statistics_of
-from holdfast.adapters.sqlite.search.write import write
+from holdfast.adapters.sqlite.search.rows import translate_errors
+from holdfast.adapters.sqlite.search.words import find_by_words, load_statistics
+from holdfast.adapters.sqlite.search.write import write_file
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
+from holdfast.adapters.sqlite.store.schema import CHUNK_TABLES
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import format_utc
 from holdfast.search.folders.model import PROJECT, ContentKind, FileRecord
@@ -33,6 +37,28 @@ from holdfast.search.tokens import TOKENIZER
 
 _WAIT_SECONDS = 30.0
 _DAY_SECONDS = 86_400
+_MIGRATIONS = (
+    """
+    CREATE TABLE mcp_files (
+        apikey_hash TEXT NOT NULL,
+        project TEXT NOT NULL,
+        path TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        version INTEGER NOT NULL,
+        deleted INTEGER NOT NULL DEFAULT false,
+        look TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        digest TEXT NOT NULL,
+        PRIMARY KEY (apikey_hash, project, path)
+    ) WITHOUT ROWID;
+    """,
+    CHUNK_TABLES,
+)
+
+
+def migrate_folder_index(connection: sqlite3.Connection) -> None:
+    """Bring the index of a folder to the newest schema."""
+    apply_migrations(connection, _MIGRATIONS)
 
 
 class SqliteFolderIndex:
@@ -46,80 +72,80 @@ class SqliteFolderIndex:
         self._lock = threading.Lock()
 
     def load_records(self, root: str) -> dict[str, FileRecord]:
-        """Return every file that the index holds."""
-        with self._using(root), self._files.snapshot(root) as connection:
-            rows = self._run(connection, "seen_files", root).fetchall()
+        """Return every file in the index."""
+        with self._exclusive(root), self._files.snapshot(root) as connection:
+            rows = self._run(connection, "indexed_files", root).fetchall()
         return {
             row["path"]: FileRecord(row["look"], ContentKind(row["kind"]), row["digest"], row["size"]) for row in rows
         }
 
     def put_file(self, root: str, path: str, record: FileRecord, chunks: Sequence[Chunk], at: datetime) -> None:
-        """Make the index hold a file as it was read."""
-        with self._using(root):
-            with self._writing(root) as connection:
+        """Store a file as it was read."""
+        with self._exclusive(root):
+            with self._write_transaction(root) as connection:
                 columns = {
                     "look": record.version,
                     "kind": record.kind,
                     "digest": record.digest,
                     "size": record.text_bytes,
                 }
-                (version,) = self._run(connection, "see_file", root, path=path, **columns).fetchone()
+                (version,) = self._run(connection, "put_file", root, path=path, **columns).fetchone()
             self._index.put_words(root, [IndexedFile(PROJECT, path, version, chunks)], TOKENIZER, at)
 
     def remove_files(self, root: str, paths: Sequence[str], at: datetime) -> None:
-        """Forget files, all in one transaction."""
+        """Remove files, all in one transaction."""
         stamp = {"apikey_hash": root, "tokenizer": TOKENIZER, "at": format_utc(at)}
-        with self._using(root), self._writing(root) as connection:
+        with self._exclusive(root), self._write_transaction(root) as connection:
             for path in paths:
-                row = self._run(connection, "drop_file", root, path=path).fetchone()
+                row = self._run(connection, "delete_file", root, path=path).fetchone()
                 if row is not None:
-                    write(connection, IndexedFile(PROJECT, path, row["version"], None), stamp)
+                    write_file(connection, IndexedFile(PROJECT, path, row["version"], None), stamp)
 
     def load_statistics(self, root: str, terms: Sequence[str]) -> Statistics:
-        """Return what the index holds in all, and of these terms."""
-        with self._using(root), self._files.snapshot(root) as connection:
-            return statistics_of(connection, root, terms)
+        """Return the totals of the index, and the document frequencies of these terms."""
+        with self._exclusive(root), self._files.snapshot(root) as connection:
+            return load_statistics(connection, root, terms)
 
     def find_by_words(
         self, root: str, scope: Scope, terms: Sequence[str], limit: int, statistics: Statistics
     ) -> list[Candidate]:
         """Return the best chunks by BM25."""
-        with self._using(root), self._files.snapshot(root) as connection:
-            return matching(connection, root, scope, terms, limit, statistics)
+        with self._exclusive(root), self._files.snapshot(root) as connection:
+            return find_by_words(connection, root, scope, terms, limit, statistics)
 
     def find_nearest(self, root: str, scope: Scope, model: str, vector: Vector, limit: int) -> list[Candidate]:
         """Return the chunks nearest to a vector."""
-        with self._using(root):
+        with self._exclusive(root):
             return self._index.find_nearest(root, scope, model, vector, limit)
 
     def load_passages(self, root: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
-        """Return those of the chunks that the index still holds."""
-        with self._using(root):
+        """Return the passages of those chunks that are still in the index."""
+        with self._exclusive(root):
             return self._index.load_passages(root, scope, chunk_ids)
 
     def files_without_vectors(self, root: str, model: str) -> list[str]:
         """Return the files that have a chunk without a vector of a model."""
-        with self._using(root):
+        with self._exclusive(root):
             return [path for _, path in self._index.files_without_vectors(root, model, -1)]
 
     def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a file that have no vector of a model."""
-        with self._using(tenant):
+        with self._exclusive(tenant):
             return self._index.chunks_without_vectors(tenant, project, path, model)
 
     def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
-        """Keep vectors whose chunk is still there."""
-        with self._using(tenant):
+        """Store the vectors whose chunk still exists."""
+        with self._exclusive(tenant):
             self._index.put_vectors(tenant, model, vectors, at)
 
     def count_lines_before(self, root: str, path: str, start: int) -> int:
         """Return how many lines end before a chunk that begins at that byte."""
-        with self._using(root), self._files.snapshot(root) as connection:
-            (lines,) = self._run(connection, "lines_before", root, path=path, start=start).fetchone()
+        with self._exclusive(root), self._files.snapshot(root) as connection:
+            (lines,) = self._run(connection, "count_lines_before", root, path=path, start=start).fetchone()
             return int(lines)
 
     def mark_used(self, root: str) -> None:
-        """Remember that a root is used now, by the time of its file."""
+        """Store that a root is in use, as the modification time of its file."""
         with suppress(FileNotFoundError):
             os.utime(self._path(file_name(root)))
 
@@ -128,7 +154,7 @@ class SqliteFolderIndex:
         oldest = time.time() - days * _DAY_SECONDS
         removed = 0
         for name in self._files.names():
-            with self._locked(name), suppress(FileNotFoundError):
+            with self._lock_of(name), suppress(FileNotFoundError):
                 if os.stat(self._path(name)).st_mtime < oldest:
                     self._files.remove(name)
                     removed += 1
@@ -145,12 +171,12 @@ class SqliteFolderIndex:
         return connection.execute(self._statements[name], {"apikey_hash": root, "project": PROJECT, **values})
 
     @contextmanager
-    def _using(self, root: str) -> Iterator[None]:
-        """Have a root's file to oneself; a damaged one is removed, and is empty the next time."""
+    def _exclusive(self, root: str) -> Iterator[None]:
+        """Use the file of a root exclusively; a damaged one is removed, and is empty the next time."""
         name = file_name(root)
-        with self._locked(name):
+        with self._lock_of(name):
             try:
-                with told():
+                with translate_errors():
                     yield
             except IndexDamaged:
                 self._index.close()
@@ -158,12 +184,12 @@ class SqliteFolderIndex:
                 raise
 
     @contextmanager
-    def _writing(self, root: str) -> Iterator[sqlite3.Connection]:
+    def _write_transaction(self, root: str) -> Iterator[sqlite3.Connection]:
         deadline = time.monotonic() + _WAIT_SECONDS
         with self._files.write_transaction(file_name(root), deadline, durable=False) as connection:
             yield connection
 
-    def _locked(self, name: str) -> threading.RLock:
+    def _lock_of(self, name: str) -> threading.RLock:
         with self._lock:
             return self._locks[name]
 

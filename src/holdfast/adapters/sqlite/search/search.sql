@@ -1,6 +1,6 @@
--- Every statement of search on SQLite, by name. Those of the PostgreSQL file have the same parameters; the words are in
--- FTS5 here and in blocks of postings there, so the statements that look them up are each database's own.
--- A chunk counts only while its file is live at the version that the index holds of it.
+-- Statements of search on SQLite. Statements of the same name for PostgreSQL have the same parameters; words are stored
+-- in FTS5 here and in blocks of postings there, so each database has its own statements to find them.
+-- A chunk counts only while its file is live at the version that is indexed.
 
 -- name: load_file
 SELECT version, content
@@ -10,20 +10,20 @@ FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path 
 SELECT version
 FROM mcp_files WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted;
 
--- name: known_chunks
+-- name: indexed_chunks
 SELECT id, chunk_index, start_byte, end_byte, content_hash
 FROM mcp_file_chunks WHERE apikey_hash = :apikey_hash AND project = :project AND file_path = :path
 ORDER BY chunk_index, id;
 
--- name: take_state
--- Gives a row only when nobody has put a later version of the file into the index.
+-- name: claim_state
+-- Returns a row only when no later version of the file is indexed.
 INSERT INTO mcp_file_chunk_states (apikey_hash, project, file_path, version, updated_at)
 VALUES (:apikey_hash, :project, :path, :version, :at)
 ON CONFLICT (apikey_hash, project, file_path) DO UPDATE SET version = excluded.version, updated_at = excluded.updated_at
 WHERE mcp_file_chunk_states.version <= excluded.version
 RETURNING version;
 
--- name: drop_state
+-- name: delete_state
 DELETE FROM mcp_file_chunk_states
 WHERE apikey_hash = :apikey_hash AND project = :project AND file_path = :path;
 
@@ -32,12 +32,12 @@ INSERT INTO mcp_file_chunks (
     apikey_hash, project, file_path, chunk_index, start_byte, end_byte, chunk_content, content_hash, version,
     created_at, updated_at
 )
-VALUES (:apikey_hash, :project, :path, :place, :start, :end, :text, :content_hash, :version, :at, :at)
+VALUES (:apikey_hash, :project, :path, :position, :start, :end, :text, :content_hash, :version, :at, :at)
 RETURNING id;
 
 -- name: move_chunk
 UPDATE mcp_file_chunks
-SET chunk_index = :place, start_byte = :start, end_byte = :end, updated_at = :at
+SET chunk_index = :position, start_byte = :start, end_byte = :end, updated_at = :at
 WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id;
 
 -- name: copy_vectors
@@ -55,16 +55,16 @@ ON CONFLICT (chunk_id, model, apikey_hash) DO NOTHING;
 INSERT INTO mcp_file_chunk_bm25 (chunk_id, apikey_hash, scope, tokens, token_count, tokenizer, created_at, updated_at)
 VALUES (:id, :apikey_hash, :scope, :tokens, :token_count, :tokenizer, :at, :at);
 
--- name: add_words
+-- name: add_to_full_text
 INSERT INTO chunk_words (rowid, scope, tokens) VALUES (:id, :scope, :tokens);
 
--- name: remove_words
+-- name: remove_from_full_text
 INSERT INTO chunk_words (chunk_words, rowid, scope, tokens)
 SELECT 'delete', b.chunk_id, b.scope, b.tokens
 FROM mcp_file_chunk_bm25 AS b
 WHERE b.apikey_hash = :apikey_hash AND b.chunk_id IN (SELECT value FROM json_each(:ids));
 
--- name: words_of
+-- name: count_tokens
 SELECT count(*) AS chunks, total(token_count) AS tokens
 FROM mcp_file_chunk_bm25 WHERE apikey_hash = :apikey_hash AND chunk_id IN (SELECT value FROM json_each(:ids));
 
@@ -76,7 +76,7 @@ ON CONFLICT (apikey_hash) DO UPDATE SET chunks = chunks + excluded.chunks, token
 DELETE FROM mcp_file_chunks
 WHERE apikey_hash = :apikey_hash AND project = :project AND id IN (SELECT value FROM json_each(:ids));
 
--- name: unembedded
+-- name: chunks_without_vectors
 SELECT c.id, c.content_hash, c.chunk_content
 FROM mcp_file_chunks AS c
 WHERE c.apikey_hash = :apikey_hash AND c.project = :project AND c.file_path = :path AND NOT EXISTS (
@@ -99,7 +99,7 @@ SELECT term, doc
 FROM chunk_terms WHERE term IN (SELECT value FROM json_each(:terms)) AND col = 'tokens';
 
 -- name: match_words
--- The tenant's file is its own, so this look needs no tenant.
+-- Each tenant has a database file of its own, so this statement needs no tenant.
 SELECT rowid AS chunk_id FROM chunk_words(:query) ORDER BY bm25(chunk_words, 0.0, 1.0) LIMIT :most;
 
 -- name: live_words
@@ -132,8 +132,8 @@ LIMIT :limit;
 
 -- name: live_chunks
 SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content, f.size
-FROM json_each(:ids) AS asked
-CROSS JOIN mcp_file_chunks AS c ON c.apikey_hash = :apikey_hash AND c.id = asked.value
+FROM json_each(:ids) AS requested
+CROSS JOIN mcp_file_chunks AS c ON c.apikey_hash = :apikey_hash AND c.id = requested.value
 CROSS JOIN mcp_file_chunk_states AS s
   ON s.apikey_hash = :apikey_hash AND s.project = c.project AND s.file_path = c.file_path
 CROSS JOIN mcp_files AS f
@@ -155,29 +155,29 @@ WITH waiting AS (
       AND j.file_path >= :low AND j.file_path < :high AND s.version IS NOT f.version
     ORDER BY number LIMIT :limit
 ),
-counted AS (
+running AS (
     SELECT project, path, number, sum(size) OVER (ORDER BY number) AS total FROM waiting
 )
 SELECT f.project, f.path, f.version, f.content
-FROM counted CROSS JOIN mcp_files AS f
-  ON f.apikey_hash = :apikey_hash AND f.project = counted.project AND f.path = counted.path AND NOT f.deleted
-WHERE counted.number = 1 OR counted.total <= :max_bytes
-ORDER BY counted.number;
+FROM running CROSS JOIN mcp_files AS f
+  ON f.apikey_hash = :apikey_hash AND f.project = running.project AND f.path = running.path AND NOT f.deleted
+WHERE running.number = 1 OR running.total <= :max_bytes
+ORDER BY running.number;
 
 -- name: live_versions
 SELECT f.project, f.path, f.version
-FROM json_each(:places) AS asked
+FROM json_each(:files) AS requested
 CROSS JOIN mcp_files AS f
-  ON f.apikey_hash = :apikey_hash AND f.project = json_extract(asked.value, '$[0]')
-  AND f.path = json_extract(asked.value, '$[1]') AND NOT f.deleted;
+  ON f.apikey_hash = :apikey_hash AND f.project = json_extract(requested.value, '$[0]')
+  AND f.path = json_extract(requested.value, '$[1]') AND NOT f.deleted;
 
--- name: touch_chunks
--- The plus keeps the tenant from being looked up in an index, where all chunks are the tenant's.
+-- name: mark_served
+-- The plus keeps SQLite from using the index on the tenant, which all chunks of this file share.
 UPDATE mcp_file_chunks
 SET last_served_at = :at
 WHERE +apikey_hash = :apikey_hash AND id IN (SELECT value FROM json_each(:ids));
 
--- name: stale_files
+-- name: files_without_vectors
 SELECT DISTINCT c.project, c.file_path
 FROM mcp_file_chunks AS c
 JOIN mcp_file_chunk_states AS s
@@ -196,7 +196,7 @@ SELECT model
 FROM mcp_file_chunk_embeddings
 WHERE apikey_hash = :apikey_hash AND model > :after_model ORDER BY model LIMIT 1;
 
--- name: drop_vectors
+-- name: delete_outdated_vectors
 DELETE FROM mcp_file_chunk_embeddings
 WHERE (apikey_hash, chunk_id, model) IN (
     SELECT e.apikey_hash, e.chunk_id, e.model
@@ -207,5 +207,5 @@ WHERE (apikey_hash, chunk_id, model) IN (
     LIMIT :limit
 );
 
--- name: chunk_tenants
+-- name: list_tenants
 SELECT apikey_hash FROM mcp_file_chunk_totals;

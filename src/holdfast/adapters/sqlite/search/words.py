@@ -1,7 +1,7 @@
-"""BM25 in a store file: FTS5 finds and orders, and the best are scored once more with every term of the query.
+"""BM25 in a store file: FTS5 finds and orders chunks, and the best are scored again with every term of the query.
 
-Common terms have long lists. Where all lists together are long, only the rarest terms are looked up, as many as the
-bound allows, and all terms still count in the score of what they found. A scope is a word of its own in the index.
+Common terms have long postings. Where all postings together are too long, only the rarest terms are matched, as many as
+the limit allows; all terms still count in the score of the chunks that they match. A scope is a word of its own in FTS5.
 """
 
 import sqlite3
@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from holdfast.adapters.sqlite.search.rows import listed, run, scope_word, within
+from holdfast.adapters.search_parameters import json_list, scope_parameters
+from holdfast.adapters.sqlite.search.rows import run, scope_word
 from holdfast.search.bm25 import average_length, score, term_weights
 from holdfast.search.model import Candidate, Scope, Statistics
 
-POSTINGS_LOOKED_UP = 60_000
-_MATCHES_EACH = 4
-_LEAST_MATCHES = 120
-_WIDER = 8
+MAX_POSTINGS = 60_000
+_MATCHES_PER_HIT = 4
+_MIN_MATCHES = 120
+_GROWTH_FACTOR = 8
 
 
 class _Match(NamedTuple):
@@ -25,63 +26,58 @@ class _Match(NamedTuple):
     token_count: int
 
 
-def matching(
+def find_by_words(
     connection: sqlite3.Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int, statistics: Statistics
 ) -> list[Candidate]:
-    """Return the best chunks of live files by the statistics given."""
-    used = looked_up(terms, statistics)
-    if not used:
+    """Return the best chunks of live files, scored with the given statistics."""
+    matched_terms = choose_terms(terms, statistics)
+    if not matched_terms:
         return []
-    weight, average = term_weights(terms, statistics), average_length(statistics)
-    scored = [
-        Candidate(match.chunk_id, score(_counts(match, weight), match.token_count, weight, average))
-        for match in _matches(connection, tenant, scope, used, limit)
-    ]
-    scored.sort(key=lambda candidate: (-candidate.score, candidate.chunk_id))
-    return scored[:limit]
+    weights, average = term_weights(terms, statistics), average_length(statistics)
+    candidates = []
+    for match in _find_matches(connection, tenant, scope, matched_terms, limit):
+        term_counts = Counter(token for token in match.tokens.split(" ") if token in weights)
+        candidates.append(Candidate(match.chunk_id, score(term_counts, match.token_count, weights, average)))
+    candidates.sort(key=lambda candidate: (-candidate.score, candidate.chunk_id))
+    return candidates[:limit]
 
 
-def looked_up(terms: Sequence[str], statistics: Statistics) -> list[str]:
-    """Return the terms to look up, rarest first: all, or as many as the bound allows and one at least."""
+def choose_terms(terms: Sequence[str], statistics: Statistics) -> list[str]:
+    """Return the terms to match, rarest first: all, or as many as MAX_POSTINGS allows and at least one."""
     frequencies = statistics.document_frequencies
-    total = 0
-    used: list[str] = []
+    postings = 0
+    chosen: list[str] = []
     for term in sorted({term for term in terms if frequencies.get(term)}, key=lambda term: frequencies[term]):
-        total += frequencies[term]
-        if used and total > POSTINGS_LOOKED_UP:
+        postings += frequencies[term]
+        if chosen and postings > MAX_POSTINGS:
             break
-        used.append(term)
-    return used
+        chosen.append(term)
+    return chosen
 
 
-def statistics_of(connection: sqlite3.Connection, tenant: str, terms: Sequence[str]) -> Statistics:
-    """Return what a tenant's file holds in all, and of these terms."""
+def load_statistics(connection: sqlite3.Connection, tenant: str, terms: Sequence[str]) -> Statistics:
+    """Return the totals of a tenant's index, and the document frequencies of these terms."""
     row = run(connection, "totals", {"apikey_hash": tenant}).fetchone()
     chunks, tokens = row or (0, 0)
-    counted = run(connection, "count_terms", {"terms": listed(sorted(set(terms)))}) if chunks else ()
-    return Statistics(chunks, tokens, dict(counted))
+    frequencies = run(connection, "count_terms", {"terms": json_list(sorted(set(terms)))}) if chunks else ()
+    return Statistics(chunks, tokens, dict(frequencies))
 
 
-def _matches(
-    connection: sqlite3.Connection, tenant: str, scope: Scope, used: Sequence[str], limit: int
+def _find_matches(
+    connection: sqlite3.Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int
 ) -> list[_Match]:
-    """Return more than are wanted, because the two scores differ a little; look further while too few are live."""
-    wanted = max(_LEAST_MATCHES, limit * _MATCHES_EACH)
-    query, most = _query(scope, used), wanted
-    while True:
-        found = run(connection, "match_words", {"query": query, "most": most}).fetchall()
-        asked = {**within(tenant, scope), "ids": listed([row["chunk_id"] for row in found])}
-        rows = run(connection, "live_words", asked).fetchall()
-        if len(rows) >= limit or len(found) < most:
-            return [_Match(row["chunk_id"], row["tokens"], row["token_count"]) for row in rows[:wanted]]
-        most *= _WIDER
-
-
-def _query(scope: Scope, used: Sequence[str]) -> str:
-    words = " OR ".join(f'"{term}"' for term in used)
+    """Return more matches than wanted, because FTS5 scores a little differently; more again while too few are live."""
+    wanted = max(_MIN_MATCHES, limit * _MATCHES_PER_HIT)
+    alternatives = " OR ".join(f'"{term}"' for term in terms)
+    query = f"tokens : ({alternatives})"
     word = scope_word(scope)
-    return f"scope : {word} AND tokens : ({words})" if word else f"tokens : ({words})"
-
-
-def _counts(match: _Match, weight: dict[str, float]) -> dict[str, int]:
-    return Counter(word for word in match.tokens.split(" ") if word in weight)
+    if word is not None:
+        query = f"scope : {word} AND {query}"
+    max_matches = wanted
+    while True:
+        ids = [row["chunk_id"] for row in run(connection, "match_words", {"query": query, "most": max_matches})]
+        parameters = {**scope_parameters(tenant, scope), "ids": json_list(ids)}
+        rows = run(connection, "live_words", parameters).fetchall()
+        if len(rows) >= limit or len(ids) < max_matches:
+            return [_Match(row["chunk_id"], row["tokens"], row["token_count"]) for row in rows[:wanted]]
+        max_matches *= _GROWTH_FACTOR

@@ -1,74 +1,83 @@
-"""Writes one file's chunks and words into a tenant's store file, inside a transaction."""
+"""Writes the chunks and words of one file into a tenant's store file, within a transaction."""
 
 import sqlite3
 from collections.abc import Mapping, Sequence
+from typing import Any
 
-from holdfast.adapters.sqlite.search.rows import listed, run, scope_words
+from holdfast.adapters.search_parameters import file_parameters, json_list
+from holdfast.adapters.sqlite.search.rows import run, scope_words
 from holdfast.search.chunk import diff_chunks
 from holdfast.search.model import Chunk, IndexedChunk, IndexedFile
 
-CHUNKS_AT_ONCE = 256
-"""More new chunks than these go in by transactions of their own, so that the store's writers do not wait for long."""
+MAX_TRANSACTION_CHUNKS = 256
+"""More new chunks than this are written in several transactions, so that writers of the store do not wait for long."""
 
 Stamp = Mapping[str, str]
 
 
-def fill(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
-    """Put in a part of a long file's new chunks; False when the rest is little enough for one transaction.
+def insert_part(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
+    """Insert some of the new chunks of a long file; False when the rest fits into one transaction.
 
-    Nothing of it is found before `write`: until then the index holds another version of the file than the live one.
+    No part of it is found before `write_file`: until then the indexed version of the file is not the live one.
     """
-    if len(file.chunks or ()) <= CHUNKS_AT_ONCE or _is_overtaken(connection, file, stamp):
+    if len(file.chunks or ()) <= MAX_TRANSACTION_CHUNKS or _has_changed_since(connection, file, stamp):
         return False
-    added = diff_chunks(_known(connection, file, stamp), file.chunks or ()).added
-    if len(added) <= CHUNKS_AT_ONCE:
+    added = diff_chunks(_load_indexed(connection, file, stamp), file.chunks or ()).added
+    if len(added) <= MAX_TRANSACTION_CHUNKS:
         return False
-    _add(connection, file, stamp, added[:CHUNKS_AT_ONCE])
+    _add(connection, file, stamp, added[:MAX_TRANSACTION_CHUNKS])
     return True
 
 
-def write(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
-    """Make the index hold a file as it is at its version, or no more; False when it was overtaken."""
-    if _is_overtaken(connection, file, stamp):
+def write_file(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
+    """Index a file as it is at its version, or remove it; False when it has changed since."""
+    if _has_changed_since(connection, file, stamp):
         return False
-    taken = run(connection, "take_state", {**_place(file, stamp), "version": file.version, "at": stamp["at"]})
-    if taken.fetchone() is None:
+    claimed = run(
+        connection, "claim_state", {**_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
+    )
+    if claimed.fetchone() is None:
         return False
-    known = _known(connection, file, stamp)
-    needed = diff_chunks(known, file.chunks or ())
-    _add(connection, file, stamp, needed.added)
-    _move(connection, file, stamp, known, needed.kept)
-    _remove(connection, file, stamp, needed.removed_ids)
+    indexed = _load_indexed(connection, file, stamp)
+    diff = diff_chunks(indexed, file.chunks or ())
+    _add(connection, file, stamp, diff.added)
+    _move(connection, file, stamp, indexed, diff.kept)
+    _remove(connection, file, stamp, diff.removed_ids)
     if file.chunks is None:
-        run(connection, "drop_state", _place(file, stamp))
+        run(connection, "delete_state", _file_parameters(file, stamp))
     return True
 
 
-def _is_overtaken(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
-    row = run(connection, "live_version", _place(file, stamp)).fetchone()
+def _has_changed_since(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
+    row = run(connection, "live_version", _file_parameters(file, stamp)).fetchone()
     if file.chunks is None:
         return row is not None
     return row is None or row["version"] != file.version
 
 
-def _known(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> list[IndexedChunk]:
-    return [IndexedChunk(*row) for row in run(connection, "known_chunks", _place(file, stamp))]
+def _load_indexed(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> list[IndexedChunk]:
+    return [IndexedChunk(*row) for row in run(connection, "indexed_chunks", _file_parameters(file, stamp))]
 
 
 def _add(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp, added: Sequence[tuple[int, Chunk]]) -> None:
     if not added:
         return
-    shared = {**_place(file, stamp), **stamp, "version": file.version, "scope": scope_words(file.project, file.path)}
+    shared = {
+        **_file_parameters(file, stamp),
+        **stamp,
+        "version": file.version,
+        "scope": scope_words(file.project, file.path),
+    }
     ids = []
-    for place, chunk in added:
-        row = {"place": place, "start": chunk.start, "end": chunk.end, "text": chunk.text}
+    for position, chunk in added:
+        row = {"position": position, "start": chunk.start, "end": chunk.end, "text": chunk.text}
         values = {**shared, **row, "content_hash": chunk.content_hash}
-        (number,) = run(connection, "insert_chunk", values).fetchone()
-        ids.append(number)
-        words = {**shared, "id": number, "tokens": " ".join(chunk.tokens), "token_count": len(chunk.tokens)}
+        (chunk_id,) = run(connection, "insert_chunk", values).fetchone()
+        ids.append(chunk_id)
+        words = {**shared, "id": chunk_id, "tokens": " ".join(chunk.tokens), "token_count": len(chunk.tokens)}
         run(connection, "insert_words", words)
-        run(connection, "add_words", words)
-    run(connection, "copy_vectors", {**shared, "ids": listed(ids)})
+        run(connection, "add_to_full_text", words)
+    run(connection, "copy_vectors", {**shared, "ids": json_list(ids)})
     tokens = sum(len(chunk.tokens) for _, chunk in added)
     run(connection, "add_totals", {"apikey_hash": stamp["apikey_hash"], "chunks": len(ids), "tokens": tokens})
 
@@ -77,25 +86,25 @@ def _move(
     connection: sqlite3.Connection,
     file: IndexedFile,
     stamp: Stamp,
-    known: Sequence[IndexedChunk],
+    indexed: Sequence[IndexedChunk],
     kept: Sequence[tuple[int, int, Chunk]],
 ) -> None:
-    before = {old.id: (old.position, old.start) for old in known}
-    for number, place, chunk in kept:
-        if before[number] != (place, chunk.start):
-            row = {"id": number, "place": place, "start": chunk.start, "end": chunk.end, "at": stamp["at"]}
-            run(connection, "move_chunk", {**_place(file, stamp), **row})
+    before = {old.id: (old.position, old.start) for old in indexed}
+    for chunk_id, position, chunk in kept:
+        if before[chunk_id] != (position, chunk.start):
+            row = {"id": chunk_id, "position": position, "start": chunk.start, "end": chunk.end, "at": stamp["at"]}
+            run(connection, "move_chunk", {**_file_parameters(file, stamp), **row})
 
 
-def _remove(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp, gone: Sequence[int]) -> None:
-    if not gone:
+def _remove(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp, ids: Sequence[int]) -> None:
+    if not ids:
         return
-    asked = {**_place(file, stamp), "ids": listed(gone)}
-    chunks, tokens = run(connection, "words_of", asked).fetchone()
-    run(connection, "remove_words", asked)
+    parameters = {**_file_parameters(file, stamp), "ids": json_list(ids)}
+    chunks, tokens = run(connection, "count_tokens", parameters).fetchone()
+    run(connection, "remove_from_full_text", parameters)
     run(connection, "add_totals", {"apikey_hash": stamp["apikey_hash"], "chunks": -chunks, "tokens": -int(tokens)})
-    run(connection, "delete_chunks", asked)
+    run(connection, "delete_chunks", parameters)
 
 
-def _place(file: IndexedFile, stamp: Stamp) -> dict[str, str]:
-    return {"apikey_hash": stamp["apikey_hash"], "project": file.project, "path": file.path}
+def _file_parameters(file: IndexedFile, stamp: Stamp) -> dict[str, Any]:
+    return file_parameters(stamp["apikey_hash"], file.project, file.path)
