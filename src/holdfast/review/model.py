@@ -1,17 +1,17 @@
-"""Pure: what a review is: a proposed change of one file, what a person said to it, and where it stands."""
+"""Pure: what a review is: a proposed change of one file, what the person decided, and the states it goes through."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from hashlib import sha256
+from typing import Any
 
-from holdfast.changes.model import PlanStatus
 from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding
 from holdfast.text.edit import Edit
 
 
-class Action(StrEnum):
-    """Where a review stands, in the words that agents are told."""
+class UserAction(StrEnum):
+    """The `user_action` that agents are told."""
 
     APPROVE = "APPROVE"
     REVIEW = "REVIEW"
@@ -21,8 +21,62 @@ class Action(StrEnum):
     EXPIRED = "EXPIRED"
 
 
-class Decision(StrEnum):
-    """What a person may say."""
+class ReviewState(StrEnum):
+    """Where a review stands; the column `reviews.state`, which every transition writes."""
+
+    PENDING = "PENDING"
+    """The person has not decided on the proposed text."""
+    CHANGES_REQUESTED = "CHANGES_REQUESTED"
+    """The person wants another text; the agent may propose again."""
+    APPROVED = "APPROVED"
+    """commit_review may write the text; a commit that failed leaves this state."""
+    COMMITTED = "COMMITTED"
+    """The text was written; undoing that change does not open the review again."""
+    REJECTED = "REJECTED"
+    EXPIRED = "EXPIRED"
+
+
+TRANSITIONS: Mapping[ReviewState, frozenset[ReviewState]] = {
+    ReviewState.PENDING: frozenset(
+        {
+            ReviewState.PENDING,
+            ReviewState.CHANGES_REQUESTED,
+            ReviewState.APPROVED,
+            ReviewState.REJECTED,
+            ReviewState.EXPIRED,
+        }
+    ),
+    ReviewState.CHANGES_REQUESTED: frozenset(
+        {
+            ReviewState.PENDING,
+            ReviewState.CHANGES_REQUESTED,
+            ReviewState.APPROVED,
+            ReviewState.REJECTED,
+            ReviewState.EXPIRED,
+        }
+    ),
+    ReviewState.APPROVED: frozenset({ReviewState.COMMITTED, ReviewState.EXPIRED}),
+    ReviewState.COMMITTED: frozenset(),
+    ReviewState.REJECTED: frozenset(),
+    ReviewState.EXPIRED: frozenset(),
+}
+"""The states that each state may become. PENDING becomes PENDING when the agent proposes another text."""
+
+OPEN_STATES = frozenset(state for state, following in TRANSITIONS.items() if following)
+UNDECIDED_STATES = frozenset({ReviewState.PENDING, ReviewState.CHANGES_REQUESTED})
+
+_USER_ACTIONS = {
+    ReviewState.PENDING: UserAction.PENDING,
+    ReviewState.CHANGES_REQUESTED: UserAction.REVIEW,
+    ReviewState.APPROVED: UserAction.APPROVE,
+    ReviewState.COMMITTED: UserAction.APPROVE,
+    ReviewState.REJECTED: UserAction.REJECT,
+    ReviewState.EXPIRED: UserAction.EXPIRED,
+}
+
+
+class Choice(StrEnum):
+    """What a person may decide."""
 
     APPROVE = "approve"
     REVISE = "revise"
@@ -40,12 +94,10 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A plan of kind `review` and what a plan does not have.
+    """A proposed change of one file. Its id is that of its plan, which becomes the change when it is committed.
 
-    `status` is the plan's: CREATED while a person or the agent has the word, APPROVED, RUNNING or FAILED
-    until it is applied.
-    `answered` is the person's last text of this round. Texts are let go when a review ends; `closed_as` says why it
-    ended without being applied. `version` counts every change of the row.
+    `answered` is the person's last text of this round. A review that has ended has no texts. `version` counts the
+    changes of the row.
     """
 
     id: str
@@ -58,14 +110,13 @@ class Review:
     base: bytes | None
     proposed: bytes
     seq: int = 0
-    status: PlanStatus = PlanStatus.CREATED
+    state: ReviewState = ReviewState.PENDING
     version: int = 1
     round: int = 1
     answered: bytes | None = None
     decided_by: str | None = None
     decided_at: str | None = None
     reason: str | None = None
-    closed_as: Action | None = None
 
     @property
     def text(self) -> bytes:
@@ -73,23 +124,23 @@ class Review:
         return self.proposed if self.answered is None else self.answered
 
     @property
-    def action(self) -> Action:
-        """Return where it stands; one that was applied counts as approved."""
-        return action_of(self.status, self.closed_as, has_answer=self.answered is not None)
+    def action(self) -> UserAction:
+        """Return where it stands, in the word that agents are told."""
+        return _USER_ACTIONS[self.state]
 
     @property
     def is_open(self) -> bool:
         """Return whether somebody can still do something with it."""
-        return is_open(self.status, self.closed_as)
+        return self.state in OPEN_STATES
 
     @property
-    def twin(self) -> str:
-        """Return what two equal proposals have in common: root, file, what it held, and what it is to hold."""
+    def proposal_hash(self) -> str:
+        """Return what two equal proposals have in common: root, file, its content, and the proposed content."""
         return _digest(self.root, self.path, _hash(self.base), _hash(self.proposed))
 
     @property
     def shown_hash(self) -> str:
-        """Return the hash that an approval binds to: everything that a person is shown to decide on."""
+        """Return the hash that an approval names: everything that a person is shown to decide on."""
         return _digest(self.id, self.path, _hash(self.base), _hash(self.text))
 
     @property
@@ -97,14 +148,20 @@ class Review:
         """Return how the file's text is stored."""
         return detect_encoding(self.base or b"") or UTF8
 
-    def closed(self, action: Action) -> "Review":
-        """Return the review as it ended, without its texts."""
-        status = self.status if self.status is PlanStatus.FAILED else PlanStatus.CANCELLED
-        return replace(self, closed_as=action, status=status, base=None, proposed=b"", answered=None)
+    def become(self, state: ReviewState, **fields: Any) -> "Review":
+        """Return the review in another state, without its texts when it has ended. ValueError against TRANSITIONS."""
+        if state not in TRANSITIONS[self.state]:
+            raise ValueError(f"a review that is {self.state} cannot become {state}")
+        after = replace(self, state=state, **fields)
+        return after if state in OPEN_STATES else after.without_texts()
+
+    def without_texts(self) -> "Review":
+        """Return the review with empty texts."""
+        return replace(self, base=None, proposed=b"", answered=None)
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class ReviewSummary:
     """A review in a list, without its texts."""
 
     seq: int
@@ -112,21 +169,26 @@ class Listed:
     session: str
     path: str
     root: str
-    action: Action
+    state: ReviewState
     round: int
     created_at: str
     expires_at: str
     decided_by: str | None
 
+    @property
+    def action(self) -> UserAction:
+        """Return where it stands, in the word that agents are told."""
+        return _USER_ACTIONS[self.state]
+
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
-    """What a person said by a channel. `text` or `hunks` say what exactly is approved or wanted instead.
+class Decision:
+    """What a person decided by a channel. `text` or `hunks` say what exactly is approved or wanted instead.
 
     `shown_hash` is that of what the person was shown.
     """
 
-    decision: Decision
+    choice: Choice
     channel: Channel
     shown_hash: str | None = None
     text: bytes | None = None
@@ -134,31 +196,12 @@ class Verdict:
     reason: str | None = None
 
 
-def action_of(status: PlanStatus, closed_as: Action | None, *, has_answer: bool) -> Action:
-    """Return where a review stands."""
-    if closed_as is not None:
-        return closed_as
-    if status is PlanStatus.CREATED:
-        return Action.REVIEW if has_answer else Action.PENDING
-    return Action.EXPIRED if status is PlanStatus.CANCELLED else Action.APPROVE
-
-
-def is_open(status: PlanStatus, closed_as: Action | None) -> bool:
-    """Return whether a review has neither been applied nor closed."""
-    return closed_as is None and status in (
-        PlanStatus.CREATED,
-        PlanStatus.APPROVED,
-        PlanStatus.RUNNING,
-        PlanStatus.FAILED,
-    )
-
-
 def as_text(data: bytes | None, encoding: Encoding) -> str:
-    """Return bytes of a review as text; what the encoding cannot read is shown by a mark."""
+    """Return bytes of a review as text, with U+FFFD for what the encoding cannot read."""
     return "" if data is None else decode(data, encoding, errors="replace")
 
 
-def request_of(edits: Sequence[Edit]) -> str:
+def request_hash(edits: Sequence[Edit]) -> str:
     """Return what two equal requests have in common."""
     return _digest(*(part for edit in edits for part in (edit.old, edit.new, str(edit.count))))
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
-from holdfast.review.model import Listed, Review
+from holdfast.review.model import Review, ReviewSummary
 
 
 class ReviewBook(Protocol):
@@ -15,23 +15,20 @@ class ReviewBook(Protocol):
     def find(self, review_id: str) -> Review | None:
         """Return a review by its id, which is that of its plan."""
 
-    def find_session(self, session: str) -> Review | None:
+    def find_by_session(self, session: str) -> Review | None:
         """Return a review by the name of its session."""
 
-    def find_twin(self, twin: str, rejected_since: str) -> Review | None:
+    def find_equal_proposal(self, proposal_hash: str, rejected_since: str) -> Review | None:
         """Return the newest review of an equal proposal that is open, or was rejected since then."""
 
-    def listed(self, roots: Sequence[str] | None, limit: int, before_seq: int | None) -> list[Listed]:
+    def list_open(self, roots: Sequence[str] | None, limit: int, before_seq: int | None) -> list[ReviewSummary]:
         """Return the open reviews beneath the roots, of all roots for None, newest first."""
 
     def replace(self, before: Review, after: Review) -> bool:
-        """Store what a review became; False, and nothing stored, when it is not as `before` any more."""
+        """Store what a review became; False, and nothing stored, when it is not as `before` any more.
 
-    def forget(self, review_id: str) -> None:
-        """Let the texts of a review go that has been applied."""
-
-    def sweep(self) -> set[str]:
-        """Let the texts of all ended reviews go; returns the sessions of those that are open."""
+        False also for a step that is not in TRANSITIONS, and while the review is being committed.
+        """
 
 
 class Presenter(Protocol):

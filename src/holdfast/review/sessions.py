@@ -81,7 +81,7 @@ class Sessions:
             else:
                 os.unlink(os.path.join(folder, _NEXT))
 
-    def signature(self, review: Review) -> str | None:
+    def saved_version(self, review: Review) -> str | None:
         """Return a sign of the future file's last save, None when it is not there."""
         try:
             status = os.stat(self.future(review), follow_symlinks=False)
@@ -89,7 +89,7 @@ class Sessions:
             return None
         return FileVersion.from_stat(status).content_text
 
-    def saved(self, review: Review, max_bytes: int) -> bytes | None:
+    def read_saved(self, review: Review, max_bytes: int) -> bytes | None:
         """Return what the future file holds; None while it is being written, is too large or is no regular file."""
         return _content(self.future(review), max_bytes)
 

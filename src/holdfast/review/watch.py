@@ -1,78 +1,82 @@
-"""One thread for all open reviews: it sees what a person saved, and closes what has waited too long."""
+"""The thread that watches all open reviews: it notices what a person saved, and when a review is due to expire."""
 
 import logging
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from holdfast.clock import utc_now
-from holdfast.review.model import Action, Review
+from holdfast.review.model import UNDECIDED_STATES, Review, ReviewState
 from holdfast.review.sessions import Sessions
 
 _log = logging.getLogger(__name__)
-_LOOK_SECONDS = 0.25
-_CLOCK_SECONDS = 1.0
+_SAVES_POLL_SECONDS = 0.25
+_EXPIRY_POLL_SECONDS = 1.0
 
 
 @dataclass(slots=True)
-class _Watched:
-    """`seen` is the last save that was dealt with; `noticed` one that must hold still for a look before it counts."""
+class _WatchedReview:
+    """`handled` is the version of the file that was dealt with, `candidate` one that must be the same at the next look."""
 
     review: Review
-    seen: str | None
-    noticed: str | None = None
+    handled: str | None
+    candidate: str | None = None
 
 
 class Watcher:
     """Looks at files only where saving one is a way to decide; sleeps while no review is open.
 
-    `saved(id)` says whether a save could be dealt with; `expired(id)` closes a review.
+    `on_save(id)` returns whether a save could be dealt with; `on_due(id)` closes a review whose time is over.
     """
 
     def __init__(
-        self, sessions: Sessions, *, saves: bool, saved: Callable[[str], bool], expired: Callable[[str], None]
+        self,
+        sessions: Sessions,
+        *,
+        watch_saves: bool,
+        on_save: Callable[[str], bool],
+        on_due: Callable[[str], None],
     ) -> None:
         self._sessions = sessions
-        self._saves = saves
-        self._saved = saved
-        self._expired = expired
+        self._watch_saves = watch_saves
+        self._on_save = on_save
+        self._on_due = on_due
         self._lock = threading.Lock()
-        self._open: dict[str, _Watched] = {}
-        self._some = threading.Event()
+        self._open: dict[str, _WatchedReview] = {}
+        self._has_open = threading.Event()
         self._closing = threading.Event()
         self._thread: threading.Thread | None = None
 
-    def keep(self, review: Review, *, unseen: bool = False) -> None:
-        """Watch a review, or what it has become; one that is over is let go. `unseen` files are looked into once."""
+    def keep(self, review: Review, *, read_at_once: bool = False) -> None:
+        """Watch an open review, or what it has become; `read_at_once` when its file may hold an earlier save."""
         with self._lock:
-            if not review.is_open:
-                self._open.pop(review.id, None)
-                return
             known = self._open.get(review.id)
-            seen = None if unseen else self._sessions.signature(review)
-            self._open[review.id] = _Watched(_without_texts(review), known.seen if known else seen)
-            self._start()
-            self._some.set()
+            version = None if read_at_once else self._sessions.saved_version(review)
+            self._open[review.id] = _WatchedReview(review.without_texts(), known.handled if known else version)
+            if self._thread is None:
+                self._thread = threading.Thread(target=self._loop, name="review-watch", daemon=True)
+                self._thread.start()
+            self._has_open.set()
 
     def drop(self, review_id: str) -> None:
-        """Let go of a review."""
+        """Stop watching a review."""
         with self._lock:
             self._open.pop(review_id, None)
 
     def has_pending(self) -> bool:
-        """Return whether a person is still to be heard on something."""
+        """Return whether a person has yet to decide on something."""
         with self._lock:
-            return any(one.review.action is Action.PENDING for one in self._open.values())
+            return any(watched.review.state is ReviewState.PENDING for watched in self._open.values())
 
     def count(self, root: str) -> int:
         """Return how many reviews of one allowed directory are open."""
         with self._lock:
-            return sum(one.review.root == root for one in self._open.values())
+            return sum(watched.review.root == root for watched in self._open.values())
 
     def close(self) -> None:
         """Stop looking and wait for the thread."""
         self._closing.set()
-        self._some.set()
+        self._has_open.set()
         thread = self._thread
         if thread is not None and thread is not threading.current_thread():
             thread.join()
@@ -81,45 +85,35 @@ class Watcher:
         """Look once at everything that is open."""
         now = utc_now()
         with self._lock:
-            watched = list(self._open.values())
-        for one in watched:
-            if one.review.expires_at <= now:
-                self._expired(one.review.id)
-            elif self._saves and one.review.action in (Action.PENDING, Action.REVIEW):
-                self._look_at(one)
+            open_reviews = list(self._open.values())
+        for watched in open_reviews:
+            if watched.review.expires_at <= now:
+                self._on_due(watched.review.id)
+            elif self._watch_saves and watched.review.state in UNDECIDED_STATES:
+                self._look_for_save(watched)
 
-    def _look_at(self, one: _Watched) -> None:
-        present = self._sessions.signature(one.review)
-        if present is None or present == one.seen:
+    def _look_for_save(self, watched: _WatchedReview) -> None:
+        version = self._sessions.saved_version(watched.review)
+        if version is None or version == watched.handled:
             return
-        if present == one.noticed and self._saved(one.review.id):
-            one.seen = present
+        if version == watched.candidate and self._on_save(watched.review.id):
+            watched.handled = version
             with self._lock:
-                newer = self._open.get(one.review.id)
+                newer = self._open.get(watched.review.id)
                 if newer is not None:
-                    newer.seen = present
-        one.noticed = present
-
-    def _start(self) -> None:
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._loop, name="review-watch", daemon=True)
-            self._thread.start()
+                    newer.handled = version
+        watched.candidate = version
 
     def _loop(self) -> None:
-        pause = _LOOK_SECONDS if self._saves else _CLOCK_SECONDS
+        pause = _SAVES_POLL_SECONDS if self._watch_saves else _EXPIRY_POLL_SECONDS
         while not self._closing.wait(pause):
             with self._lock:
                 if not self._open:
-                    self._some.clear()
-            self._some.wait()
+                    self._has_open.clear()
+            self._has_open.wait()
             if self._closing.is_set():
                 return
             try:
                 self.look()
             except Exception as error:  # noqa: BLE001 -- the thread outlives any failure of one round
                 _log.warning("watching the open reviews failed: %s", type(error).__name__)
-
-
-def _without_texts(review: Review) -> Review:
-    answered = None if review.answered is None else b""
-    return replace(review, base=None, proposed=b"", answered=answered)

@@ -16,7 +16,7 @@ from holdfast.config.settings import FolderSettings, JournalSettings, ReviewSett
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
-from holdfast.review.model import Channel, Decision, Review, Verdict
+from holdfast.review.model import Channel, Choice, Decision, Review
 from holdfast.review.ports import Presenter
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
@@ -39,25 +39,25 @@ class Desk:
         return Call(Caller(LOCAL_USER, roots=(str(self.root),)))
 
     def propose(self, path: str, *edits: tuple[str, str]) -> Review:
-        return self.reviews.propose(self.folders, self.call(), path, [Edit(*edit) for edit in edits])
+        return self.reviews.agent.propose(self.folders, self.call(), path, [Edit(*edit) for edit in edits])
 
-    def go_on(self, review: Review, path: str, *edits: tuple[str, str]) -> Review:
+    def propose_again(self, review: Review, path: str, *edits: tuple[str, str]) -> Review:
         given = [Edit(*edit) for edit in edits]
-        return self.reviews.go_on(self.folders, self.call(), self.session(review), path, given)
+        return self.reviews.agent.propose_again(self.folders, self.call(), self.session(review), path, given)
 
     def session(self, review: Review) -> str:
-        return self.reviews.session_path(review.session)
+        return self.reviews.agent.session_path(review.session)
 
     def find(self, review: Review, path: str) -> Review:
-        return self.reviews.find(self.folders, self.session(review), path)
+        return self.reviews.agent.find(self.folders, self.session(review), path)
 
-    def decide(self, review: Review, decision: Decision, **more: Any) -> Review:
-        shown = self.reviews.show(review.id).review
-        verdict = Verdict(decision, more.pop("channel", Channel.TERMINAL), shown.shown_hash, **more)
-        return self.reviews.decide(review.id, verdict)
+    def decide(self, review: Review, choice: Choice, **more: Any) -> Review:
+        shown = self.reviews.person.show(review.id).review
+        decision = Decision(choice, more.pop("channel", Channel.TERMINAL), shown.shown_hash, **more)
+        return self.reviews.person.decide(review.id, decision)
 
     def commit(self, review: Review, path: str) -> str:
-        applied, _ = self.reviews.commit(self.folders, self.call(), self.session(review), path)
+        applied, _ = self.reviews.agent.commit(self.folders, self.call(), self.session(review), path)
         return applied.merged_diff
 
     def sessions(self) -> list[str]:

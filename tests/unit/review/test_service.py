@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import Conflict, EditRejected, HoldfastError, NotFound, QuotaExceeded
-from holdfast.review.model import Action, Channel, Decision, Verdict
+from holdfast.review.model import Channel, Choice, Decision, UserAction
 from tests.helpers.doors import until
 from tests.unit.review.desk import Desk, at_once, fail, opened_desk
 
@@ -34,7 +34,7 @@ def test_a_proposal_that_fails_leaves_nothing_behind(desk: Desk, monkeypatch: py
     monkeypatch.setattr(desk.book, "add", fail)
     with pytest.raises(RuntimeError):
         desk.propose("a.txt", ("two", "TWO"))
-    assert (desk.sessions(), desk.reviews.pending()) == ([], [])
+    assert (desk.sessions(), desk.reviews.person.list_open()) == ([], [])
 
 
 def test_the_same_proposal_twice_is_one_review_even_at_the_same_moment(desk: Desk) -> None:
@@ -52,9 +52,9 @@ def test_other_text_or_another_base_is_another_review(desk: Desk) -> None:
 
 def test_a_rejection_stands_for_the_same_proposal_a_moment_later(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.REJECT, reason="no")
+    desk.decide(review, Choice.REJECT, reason="no")
     again = desk.propose("a.txt", ("two", "TWO"))
-    assert (again.id, again.action, again.reason) == (review.id, Action.REJECT, "no")
+    assert (again.id, again.action, again.reason) == (review.id, UserAction.REJECT, "no")
 
 
 def test_of_two_decisions_at_the_same_moment_one_wins(desk: Desk) -> None:
@@ -62,8 +62,10 @@ def test_of_two_decisions_at_the_same_moment_one_wins(desk: Desk) -> None:
         review = desk.propose("a.txt", ("two", f"TWO{number}"))
         shown = review.shown_hash
         found = at_once(
-            partial(desk.reviews.decide, review.id, Verdict(Decision.APPROVE, Channel.TERMINAL, shown)),
-            partial(desk.reviews.decide, review.id, Verdict(Decision.REJECT, Channel.CONSOLE, shown, reason="no")),
+            partial(desk.reviews.person.decide, review.id, Decision(Choice.APPROVE, Channel.TERMINAL, shown)),
+            partial(
+                desk.reviews.person.decide, review.id, Decision(Choice.REJECT, Channel.CONSOLE, shown, reason="no")
+            ),
         )
         assert sorted(isinstance(one, Conflict) for one in found) == [False, True]
         winner = next(one for one in found if not isinstance(one, Conflict))
@@ -72,11 +74,11 @@ def test_of_two_decisions_at_the_same_moment_one_wins(desk: Desk) -> None:
 
 def test_an_approved_text_is_written_once_and_can_be_undone(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     found = at_once(*[partial(desk.commit, review, "a.txt") for _ in range(4)])
     assert sorted(isinstance(one, Conflict) for one in found) == [False, True, True, True]
     assert (desk.root / "a.txt").read_bytes() == TEXT.replace(b"two", b"TWO")
-    assert (desk.sessions(), desk.reviews.pending()) == ([], [])
+    assert (desk.sessions(), desk.reviews.person.list_open()) == ([], [])
     (change,) = desk.changes.list(desk.folders, 10, None)
     assert (change.id, change.kind, change.undoable) == (review.id, "review", True)
     desk.changes.undo(desk.folders, desk.call(), change.id)
@@ -85,7 +87,7 @@ def test_an_approved_text_is_written_once_and_can_be_undone(desk: Desk) -> None:
 
 def test_a_commit_counts_as_newer_than_changes_made_after_its_proposal(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     between = desk.changes.append(desk.folders, desk.call(), "a.txt", "eight\n")
     assert "+eight" in desk.commit(review, "a.txt")
     newest, older = desk.changes.list(desk.folders, 10, None)
@@ -94,8 +96,8 @@ def test_a_commit_counts_as_newer_than_changes_made_after_its_proposal(desk: Des
         desk.changes.undo(desk.folders, desk.call(), older.id)
 
 
-@pytest.mark.parametrize("decision", [None, Decision.REVISE, Decision.REJECT])
-def test_only_an_approved_review_is_written(desk: Desk, decision: Decision | None) -> None:
+@pytest.mark.parametrize("decision", [None, Choice.REVISE, Choice.REJECT])
+def test_only_an_approved_review_is_written(desk: Desk, decision: Choice | None) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
     if decision is not None:
         desk.decide(review, decision, reason="why")
@@ -106,7 +108,7 @@ def test_only_an_approved_review_is_written(desk: Desk, decision: Decision | Non
 
 def test_a_conflicting_original_is_left_and_can_be_merged_later(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     (desk.root / "a.txt").write_bytes(TEXT.replace(b"two", b"zwei"))
     with pytest.raises(Conflict) as raised:
         desk.commit(review, "a.txt")
@@ -120,7 +122,7 @@ def test_a_conflicting_original_is_left_and_can_be_merged_later(desk: Desk) -> N
 @pytest.mark.parametrize("happened", ["removed", "a link", "a directory", "binary"])
 def test_an_original_that_became_something_else_is_a_conflict(desk: Desk, happened: str) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     file = desk.root / "a.txt"
     file.unlink()
     if happened == "a link":
@@ -139,7 +141,7 @@ def test_an_original_that_became_something_else_is_a_conflict(desk: Desk, happen
 def test_a_new_file_is_created_and_one_that_came_meanwhile_is_kept(desk: Desk) -> None:
     first, second = desk.propose("new.txt", ("", "text\n")), desk.propose("other.txt", ("", "text\n"))
     for review in (first, second):
-        desk.decide(review, Decision.APPROVE)
+        desk.decide(review, Choice.APPROVE)
     desk.commit(first, "new.txt")
     (desk.root / "other.txt").write_text("somebody else\n")
     with pytest.raises(Conflict):
@@ -152,7 +154,7 @@ def test_encoding_mark_and_line_ends_survive_a_merge(desk: Desk) -> None:
     base = "\ufeffeins\r\nzwei\r\ndrei\r\nvier\r\n".encode()
     (desk.root / "b.txt").write_bytes(base)
     review = desk.propose("b.txt", ("eins", "ä"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     (desk.root / "b.txt").write_bytes(base.replace(b"vier", "ö".encode()))
     desk.commit(review, "b.txt")
     assert (desk.root / "b.txt").read_bytes() == "\ufeffä\r\nzwei\r\ndrei\r\nö\r\n".encode()
@@ -160,11 +162,11 @@ def test_encoding_mark_and_line_ends_survive_a_merge(desk: Desk) -> None:
 
 def test_going_on_matches_the_persons_text_and_the_same_edits_count_once(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.REVISE, text=TEXT.replace(b"two", b"mine"))
+    desk.decide(review, Choice.REVISE, text=TEXT.replace(b"two", b"mine"))
     with pytest.raises(EditRejected, match="found 0 times"):
-        desk.go_on(review, "a.txt", ("TWO", "both"))
-    second = desk.go_on(review, "a.txt", ("mine", "ours"))
-    again = desk.go_on(review, "a.txt", ("mine", "ours"))
+        desk.propose_again(review, "a.txt", ("TWO", "both"))
+    second = desk.propose_again(review, "a.txt", ("mine", "ours"))
+    again = desk.propose_again(review, "a.txt", ("mine", "ours"))
     assert (second.round, again.round, again.version) == (2, 2, second.version)
     assert second.text == TEXT.replace(b"two", b"ours")
     assert desk.future(review).read_bytes() == second.text
@@ -172,14 +174,14 @@ def test_going_on_matches_the_persons_text_and_the_same_edits_count_once(desk: D
 
 def test_an_approval_of_the_round_before_does_not_count_for_the_next(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.go_on(review, "a.txt", ("TWO", "evil"))
+    desk.propose_again(review, "a.txt", ("TWO", "evil"))
     with pytest.raises(Conflict, match="changed since it was shown"):
-        desk.reviews.decide(review.id, Verdict(Decision.APPROVE, Channel.TERMINAL, review.shown_hash))
+        desk.reviews.person.decide(review.id, Decision(Choice.APPROVE, Channel.TERMINAL, review.shown_hash))
 
 
 def test_sessions_that_are_not_this_files_are_all_the_same_to_an_agent(desk: Desk, tmp_path: Path) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     (desk.root / "b.txt").write_bytes(TEXT)
     session = desk.session(review)
     for given, path in [
@@ -195,7 +197,7 @@ def test_sessions_that_are_not_this_files_are_all_the_same_to_an_agent(desk: Des
         (str(tmp_path / "mcp_review_mine"), "a.txt"),
     ]:
         with pytest.raises(NotFound) as raised:
-            desk.reviews.commit(desk.folders, desk.call(), given, path)
+            desk.reviews.agent.commit(desk.folders, desk.call(), given, path)
         assert raised.value.message == "There is no such review of this file. list_reviews shows the open ones."
     assert (desk.root / "a.txt").read_bytes() == TEXT
 
@@ -206,8 +208,8 @@ def test_a_review_of_another_root_does_not_exist(desk: Desk, tmp_path: Path) -> 
     neighbour = Desk(desk.root / "sub", desk.state, desk.book, desk.changes, desk.reviews)
     with pytest.raises(NotFound):
         neighbour.find(review, str(desk.root / "a.txt"))
-    assert neighbour.reviews.listed(neighbour.folders, 10, None) == []
-    assert [one.id for one in desk.reviews.listed(desk.folders, 10, None)] == [review.id]
+    assert neighbour.reviews.agent.list_open(neighbour.folders, 10, None) == []
+    assert [one.id for one in desk.reviews.agent.list_open(desk.folders, 10, None)] == [review.id]
 
 
 def test_the_same_proposal_through_another_root_is_a_review_of_its_own(desk: Desk) -> None:
@@ -216,7 +218,7 @@ def test_the_same_proposal_through_another_root_is_a_review_of_its_own(desk: Des
     neighbour = Desk(desk.root / "sub", desk.state, desk.book, desk.changes, desk.reviews)
     outer, inner = desk.propose("sub/a.txt", ("two", "TWO")), neighbour.propose("a.txt", ("two", "TWO"))
     assert outer.id != inner.id
-    assert neighbour.find(inner, "a.txt").action is Action.PENDING
+    assert neighbour.find(inner, "a.txt").action is UserAction.PENDING
 
 
 def test_what_has_waited_too_long_is_closed_with_its_directory(desk: Desk) -> None:
@@ -224,18 +226,18 @@ def test_what_has_waited_too_long_is_closed_with_its_directory(desk: Desk) -> No
     with opened_desk(desk.root, desk.state, settings) as brief:
         review = brief.propose("a.txt", ("two", "TWO"))
         until("the directory is gone", lambda: not brief.sessions())
-        assert brief.find(review, "a.txt").action is Action.EXPIRED
+        assert brief.find(review, "a.txt").action is UserAction.EXPIRED
         with pytest.raises(NotFound):
-            brief.reviews.show(review.id)
+            brief.reviews.person.show(review.id)
         with pytest.raises(Conflict):
-            brief.reviews.decide(review.id, Verdict(Decision.APPROVE, Channel.TERMINAL, review.shown_hash))
+            brief.reviews.person.decide(review.id, Decision(Choice.APPROVE, Channel.TERMINAL, review.shown_hash))
 
 
 def test_an_approved_review_expires_too(desk: Desk) -> None:
     with opened_desk(desk.root, desk.state, ReviewSettings(expires_hours=0.5 / 3600)) as brief:
         review = brief.propose("a.txt", ("two", "TWO"))
-        brief.decide(review, Decision.APPROVE)
-        until("it is over", lambda: brief.find(review, "a.txt").action is Action.EXPIRED)
+        brief.decide(review, Choice.APPROVE)
+        until("it is over", lambda: brief.find(review, "a.txt").action is UserAction.EXPIRED)
         with pytest.raises(Conflict, match="EXPIRED"):
             brief.commit(review, "a.txt")
 
@@ -245,7 +247,7 @@ def test_any_name_that_a_file_can_have_can_be_reviewed(desk: Desk, name: str) ->
     (desk.root / name).write_bytes(TEXT)
     review = desk.propose(name, ("two", "TWO"))
     assert desk.future(review).read_bytes() == TEXT.replace(b"two", b"TWO")
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     desk.commit(review, name)
     assert (desk.root / name).read_bytes() == TEXT.replace(b"two", b"TWO")
 
@@ -254,7 +256,7 @@ def test_a_file_whose_name_is_no_unicode_can_be_reviewed(desk: Desk) -> None:
     name = os.fsdecode(b"caf\xe9.txt")
     (desk.root / name).write_bytes(TEXT)
     review = desk.propose(name, ("two", "TWO"))
-    desk.decide(review, Decision.APPROVE)
+    desk.decide(review, Choice.APPROVE)
     desk.commit(review, name)
     assert (desk.root / name).read_bytes() == TEXT.replace(b"two", b"TWO")
 
@@ -267,13 +269,13 @@ def test_a_commit_that_is_killed_is_decided_by_the_disk_and_can_be_made_again(
     state = tmp_path / "state"
     with opened_desk(root, state) as desk:
         review = desk.propose("a.txt", ("two", "TWO"))
-        desk.decide(review, Decision.APPROVE)
+        desk.decide(review, Choice.APPROVE)
     arguments = [sys.executable, "-m", "tests.unit.review.victim", str(root), str(state), review.id, moment]
     assert subprocess.run(arguments, check=False, timeout=60).returncode == 9
     with opened_desk(root, state) as desk:
         if moment == "before":
             assert (root / "a.txt").read_bytes() == TEXT
-            assert desk.find(review, "a.txt").action is Action.APPROVE
+            assert desk.find(review, "a.txt").action is UserAction.APPROVE
             desk.commit(review, "a.txt")
         assert (root / "a.txt").read_bytes() == TEXT.replace(b"two", b"TWO")
         assert [path.name for path in root.iterdir()] == ["a.txt"]
@@ -299,20 +301,32 @@ def test_going_on_writes_in_the_encoding_that_the_person_is_shown(desk: Desk) ->
     text = "Größe ändern, für später; schöne Grüße aus Köln\n"
     (desk.root / "old.txt").write_bytes(text.encode("cp1252"))
     review = desk.propose("old.txt", (text, "plain\n"))
-    review = desk.go_on(review, "old.txt", ("plain", "schön"))
+    review = desk.propose_again(review, "old.txt", ("plain", "schön"))
     assert review.text == "schön\n".encode(review.encoding.codec)
-    assert desk.reviews.show(review.id).after == "schön\n"
+    assert desk.reviews.person.show(review.id).after == "schön\n"
 
 
 def test_a_folder_has_no_more_open_reviews_than_a_person_can_look_at(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.review.service._MAX_OPEN", 2)
+    monkeypatch.setattr("holdfast.review.agent._MAX_OPEN", 2)
     first = desk.propose("a.txt", ("two", "2"))
     desk.propose("a.txt", ("three", "3"))
     with pytest.raises(QuotaExceeded, match="2 reviews are open"):
         desk.propose("a.txt", ("four", "4"))
     assert desk.propose("a.txt", ("two", "2")).id == first.id
     assert len(desk.sessions()) == 2
-    desk.decide(first, Decision.REJECT)
+    desk.decide(first, Choice.REJECT)
     assert desk.propose("a.txt", ("four", "4")).is_open
+
+
+def test_a_question_without_an_answer_is_remembered_only_while_the_review_is_open(desk: Desk) -> None:
+    review = desk.propose("a.txt", ("two", "TWO"))
+    records = desk.reviews.records
+    records.note_unanswered(review)
+    assert not records.may_ask(review)
+    second = desk.propose_again(review, "a.txt", ("TWO", "2"))
+    assert records.may_ask(second), "another text may be asked about"
+    desk.decide(second, Choice.REJECT, reason="no")
+    records.note_unanswered(second)
+    assert records.may_ask(second), "nothing is kept of a review that has ended"

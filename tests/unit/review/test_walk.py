@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Conflict, HoldfastError
-from holdfast.review.model import Action, Decision, Review
+from holdfast.review.model import Choice, Review, UserAction
 from holdfast.text.merge import merge
 from tests.unit.review.desk import Desk, opened_desk
 
@@ -24,7 +24,7 @@ class Known:
     name: str
     base: str | None
     text: str
-    action: Action = Action.PENDING
+    action: UserAction = UserAction.PENDING
 
 
 @dataclass
@@ -35,7 +35,7 @@ class Model:
     files: dict[str, str] = field(default_factory=dict)
     reviews: list[Known] = field(default_factory=list)
 
-    def open(self, *actions: Action) -> Known | None:
+    def open(self, *actions: UserAction) -> Known | None:
         found = [one for one in self.reviews if one.action in actions]
         return self.rng.choice(found) if found else None
 
@@ -47,7 +47,16 @@ class Walk:
 
     def step(self) -> None:
         chosen = self.model.rng.choice(
-            [self.propose, self.propose, self.decide, self.decide, self.go_on, self.commit, self.commit, self.meddle]
+            [
+                self.propose,
+                self.propose,
+                self.decide,
+                self.decide,
+                self.propose_again,
+                self.commit,
+                self.commit,
+                self.meddle,
+            ]
         )
         chosen()
         self.check()
@@ -65,27 +74,27 @@ class Walk:
         self.model.reviews.append(Known(review, name, base, new if base is None else base.replace(old, new)))
 
     def decide(self) -> None:
-        one = self.model.open(Action.PENDING, Action.REVIEW)
+        one = self.model.open(UserAction.PENDING, UserAction.REVIEW)
         if one is None:
             return
-        decision = self.model.rng.choice(list(Decision))
-        if decision is Decision.REJECT:
+        decision = self.model.rng.choice(list(Choice))
+        if decision is Choice.REJECT:
             self.desk.decide(one.review, decision, reason="no")
-            one.action = Action.REJECT
+            one.action = UserAction.REJECT
             return
         if self.model.rng.random() < 0.5:
             old, new = self.changed(one.text)
             one.text = one.text.replace(old, new)
         self.desk.decide(one.review, decision, text=one.text.encode())
-        one.action = Action.APPROVE if decision is Decision.APPROVE else Action.REVIEW
+        one.action = UserAction.APPROVE if decision is Choice.APPROVE else UserAction.REVIEW
 
-    def go_on(self) -> None:
-        one = self.model.open(Action.REVIEW)
+    def propose_again(self) -> None:
+        one = self.model.open(UserAction.REVIEW)
         if one is None:
             return
         old, new = self.changed(one.text)
-        self.desk.go_on(one.review, one.name, (old, new))
-        one.text, one.action = one.text.replace(old, new), Action.PENDING
+        self.desk.propose_again(one.review, one.name, (old, new))
+        one.text, one.action = one.text.replace(old, new), UserAction.PENDING
 
     def commit(self) -> None:
         one = self.model.rng.choice(self.model.reviews) if self.model.reviews else None
@@ -105,7 +114,7 @@ class Walk:
     def wanted(self, one: Known) -> str | None:
         """Return what a commit must leave, None when it must refuse."""
         present = self.model.files.get(one.name)
-        if one.action is not Action.APPROVE:
+        if one.action is not UserAction.APPROVE:
             return None
         if present in (one.base, one.text):
             return one.text
@@ -124,8 +133,8 @@ class Walk:
     def check(self) -> None:
         on_disk = {path.name: path.read_text() for path in self.desk.root.iterdir()}
         assert on_disk == self.model.files
-        still_open = {one.review.id: one.action for one in self.model.reviews if one.action is not Action.REJECT}
-        assert {one.id: one.action for one in self.desk.reviews.pending()} == still_open
+        still_open = {one.review.id: one.action for one in self.model.reviews if one.action is not UserAction.REJECT}
+        assert {one.id: one.action for one in self.desk.reviews.person.list_open()} == still_open
         sessions = {one.review.session for one in self.model.reviews if one.review.id in still_open}
         assert set(self.desk.sessions()) == sessions
 

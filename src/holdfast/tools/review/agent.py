@@ -2,9 +2,8 @@
 
 from holdfast.app import App
 from holdfast.call import Call
-from holdfast.changes.model import PlanStatus
 from holdfast.errors import InvalidArgument
-from holdfast.review.model import Action, Review, as_text
+from holdfast.review.model import Review, ReviewState, UserAction, as_text
 from holdfast.text.budget import cut_to_budget, decode_cursor, encode_cursor
 from holdfast.text.diff import unified_diff
 from holdfast.text.display import display_name
@@ -13,28 +12,28 @@ from holdfast.tools.answer import Answer
 from holdfast.tools.edits import to_edits
 from holdfast.tools.registry import Effect, Group, Runner, tool
 from holdfast.tools.review.shapes import (
-    Commit,
     CommitAnswer,
+    CommitReview,
     ListedReview,
     ListReviews,
     ListReviewsAnswer,
-    Propose,
+    ProposeAndReview,
     ReviewAnswer,
 )
-from holdfast.tools.review.wait import decision_on
+from holdfast.tools.review.wait import wait_for_decision
 
 _MAX_SEQ = 2**63 - 1
 _TIMEOUT_SECONDS = 86_400.0
 _WORK_SECONDS = 120.0
 
 _NEXT = {
-    Action.APPROVE: "Approved. Call commit_review with this session_path to write it.",
-    Action.REVIEW: "The person wants it otherwise. Propose again with this session_path, on the person's text.",
-    Action.REJECT: "Rejected. The review is closed and the file is as it was.",
-    Action.PENDING: "No decision yet; the user can decide with `holdfast review`. "
+    UserAction.APPROVE: "Approved. Call commit_review with this session_path to write it.",
+    UserAction.REVIEW: "The person wants another text. Propose again with this session_path, on the person's text.",
+    UserAction.REJECT: "Rejected. The review is closed and the file is as it was.",
+    UserAction.PENDING: "No decision yet; the user can decide with `holdfast review`. "
     "Call propose_and_review with path and session_path alone to go on waiting.",
-    Action.CONFLICT: "The file changed in between. Nothing was written.",
-    Action.EXPIRED: "The review has expired. Nothing was written.",
+    UserAction.CONFLICT: "The file changed in between. Nothing was written.",
+    UserAction.EXPIRED: "The review has expired. Nothing was written.",
 }
 
 
@@ -48,28 +47,28 @@ _NEXT = {
     timeout_seconds=_TIMEOUT_SECONDS,
     allowed_in_pipe=False,
 )
-async def propose_and_review(app: App, call: Call, args: Propose, runner: Runner) -> Answer:
+async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runner: Runner) -> Answer:
     """Propose an edit to the user, who approves, revises or rejects it; only commit_review writes.
 
     user_action: APPROVE, REVIEW (propose again with session_path, on the user's text: user_feedback_diff), REJECT,
     EXPIRED, or PENDING: call again with path and session_path alone.
     """
-    review = await runner.in_thread(_opened, app, call.within(_WORK_SECONDS), args)
-    review = await decision_on(app.reviews, call, review, runner)
-    data = await runner.in_thread(_standing, app, review)
+    review = await runner.in_thread(_open_review, app, call.within(_WORK_SECONDS), args)
+    review = await wait_for_decision(app.reviews, call, review, runner)
+    data = await runner.in_thread(_review_answer, app, review)
     return Answer.of(f"{data.user_action}: {_NEXT[review.action]}", data.user_feedback_diff or "", data=data)
 
 
 @tool("commit_review", group=Group.REVIEW, effect=Effect.DESTROY, title="Commit review", output=CommitAnswer)
-def commit_review(app: App, call: Call, arguments: Commit) -> Answer:
+def commit_review(app: App, call: Call, args: CommitReview) -> Answer:
     """Write an approved proposal. Changes made to the file meanwhile are merged, or it is a CONFLICT."""
     folders = app.folders_of(call.caller)
-    applied, written = app.reviews.commit(folders, call, arguments.session_path, arguments.original_path)
-    merged, _ = cut_to_budget(applied.merged_diff, folders.settings.max_answer_tokens)
+    content, written = app.reviews.agent.commit(folders, call, args.session_path, args.original_path)
+    merged, _ = cut_to_budget(content.merged_diff, folders.settings.max_answer_tokens)
     data = CommitAnswer(
-        user_action=Action.APPROVE.value,
-        session_path=arguments.session_path,
-        change_id=applied.review.id,
+        user_action=UserAction.APPROVE.value,
+        session_path=args.session_path,
+        change_id=written.change_id,
         hash=written.hash,
         merged_diff=merged or None,
     )
@@ -78,29 +77,30 @@ def commit_review(app: App, call: Call, arguments: Commit) -> Answer:
 
 
 @tool("list_reviews", group=Group.REVIEW, effect=Effect.READ, title="List reviews", output=ListReviewsAnswer)
-def list_reviews(app: App, call: Call, arguments: ListReviews) -> Answer:
+def list_reviews(app: App, call: Call, args: ListReviews) -> Answer:
     """List the open reviews, newest first."""
-    before = _position(arguments.cursor)
-    found = app.reviews.listed(app.folders_of(call.caller), arguments.limit + 1, before)
-    shown = found[: arguments.limit]
-    following = encode_cursor({"review": shown[-1].seq}) if len(found) > len(shown) else None
-    data = ListReviewsAnswer(reviews=[ListedReview.of(app.reviews, one) for one in shown], next_cursor=following)
-    return Answer.of(f"{len(shown)} open reviews.", data=data)
+    before = _position(args.cursor)
+    reviews = app.reviews.agent.list_open(app.folders_of(call.caller), args.limit + 1, before)
+    page = reviews[: args.limit]
+    next_cursor = encode_cursor({"review": page[-1].seq}) if len(reviews) > len(page) else None
+    rows = [ListedReview.of(summary, app.reviews.agent.session_path(summary.session)) for summary in page]
+    data = ListReviewsAnswer(reviews=rows, next_cursor=next_cursor)
+    return Answer.of(f"{len(rows)} open review{'' if len(rows) == 1 else 's'}.", data=data)
 
 
-def _opened(app: App, call: Call, args: Propose) -> Review:
+def _open_review(app: App, call: Call, args: ProposeAndReview) -> Review:
     folders = app.folders_of(call.caller)
     edits = _edits(args)
     if args.session_path is None:
         if not edits:
             raise InvalidArgument("propose_and_review needs new_string or edits; session_path alone goes on waiting.")
-        return app.reviews.propose(folders, call, args.path, edits)
+        return app.reviews.agent.propose(folders, call, args.path, edits)
     if edits:
-        return app.reviews.go_on(folders, call, args.session_path, args.path, edits)
-    return app.reviews.find(folders, args.session_path, args.path)
+        return app.reviews.agent.propose_again(folders, call, args.session_path, args.path, edits)
+    return app.reviews.agent.find(folders, args.session_path, args.path)
 
 
-def _edits(args: Propose) -> list[Edit]:
+def _edits(args: ProposeAndReview) -> list[Edit]:
     if args.edits is None:
         if args.new_string is None:
             if args.old_string:
@@ -112,23 +112,22 @@ def _edits(args: Propose) -> list[Edit]:
     return to_edits(args.edits)
 
 
-def _standing(app: App, review: Review) -> ReviewAnswer:
-    is_applied = review.status in (PlanStatus.EXECUTED, PlanStatus.UNDONE)
+def _review_answer(app: App, review: Review) -> ReviewAnswer:
     return ReviewAnswer(
         user_action=review.action.value,
-        session_path=app.reviews.session_path(review.session),
+        session_path=app.reviews.agent.session_path(review.session),
         user_feedback_diff=_feedback(review, app.settings.folders.max_answer_tokens),
         reason=review.reason,
         decided_by=review.decided_by,
         expires_at=review.expires_at if review.is_open else None,
-        change_id=review.id if is_applied else None,
+        change_id=review.id if review.state is ReviewState.COMMITTED else None,
     )
 
 
 def _feedback(review: Review, budget: int) -> str | None:
     """Return how the person's text differs from the proposal; None when there is none or it is the same."""
     if review.answered is None or review.answered == review.proposed:
-        return "" if review.action is Action.REVIEW else None
+        return "" if review.action is UserAction.REVIEW else None
     encoding = review.encoding
     diff = unified_diff(as_text(review.proposed, encoding), as_text(review.answered, encoding), review.path)
     shown, is_cut = cut_to_budget(diff, budget)

@@ -1,10 +1,10 @@
-"""The person's entries of the table: see what waits, look at it, decide. No agent can list or call them."""
+"""The person's tools of review: list the open reviews, show one, decide. No agent can list or call them."""
 
 from holdfast.app import App
 from holdfast.auth.context import CallerKind
 from holdfast.call import Call
-from holdfast.review.decide import encoded
-from holdfast.review.model import Channel, Decision, Verdict
+from holdfast.review.decide import encode_for
+from holdfast.review.model import Channel, Choice, Decision
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.review.shapes import (
@@ -27,8 +27,10 @@ from holdfast.tools.review.shapes import (
 )
 def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     """List every open review of this machine, newest first."""
-    found = [PendingReview.of(listed) for listed in app.reviews.pending()]
-    return Answer.of(f"{len(found)} open reviews.", data=PendingReviewsAnswer(reviews=found))
+    rows = [PendingReview.of(summary) for summary in app.reviews.person.list_open()]
+    return Answer.of(
+        f"{len(rows)} open review{'' if len(rows) == 1 else 's'}.", data=PendingReviewsAnswer(reviews=rows)
+    )
 
 
 @tool(
@@ -39,10 +41,9 @@ def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     output=ShownReview,
     audience=CallerKind.PERSON,
 )
-def show_review(app: App, call: Call, arguments: ShowReview) -> Answer:
+def show_review(app: App, call: Call, args: ShowReview) -> Answer:
     """Show what a review would change, in hunks, and the hash that an approval names."""
-    shown = app.reviews.show(arguments.review_id)
-    return Answer.of("", data=ShownReview.of(shown))
+    return Answer.of("", data=ShownReview.of(app.reviews.person.show(args.review_id)))
 
 
 @tool(
@@ -53,18 +54,18 @@ def show_review(app: App, call: Call, arguments: ShowReview) -> Answer:
     output=DecidedReview,
     audience=CallerKind.PERSON,
 )
-def decide_review(app: App, call: Call, arguments: DecideReview) -> Answer:
+def decide_review(app: App, call: Call, args: DecideReview) -> Answer:
     """Approve a review, reject it, or ask for another version; the first decision counts."""
     text = None
-    if arguments.text is not None:
-        text = encoded(app.reviews.show(arguments.review_id).review, arguments.text)
-    verdict = Verdict(
-        Decision(arguments.decision),
-        Channel(arguments.channel),
-        arguments.shown_hash,
+    if args.text is not None:
+        text = encode_for(app.reviews.person.show(args.review_id).review, args.text)
+    decision = Decision(
+        Choice(args.decision),
+        Channel(args.channel),
+        args.shown_hash,
         text,
-        None if arguments.hunks is None else tuple(arguments.hunks),
-        arguments.reason,
+        None if args.hunks is None else tuple(args.hunks),
+        args.reason,
     )
-    review = app.reviews.decide(arguments.review_id, verdict)
+    review = app.reviews.person.decide(args.review_id, decision)
     return Answer.of(review.action.value, data=DecidedReview.of(review))

@@ -4,8 +4,8 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from holdfast.review.model import Listed, Review
-from holdfast.review.service import Reviews, Shown
+from holdfast.review.model import Review, ReviewSummary
+from holdfast.review.person import ReviewView
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.edits import ExactEdit
 from holdfast.tools.registry import Arguments
@@ -13,7 +13,7 @@ from holdfast.tools.registry import Arguments
 MAX_LISTED = 500
 
 
-class Propose(Arguments):
+class ProposeAndReview(Arguments):
     """Arguments of propose_and_review."""
 
     path: str = Field(description="File to change or create.")
@@ -24,7 +24,7 @@ class Propose(Arguments):
     session_path: str | None = Field(None, description="session_path of an earlier answer: continue that review.")
 
 
-class Commit(Arguments):
+class CommitReview(Arguments):
     """Arguments of commit_review."""
 
     session_path: str = Field(description="session_path of the approved proposal.")
@@ -39,7 +39,7 @@ class ListReviews(Arguments):
 
 
 class ReviewAnswer(BaseModel):
-    """Where a review stands; `change_id` once it has been committed."""
+    """Where a review stands; it has a `change_id` once it has been committed."""
 
     user_action: str
     session_path: str
@@ -70,14 +70,14 @@ class ListedReview(BaseModel):
     expires_at: str
 
     @classmethod
-    def of(cls, reviews: Reviews, listed: Listed) -> "ListedReview":
+    def of(cls, summary: ReviewSummary, session_path: str) -> "ListedReview":
         """Return a review as an agent sees it in a list."""
         return cls(
-            session_path=reviews.session_path(listed.session),
-            path=replace_lone_surrogates(listed.path),
-            user_action=listed.action.value,
-            created_at=listed.created_at,
-            expires_at=listed.expires_at,
+            session_path=session_path,
+            path=replace_lone_surrogates(summary.path),
+            user_action=summary.action.value,
+            created_at=summary.created_at,
+            expires_at=summary.expires_at,
         )
 
 
@@ -118,16 +118,16 @@ class PendingReview(BaseModel):
     expires_at: str
 
     @classmethod
-    def of(cls, listed: Listed) -> "PendingReview":
+    def of(cls, summary: ReviewSummary) -> "PendingReview":
         """Return a review as a person sees it in a list."""
         return cls(
-            review_id=listed.id,
-            path=replace_lone_surrogates(listed.path),
-            root=replace_lone_surrogates(listed.root),
-            user_action=listed.action.value,
-            round=listed.round,
-            created_at=listed.created_at,
-            expires_at=listed.expires_at,
+            review_id=summary.id,
+            path=replace_lone_surrogates(summary.path),
+            root=replace_lone_surrogates(summary.root),
+            user_action=summary.action.value,
+            round=summary.round,
+            created_at=summary.created_at,
+            expires_at=summary.expires_at,
         )
 
 
@@ -163,9 +163,9 @@ class ShownReview(BaseModel):
     expires_at: str
 
     @classmethod
-    def of(cls, shown: Shown) -> "ShownReview":
+    def of(cls, view: ReviewView) -> "ShownReview":
         """Return a review with its texts."""
-        review = shown.review
+        review = view.review
         return cls(
             review_id=review.id,
             path=replace_lone_surrogates(review.path),
@@ -175,11 +175,11 @@ class ShownReview(BaseModel):
             encoding=review.encoding.name,
             reason=review.reason,
             shown_hash=review.shown_hash,
-            before=shown.before,
-            after=shown.after,
+            before=view.before,
+            after=view.after,
             hunks=[
                 ShownHunk(number=number, header=hunk.header, body=hunk.body)
-                for number, hunk in enumerate(shown.hunks, start=1)
+                for number, hunk in enumerate(view.hunks, start=1)
             ],
             created_at=review.created_at,
             expires_at=review.expires_at,

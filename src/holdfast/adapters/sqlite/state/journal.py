@@ -74,7 +74,7 @@ class SqliteJournal:
             ):
                 raise Conflict(f"Change {plan_id} is not under way, so it cannot end.")
             if outcome.status is PlanStatus.EXECUTED:
-                self._update_undone_plans(plan_id)
+                self._update_review_and_undone_plans(plan_id)
         self._under_way.pop(plan_id, None)
 
     def find(self, plan_id: str) -> Plan | None:
@@ -203,13 +203,16 @@ class SqliteJournal:
         row = {"plan_id": plan_id, "status": status.value, "error_msg": message, "first": first, "last": last}
         self._db.run("finish_items", {**row, "identity": identity, "dest_identity": None})
 
-    def _update_undone_plans(self, plan_id: str) -> None:
-        """What this plan undid is UNDONE, what that one had undone is in effect again, and so on down the chain.
+    def _update_review_and_undone_plans(self, plan_id: str) -> None:
+        """The review that this plan is becomes COMMITTED; what it undid is UNDONE, what that one had undone is in effect
+        again, and so on down the chain.
 
         A plan that has another status than expected keeps it, with its items.
         """
         plan_statuses, item_statuses = (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE)
         (row,) = self._db.run("plan_state", {"id": plan_id}).fetchall()
+        if row["kind"] == ChangeKind.REVIEW:
+            self._db.run("commit_review", {"id": plan_id})
         while (undone_id := row["undoes"]) is not None:
             (row,) = self._db.run("plan_state", {"id": undone_id}).fetchall()
             present, status = plan_statuses

@@ -194,6 +194,25 @@ STEPS = (
             OR EXISTS (SELECT 1 FROM plan_items i
                        WHERE i.plan_id = plans.id AND (i.status <> 'PENDING' OR i.intended_at IS NOT NULL)))));
     """,
+    # Where a review stands becomes one column. The texts of reviews that have ended go with it.
+    """
+    ALTER TABLE reviews ADD COLUMN state TEXT NOT NULL DEFAULT 'PENDING'
+        CHECK (state IN ('PENDING', 'CHANGES_REQUESTED', 'APPROVED', 'COMMITTED', 'REJECTED', 'EXPIRED'));
+    UPDATE reviews SET state = CASE
+        WHEN closed_as = 'REJECT' THEN 'REJECTED'
+        WHEN closed_as IS NOT NULL THEN 'EXPIRED'
+        ELSE (SELECT CASE
+                  WHEN p.status IN ('EXECUTED', 'UNDONE') THEN 'COMMITTED'
+                  WHEN p.status = 'CANCELLED' THEN 'EXPIRED'
+                  WHEN p.status <> 'CREATED' THEN 'APPROVED'
+                  WHEN reviews.answered IS NULL THEN 'PENDING'
+                  ELSE 'CHANGES_REQUESTED'
+              END FROM plans p WHERE p.id = reviews.plan_id)
+    END;
+    UPDATE reviews SET base = NULL, proposed = NULL, answered = NULL
+    WHERE state IN ('COMMITTED', 'REJECTED', 'EXPIRED');
+    ALTER TABLE reviews DROP COLUMN closed_as;
+    """,
 )
 
 

@@ -9,7 +9,8 @@ VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :creat
 UPDATE plans
 SET status = 'RUNNING', temp_name = :temp_name, executed_at = NULL, error_msg = NULL,
     seq = (SELECT max(seq) + 1 FROM plans)
-WHERE id = :id AND kind = 'review' AND status IN ('APPROVED', 'FAILED');
+WHERE id = :id AND kind = 'review' AND status IN ('APPROVED', 'FAILED')
+  AND EXISTS (SELECT 1 FROM reviews r WHERE r.plan_id = plans.id AND r.state = 'APPROVED');
 
 -- name: delete_items
 DELETE FROM plan_items WHERE plan_id = :plan_id;
@@ -50,7 +51,7 @@ WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND 
 SELECT coalesce(max(position), -1) + 1 FROM plan_items WHERE plan_id = :plan_id;
 
 -- name: plan_state
-SELECT status, executed_at, undoes FROM plans WHERE id = :id;
+SELECT kind, status, executed_at, undoes FROM plans WHERE id = :id;
 
 -- name: set_plan_status
 UPDATE plans SET status = :status, executed_at = :executed_at WHERE id = :id AND status = :present;

@@ -9,9 +9,17 @@ from holdfast.adapters.sqlite.state.database import Database
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.journal_rows import read_path, stored_path
 from holdfast.changes.model import PlanStatus
-from holdfast.review.model import Action, Listed, Review, action_of
+from holdfast.review.model import TRANSITIONS, Review, ReviewState, ReviewSummary
 
-_NEWEST = 2**63 - 1
+_MAX_INTEGER = 2**63 - 1
+_PLAN_STATUSES = {
+    ReviewState.PENDING: PlanStatus.CREATED,
+    ReviewState.CHANGES_REQUESTED: PlanStatus.CREATED,
+    ReviewState.APPROVED: PlanStatus.APPROVED,
+    ReviewState.REJECTED: PlanStatus.CANCELLED,
+    ReviewState.EXPIRED: PlanStatus.CANCELLED,
+}
+"""The status of a review's plan; COMMITTED is written by the journal, with the plan's EXECUTED."""
 
 
 def reviews_beside(journal: SqliteJournal) -> "SqliteReviews":
@@ -45,64 +53,62 @@ class SqliteReviews:
         rows = self._db.fetch("find_review", {"id": review_id})
         return _review(rows[0]) if rows else None
 
-    def find_session(self, session: str) -> Review | None:
+    def find_by_session(self, session: str) -> Review | None:
         """Return the review of a session."""
         rows = self._db.fetch("review_of_session", {"session": session})
         return self.find(rows[0]["plan_id"]) if rows else None
 
-    def find_twin(self, twin: str, rejected_since: str) -> Review | None:
+    def find_equal_proposal(self, proposal_hash: str, rejected_since: str) -> Review | None:
         """Return the newest review of an equal proposal."""
-        rows = self._db.fetch("review_twin", {"twin": twin, "rejected_since": rejected_since})
+        parameters = {"proposal_hash": proposal_hash, "rejected_since": rejected_since}
+        rows = self._db.fetch("find_equal_proposal", parameters)
         return self.find(rows[0]["plan_id"]) if rows else None
 
-    def listed(self, roots: Sequence[str] | None, limit: int, before_seq: int | None) -> list[Listed]:
+    def list_open(self, roots: Sequence[str] | None, limit: int, before_seq: int | None) -> list[ReviewSummary]:
         """Return open reviews, newest first."""
         parameters = {
             "roots": None if roots is None else json.dumps(list(roots)),
             "limit": limit,
-            "before_seq": _NEWEST if before_seq is None else before_seq,
+            "before_seq": _MAX_INTEGER if before_seq is None else before_seq,
         }
         return [
-            Listed(
+            ReviewSummary(
                 seq=row["seq"],
                 id=row["id"],
                 session=row["session"],
                 path=read_path(row["src_path"]) or "",
                 root=read_path(row["root_dir"]) or "/",
-                action=action_of(PlanStatus(row["status"]), None, has_answer=bool(row["has_answer"])),
+                state=ReviewState(row["state"]),
                 round=row["round"],
                 created_at=row["created_at"],
                 expires_at=row["expires_at"],
                 decided_by=row["decided_by"],
             )
-            for row in self._db.fetch("list_reviews", parameters)
+            for row in self._db.fetch("list_open_reviews", parameters)
         ]
 
     def replace(self, before: Review, after: Review) -> bool:
         """Store the review if nobody changed it since it was read."""
-        plan = {"id": before.id, "status": after.status.value, "was": before.status.value}
+        if after.state not in TRANSITIONS[before.state]:
+            return False
+        decision = {
+            "proposed": after.proposed if after.is_open else None,
+            "answered": after.answered,
+            "decided_by": after.decided_by,
+            "decided_at": after.decided_at,
+            "reason": after.reason,
+        }
         try:
             with self._db.transaction(durable=True):
-                self._change("save_review", {**_row(after), **_words(after), "version": before.version})
-                self._change("save_review_plan", plan)
+                self._update("save_review", {**_row(after), **decision, "version": before.version})
+                self._update("save_review_plan", {"id": before.id, "status": _PLAN_STATUSES[after.state].value})
                 self._db.run("save_review_item", {"id": after.id, "after_hash": _hash(after.text)})
         except _ChangedMeanwhile:
             return False
         return True
 
-    def forget(self, review_id: str) -> None:
-        """Let a review's texts go."""
-        with self._db.transaction(durable=False):
-            self._db.run("forget_texts", {"id": review_id})
-
-    def sweep(self) -> set[str]:
-        """Let the texts of ended reviews go and say which sessions are open."""
-        for row in self._db.fetch("ended_reviews"):
-            self.forget(row["plan_id"])
-        return {row["session"] for row in self._db.fetch("open_sessions")}
-
-    def _change(self, name: str, parameters: dict[str, Any]) -> None:
-        if self._db.run(name, parameters).rowcount != 1:
+    def _update(self, statement: str, parameters: dict[str, Any]) -> None:
+        if self._db.run(statement, parameters).rowcount != 1:
             raise _ChangedMeanwhile
 
 
@@ -113,24 +119,13 @@ class _ChangedMeanwhile(Exception):
 def _row(review: Review) -> dict[str, Any]:
     return {
         "id": review.id,
+        "state": review.state.value,
         "round": review.round,
         "request": review.request,
-        "twin": review.twin,
+        "proposal_hash": review.proposal_hash,
         "base": review.base,
         "proposed": review.proposed,
         "expires_at": review.expires_at,
-    }
-
-
-def _words(review: Review) -> dict[str, Any]:
-    ended = review.closed_as is not None
-    return {
-        "proposed": None if ended else review.proposed,
-        "answered": review.answered,
-        "decided_by": review.decided_by,
-        "decided_at": review.decided_at,
-        "reason": review.reason,
-        "closed_as": review.closed_as.value if review.closed_as else None,
     }
 
 
@@ -146,14 +141,13 @@ def _review(row: Any) -> Review:
         base=row["base"],
         proposed=row["proposed"] or b"",
         seq=row["seq"],
-        status=PlanStatus(row["status"]),
+        state=ReviewState(row["state"]),
         version=row["version"],
         round=row["round"],
         answered=row["answered"],
         decided_by=row["decided_by"],
         decided_at=row["decided_at"],
         reason=row["reason"],
-        closed_as=Action(row["closed_as"]) if row["closed_as"] else None,
     )
 
 

@@ -1,0 +1,144 @@
+"""What an agent does with reviews: propose a change, propose again, list the open ones, commit an approved one."""
+
+import secrets
+from collections.abc import Sequence
+
+from holdfast.call import Call
+from holdfast.changes.model import ChangeKind, Plan, is_beneath
+from holdfast.changes.service import Changes, WriteResult
+from holdfast.clock import utc_in, utc_now
+from holdfast.errors import Conflict, EditRejected, HoldfastError, InvalidArgument, NotFound, QuotaExceeded
+from holdfast.folders.service import Folders
+from holdfast.review.merge_content import CommitContent
+from holdfast.review.model import UNDECIDED_STATES, Review, ReviewState, ReviewSummary, UserAction, request_hash
+from holdfast.review.records import ReviewRecords
+from holdfast.text.decode import round_trips
+from holdfast.text.edit import Edit, EditLimits
+from holdfast.text.edit_text import edit_bytes
+
+_REJECTION_STANDS_SECONDS = 60.0
+"""A client that asks its user repeats the call; meanwhile the person may have rejected the same proposal elsewhere."""
+_MAX_OPEN = 500
+
+
+class AgentReviews:
+    """The reviews beneath the roots of an agent; any other review does not exist for it."""
+
+    def __init__(self, records: ReviewRecords, changes: Changes) -> None:
+        self._records = records
+        self._changes = changes
+
+    def propose(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> Review:
+        """Validate edits as an edit would, keep them and show them to the person; the file stays as it is.
+
+        An equal proposal that is open, or was just rejected, is returned instead; a failure leaves nothing behind.
+        """
+        records = self._records
+        drafted = self._changes.draft(folders, call, path, edits)
+        review = Review(
+            id=secrets.token_hex(16),
+            session=records.sessions.new_name(),
+            path=drafted.path,
+            root=drafted.root,
+            created_at=utc_now(),
+            expires_at=utc_in(records.settings.expires_hours * 3600.0),
+            request=request_hash(edits),
+            base=drafted.base,
+            proposed=drafted.data,
+        )
+        with records.lock:
+            equal = records.book.find_equal_proposal(review.proposal_hash, utc_in(-_REJECTION_STANDS_SECONDS))
+            if equal is not None and not records.expire_if_due(equal):
+                return equal
+            if records.watcher.count(review.root) >= _MAX_OPEN:
+                raise QuotaExceeded(
+                    f"{_MAX_OPEN} reviews are open in {review.root} already. Wait until the user has decided on some."
+                )
+            records.add(review)
+        records.present(review)
+        return records.load(review.id)
+
+    def propose_again(
+        self, folders: Folders, call: Call, session_path: str, path: str, edits: Sequence[Edit]
+    ) -> Review:
+        """Propose again within a review, on the person's last text; the same edits twice count once."""
+        records = self._records
+        review = self.find(folders, session_path, path)
+        if review.request == request_hash(edits) or review.state in (ReviewState.REJECTED, ReviewState.EXPIRED):
+            return review
+        if review.state not in UNDECIDED_STATES:
+            raise Conflict(
+                "This review is approved or applied already. Call commit_review, or propose anew without session_path."
+            )
+        if review.state is ReviewState.PENDING and records.settings.channels.vscode:
+            # An editor would show the new text in place of the one that the person is about to approve by a save.
+            raise Conflict("The person has not answered yet. Wait, or propose anew without session_path.")
+        if any(edit.count != 1 for edit in edits):
+            raise InvalidArgument("With session_path every match must occur exactly once.")
+        limits = EditLimits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
+        encoding = review.encoding if round_trips(review.text, review.encoding) else None
+        data = edit_bytes(review.text, edits, limits, call.check, encoding).data
+        if data == review.base:
+            raise EditRejected(
+                "validation_error", "The edits give the file as it is.", "Propose something that changes it."
+            )
+        after = review.become(
+            ReviewState.PENDING,
+            round=review.round + 1,
+            request=request_hash(edits),
+            proposed=data,
+            answered=None,
+            decided_by=None,
+            decided_at=None,
+            reason=None,
+            expires_at=utc_in(records.settings.expires_hours * 3600.0),
+        )
+        with records.lock:
+            records.save(review, after)
+        records.present(after)
+        return records.load(review.id)
+
+    def find(self, folders: Folders, session_path: str, path: str) -> Review:
+        """Return a caller's review. NotFound for any session that is not one of this file beneath its roots."""
+        session = self._records.sessions.name_of(session_path)
+        review = self._records.book.find_by_session(session) if session else None
+        if (
+            review is None
+            or not is_beneath(review.root, folders.jail.allowed_paths)
+            or not _is_path(folders, path, review)
+        ):
+            raise NotFound("There is no such review of this file. list_reviews shows the open ones.")
+        return self._records.load(review.id) if self._records.expire_if_due(review) else review
+
+    def list_open(self, folders: Folders, limit: int, before_seq: int | None) -> list[ReviewSummary]:
+        """Return a caller's open reviews, newest first."""
+        return self._records.book.list_open(folders.jail.allowed_paths, limit, before_seq)
+
+    def session_path(self, session: str) -> str:
+        """Return the path that agents know a session by."""
+        return self._records.sessions.path_of(session)
+
+    def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> tuple[CommitContent, WriteResult]:
+        """Write an approved text; Conflict, and nothing written, when it is not approved or does not merge."""
+        review = self.find(folders, session_path, path)
+        if review.state is ReviewState.COMMITTED:
+            raise Conflict(f"This review was applied already, as change {review.id}.", change_id=review.id)
+        if review.state is not ReviewState.APPROVED:
+            raise Conflict(f"This review is not approved: {review.action}. Nothing was written.")
+        plan = Plan(review.id, ChangeKind.REVIEW, review.root, (), review.created_at, seq=review.seq)
+        content = CommitContent(review)
+        try:
+            written = self._changes.apply_approved(folders, call, plan, review.path, content.choose)
+        except Conflict as error:
+            fields = {"user_action": UserAction.CONFLICT.value, "session_path": session_path}
+            raise Conflict(error.message, **{**error.details, **fields}) from None
+        self._records.end(review)
+        return content, written
+
+
+def _is_path(folders: Folders, path: str, review: Review) -> bool:
+    try:
+        with folders.jail.place(path, follow=True) as place:
+            return place.path == review.path
+    except HoldfastError:
+        return False

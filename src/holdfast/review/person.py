@@ -1,0 +1,61 @@
+"""What a person does with reviews: list all of them, look at one, decide."""
+
+from dataclasses import dataclass
+
+from holdfast.clock import utc_in, utc_now
+from holdfast.errors import Conflict, NotFound, PermissionDenied
+from holdfast.review.decide import decide
+from holdfast.review.model import UNDECIDED_STATES, Channel, Decision, Review, ReviewSummary, as_text
+from holdfast.review.records import ReviewRecords
+from holdfast.text.diff import Hunk, compute_hunks
+from holdfast.text.display import escape_lines
+
+
+@dataclass(frozen=True, slots=True)
+class ReviewView:
+    """A review as a person sees it: both texts and the hunks between them."""
+
+    review: Review
+    before: str
+    after: str
+    hunks: tuple[Hunk, ...]
+
+
+class PersonReviews:
+    """All reviews of this machine."""
+
+    def __init__(self, records: ReviewRecords) -> None:
+        self._records = records
+
+    def list_open(self) -> list[ReviewSummary]:
+        """Return every open review, newest first."""
+        return self._records.book.list_open(None, -1, None)
+
+    def show(self, review_id: str) -> ReviewView:
+        """Return a review as a person sees it. NotFound when there is none of that id, or it is over."""
+        review = self._records.current(review_id)
+        if not review.is_open:
+            raise NotFound(f"The review {review_id} is over.")
+        before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
+        return ReviewView(review, before, after, tuple(compute_hunks(before, after)))
+
+    def decide(self, review_id: str, decision: Decision) -> Review:
+        """Take a decision; the first one counts. Conflict when it comes second, or is about something else than shown."""
+        records, channel = self._records, decision.channel
+        if not getattr(records.settings.channels, channel.value):
+            raise PermissionDenied(f"The channel {channel} is switched off (review.channels.{channel}).")
+        with records.lock:
+            review = records.load(review_id)
+            if records.expire_if_due(review):
+                raise Conflict(f"The review {review_id} has expired.")
+            after = decide(review, decision, utc_now(), utc_in(records.settings.expires_hours * 3600.0))
+            records.save(review, after, is_on_disk=channel is Channel.VSCODE)
+        if after.is_open and after.state not in UNDECIDED_STATES:
+            records.close_presentation(review_id)
+        return after
+
+
+def readable_diff(review: Review) -> str:
+    """Return the hunks of what a review would write, with nothing in them that could deceive a reader."""
+    pieces = compute_hunks(as_text(review.base, review.encoding), as_text(review.text, review.encoding))
+    return "".join("\n".join([hunk.header.rstrip(), *escape_lines(hunk.body), ""]) for hunk in pieces)

@@ -1,0 +1,171 @@
+"""What the services of review share: the stored reviews, the files that an editor shows, and who waits for news."""
+
+import logging
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+
+from holdfast.changes.disk.files import error_from_os
+from holdfast.clock import utc_now
+from holdfast.config.settings import ReviewSettings
+from holdfast.errors import Conflict, NotFound
+from holdfast.review.model import Review, ReviewState
+from holdfast.review.ports import Presenter, ReviewBook
+from holdfast.review.sessions import Sessions
+from holdfast.review.watch import Watcher
+
+_log = logging.getLogger(__name__)
+
+Listener = Callable[[str], None]
+
+
+class Notifications:
+    """Listeners are called with a review's id from whichever thread changed it, and must not wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._listeners: dict[object, Listener] = {}
+
+    @contextmanager
+    def subscribe(self, listener: Listener) -> Iterator[None]:
+        """Have a listener called as long as the block runs."""
+        key = object()
+        with self._lock:
+            self._listeners[key] = listener
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._listeners.pop(key, None)
+
+    def notify(self, review_id: str) -> None:
+        """Say that a review changed; an empty id stands for every review."""
+        with self._lock:
+            listeners = list(self._listeners.values())
+        for listener in listeners:
+            listener(review_id)
+
+
+class ReviewRecords:
+    """Every change of a review goes through here, so that record, files, watcher and listeners agree.
+
+    `lock` is held from reading a review until what became of it is saved.
+    """
+
+    def __init__(
+        self,
+        book: ReviewBook,
+        sessions: Sessions,
+        settings: ReviewSettings,
+        presenters: Sequence[Presenter],
+        watcher: Watcher,
+    ) -> None:
+        self.book = book
+        self.sessions = sessions
+        self.settings = settings
+        self.watcher = watcher
+        self.lock = threading.RLock()
+        self.notifications = Notifications()
+        self._presenters = tuple(presenters)
+        self._unanswered: dict[str, str] = {}
+
+    def load(self, review_id: str) -> Review:
+        """Return a review as it is stored. NotFound when there is none."""
+        review = self.book.find(review_id)
+        if review is None:
+            raise NotFound(f"There is no review {review_id!r}.")
+        return review
+
+    def current(self, review_id: str) -> Review:
+        """Return a review as it stands now, closed if its time is over."""
+        review = self.load(review_id)
+        return self.load(review_id) if self.expire_if_due(review) else review
+
+    def add(self, review: Review) -> None:
+        """Keep a new review with its files; a failure leaves nothing behind. The caller holds the lock."""
+        with _system_errors(review.path):
+            self.sessions.make(review)
+        try:
+            self.book.add(review)
+        except BaseException:
+            self.sessions.remove(review.session)
+            raise
+        self.watcher.keep(review)
+
+    def save(self, before: Review, after: Review, *, is_on_disk: bool = False) -> None:
+        """Store what a review became, and put its text where an editor shows it. The caller holds the lock.
+
+        Conflict when it is not as `before` any more. `is_on_disk` when the text comes from that file.
+        """
+        rewrites = after.is_open and after.text != before.text and not is_on_disk
+        if rewrites:
+            with _system_errors(before.path):
+                self.sessions.restore(before)
+                self.sessions.prepare(after)
+        if not self.book.replace(before, after):
+            raise Conflict("Somebody else decided on this review at the same moment. Look at it again.")
+        if rewrites:
+            self.sessions.publish(after)
+        if after.is_open:
+            self.watcher.keep(after)
+            self.notifications.notify(after.id)
+        else:
+            self.end(after)
+
+    def expire_if_due(self, review: Review) -> bool:
+        """Close a review whose time is over; return whether it was."""
+        if not review.is_open or review.expires_at > utc_now():
+            return False
+        with self.lock:
+            if self.book.replace(review, review.become(ReviewState.EXPIRED)):
+                self.end(review)
+        return True
+
+    def end(self, review: Review) -> None:
+        """Remove the files of a review that is over, and tell everybody."""
+        self.sessions.remove(review.session)
+        self.watcher.drop(review.id)
+        self._unanswered.pop(review.id, None)
+        self.close_presentation(review.id)
+        self.notifications.notify(review.id)
+
+    def may_ask(self, review: Review) -> bool:
+        """Return whether a client may ask its user; not again about a text that the user gave no answer to."""
+        return self.settings.channels.elicitation and self._unanswered.get(review.id) != review.shown_hash
+
+    def note_unanswered(self, review: Review) -> None:
+        """Remember, as long as the review is open, that a client's user closed the question without an answer."""
+        with self.lock:
+            if self.load(review.id).is_open:
+                self._unanswered[review.id] = review.shown_hash
+
+    def present(self, review: Review) -> None:
+        """Show a review in every program of the person."""
+        current, future = self.sessions.current(review), self.sessions.future(review)
+        _try_each([partial(presenter.show, review.id, current, future) for presenter in self._presenters])
+
+    def close_presentation(self, review_id: str) -> None:
+        """Tell every program of the person that a review is decided."""
+        _try_each([partial(presenter.close, review_id) for presenter in self._presenters])
+
+    def end_presentations(self) -> None:
+        """Let every program of the person release what it opened."""
+        _try_each([presenter.end for presenter in self._presenters])
+
+
+def _try_each(steps: Sequence[Callable[[], None]]) -> None:
+    for step in steps:
+        try:
+            step()
+        except Exception as error:  # noqa: BLE001 -- the other ways to the person remain
+            _log.warning("a review could not be shown or closed: %s", type(error).__name__)
+
+
+@contextmanager
+def _system_errors(path: str) -> Iterator[None]:
+    """Turn an error of the system into one that the caller understands."""
+    try:
+        yield
+    except OSError as error:
+        raise (error_from_os(error, path) or error) from None
