@@ -11,7 +11,7 @@ import click
 from holdfast import errors
 from holdfast.auth.context import CallerKind
 from holdfast.cli.main import cli
-from holdfast.config.describe import rows
+from holdfast.config.describe import setting_rows
 from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
 from holdfast.tools.registry import Tool
 from holdfast.tools.table import TOOLS
@@ -82,7 +82,9 @@ def settings_page() -> str:
         "| setting | expects | default | meaning |",
         "|---|---|---|---|",
     ]
-    lines += [f"| `{row.name}` | {row.kind} | {_default(row.default)} | {_cell(row.meaning)} |" for row in rows()]
+    lines += [
+        f"| `{row.name}` | {row.kind} | {_default(row.default)} | {_cell(row.meaning)} |" for row in setting_rows()
+    ]
     lines += ["", "## Environment", "", "Variables place a deployment; no setting can be given by one.", ""]
     lines += ["| variable | meaning |", "|---|---|"]
     lines += [

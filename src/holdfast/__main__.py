@@ -1,4 +1,4 @@
-"""`holdfast` and `python -m holdfast`: the relay without any heavy import, every other command through the CLI."""
+"""Starts `holdfast` and `python -m holdfast`: the relay without heavy imports, every other command through click."""
 
 import sys
 
@@ -11,9 +11,9 @@ def main() -> None:
 
         sys.exit(relay(arguments[1:]))
     from holdfast.cli.main import cli
-    from holdfast.config.environment import calculate_in_one_thread
+    from holdfast.config.environment import limit_blas_threads
 
-    calculate_in_one_thread()
+    limit_blas_threads()
     cli(prog_name="holdfast")
 
 

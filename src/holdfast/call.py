@@ -1,4 +1,4 @@
-"""One call in progress: who made it, how to report progress, how to ask the person, and when to stop."""
+"""One call in progress: its caller, progress, questions to the person, cancellation and deadline."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ ProgressSink = Callable[[float, float | None, str], None]
 class Question:
     """A form for the person behind the client; `schema` is a JSON Schema object whose properties are not nested.
 
-    `key` tells the questions of one call apart.
+    `key` is unique among the questions of one call.
     """
 
     key: str
@@ -26,7 +26,7 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What the person said. `content` is what was filled in: it fits the form, and is empty unless accepted."""
+    """The person's answer. `content` fits the form, and is empty unless `action` is accept."""
 
     action: Literal["accept", "decline", "cancel"]
     content: dict[str, Any] = field(default_factory=dict)
@@ -35,15 +35,15 @@ class Reply:
 Elicit = Callable[[Question], Awaitable[Reply]]
 """Asks the person through the client. A client that fails or goes away is a Reply of `cancel`.
 
-Raises InvalidArgument when what was filled in does not fit the form, TimedOut at the call's deadline, and InputNeeded
-where the protocol wants the call to be made again with the reply: what comes before it must be safe to repeat.
+Raises InvalidArgument when the content does not fit the form, TimedOut at the call's deadline, and InputNeeded
+where the protocol makes the call again with the reply: what the call does before asking must be safe to repeat.
 """
 
 
 class InputNeeded(BaseException):
-    """The call ends here and is made again with the reply; `state` goes out and comes back with it.
+    """The call ends here and is made again with the reply; the client sends `state` back with it.
 
-    No Exception, as a cancelling is none: whoever catches faults must let it pass.
+    A BaseException, as a cancellation is: handlers of errors must let it pass.
     """
 
     def __init__(self, question: Question, state: str) -> None:
@@ -52,13 +52,13 @@ class InputNeeded(BaseException):
         self.state = state
 
 
-def _silent(_done: float, _total: float | None, _message: str) -> None:
+def _ignore_progress(_done: float, _total: float | None, _message: str) -> None:
     return None
 
 
 @dataclass(slots=True)
 class Call:
-    """Passed down to every loop; a loop that runs long calls `check()` and may call `progress()`.
+    """Passed down to every loop; a long loop calls `check()` and may call `progress()`.
 
     `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for an async
     tool when the person behind the client can be asked; a step of a pipe has none.
@@ -66,7 +66,7 @@ class Call:
 
     caller: Caller
     timeout_seconds: float = 120.0
-    progress: ProgressSink = _silent
+    progress: ProgressSink = _ignore_progress
     elicit: Elicit | None = None
     started_at: float = field(default_factory=time.monotonic)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -77,7 +77,7 @@ class Call:
 
     @property
     def cancelled(self) -> bool:
-        """Return whether the caller gave up."""
+        """Return whether the call was cancelled."""
         return self._stop.is_set()
 
     def remaining(self) -> float:
@@ -85,7 +85,7 @@ class Call:
         return max(0.0, self.started_at + self.timeout_seconds - time.monotonic())
 
     def elapsed(self) -> float:
-        """Return the seconds since the call began, a measure of progress that only grows."""
+        """Return the seconds since the call began; it increases, so it can serve as progress."""
         return time.monotonic() - self.started_at
 
     def within(self, seconds: float) -> "Call":
@@ -102,5 +102,5 @@ class Call:
 
 
 def uncancellable_call() -> Call:
-    """Return a call that nobody cancels: what has begun is brought to an end."""
+    """Return a call without a deadline that nobody cancels, for work that must be finished once begun."""
     return Call(Caller(LOCAL_USER), timeout_seconds=float("inf"))

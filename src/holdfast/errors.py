@@ -3,9 +3,9 @@
 HoldfastError
 ├── AccessDenied          outside the allowed directories
 ├── AlreadyExists
-├── Cancelled             the caller gave up
-├── Conflict              the file is not what the caller believed
-├── Internal              a fault of ours; the detail stays in the log
+├── Cancelled             by the caller
+├── Conflict              the file is not as the caller expected
+├── Internal              a fault of the server; the log has the details
 ├── InvalidArgument       wrong type, unknown argument, unknown tool
 │   └── EditRejected      an edit that cannot be applied, with what to do about it
 ├── InvalidOffset
@@ -40,7 +40,7 @@ class HoldfastError(Exception):
         self.details = details
 
     def payload(self) -> dict[str, Any]:
-        """Return the error as tools answer it: code, message, retryable and what else the error carries."""
+        """Return the error in the form of a tool's answer: code, message, retryable and the details."""
         return {"code": self.code, "message": self.message, "retryable": self.retryable, **self.details}
 
 
@@ -52,7 +52,7 @@ class AccessDenied(HoldfastError):
 
     @classmethod
     def outside(cls, path: str) -> "AccessDenied":
-        """Return the one denial that every path outside the roots gets."""
+        """Return the error for every path outside the roots."""
         return cls(f"Access denied: {path} is outside allowed directories")
 
 
@@ -69,7 +69,7 @@ class Cancelled(HoldfastError):
 
 
 class Conflict(HoldfastError):
-    """The file is not the one the caller described."""
+    """The file is not as the caller expected."""
 
     code = "CONFLICT"
 
@@ -81,7 +81,7 @@ class Internal(HoldfastError):
 
 
 class InvalidArgument(HoldfastError):
-    """An argument of the wrong type or value, or a name nobody knows."""
+    """An argument of the wrong type or value, or an unknown name."""
 
     code = "INVALID_ARGUMENT"
     exit_status = 2

@@ -1,10 +1,10 @@
-"""A value that must not be printed: a key or token that masks itself wherever it is shown."""
+"""A key or token that masks itself wherever it is printed."""
 
 import hmac
 
 
 class Secret:
-    """Holds a raw key; only reveal() gives it back, and comparing takes the same time for every wrong guess."""
+    """Holds a raw key; only reveal() returns it, and comparing takes constant time."""
 
     __slots__ = ("_value",)
 

@@ -321,7 +321,7 @@ def test_without_directories_there_are_no_folder_tools_over_http(tmp_path: Path)
 
 
 @pytest.mark.req("SV-04.a")
-def test_half_a_character_in_a_call_is_answered_by_the_tool(house: House) -> None:
+def test_a_lone_surrogate_in_a_call_is_answered_by_the_tool(house: House) -> None:
     body = (
         b'{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"name":"file_write","arguments":'
         b'{"project":"p","path":"/a","content":"\\ud800"}}}'

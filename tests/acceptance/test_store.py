@@ -101,7 +101,7 @@ def test_only_utf_8_is_written(files: Files) -> None:
 
 
 @pytest.mark.req("ST-04")
-def test_half_a_character_is_answered_at_every_door(place: Deployment, files: Files) -> None:
+def test_a_lone_surrogate_is_answered_at_every_door(place: Deployment, files: Files) -> None:
     half = {"project": files.project, "path": "/a", "content": "x\ud800"}
     headers = {**RAW, "authorization": f"Bearer {place.house.token}"}
     answer = httpx2.post(f"{place.house.url}/mcp", content=raw_call("file_write", **half), headers=headers)

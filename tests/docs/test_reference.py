@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from holdfast.cli.main import cli
-from holdfast.config.describe import rows
+from holdfast.config.describe import setting_rows
 from holdfast.config.environment import VARIABLES
 from holdfast.config.load import parse
 from holdfast.errors import HoldfastError
@@ -58,7 +58,7 @@ def test_the_readme_names_no_tool_that_is_not_there() -> None:
 def test_every_setting_and_variable_is_documented() -> None:
     page = (TOP / "docs" / "reference" / "settings.md").read_text()
 
-    assert [row.name for row in rows() if f"| `{row.name}` |" not in page] == []
+    assert [row.name for row in setting_rows() if f"| `{row.name}` |" not in page] == []
     assert [name for name in VARIABLES if f"| `{name}` |" not in page] == []
 
 
@@ -105,7 +105,7 @@ def test_the_readme_starts_with_the_two_commands() -> None:
 
 
 def test_every_setting_that_a_page_shows_exists() -> None:
-    known = {re.sub(r"<name>", "*", row.name) for row in rows()}
+    known = {re.sub(r"<name>", "*", row.name) for row in setting_rows()}
     known |= {name.rsplit(".", depth)[0] for name in known for depth in range(1, name.count(".") + 1)}
     shown = set(re.findall(r"\bsettings(?:\.[a-z_0-9]+)+", PROSE)) - {"settings.yml", "settings.py", "settings.md"}
 

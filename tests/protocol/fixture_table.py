@@ -148,7 +148,7 @@ class Half(BaseModel):
 
 @tool("say_no_data", group=Group.FILES, effect=Effect.READ, title="Say no data", output=Half)
 def say_no_data(_app: App, _call: Call, _args: Nothing) -> Answer:
-    """Answer with data that holds half of a character."""
+    """Answer with data that holds a lone surrogate."""
     return Answer.of("half", data=Half.model_construct(half="\ud83c"))
 
 

@@ -1,4 +1,4 @@
-"""Counts calls over a moving minute, in this process or in Redis, through the library `limits`."""
+"""Counts calls over a moving window of a minute, in this process or in Redis, with the library `limits`."""
 
 import threading
 import time
@@ -29,7 +29,7 @@ class WindowCounters:
 
 
 class MemoryCounters:
-    """Counts in this process. The library is imported by the first call that is counted, so most servers never do."""
+    """Counts in this process. The library is imported by the first call that is counted; most servers count none."""
 
     is_remote = False
 
@@ -41,20 +41,20 @@ class MemoryCounters:
     def hit(self, name: str, per_minute: int) -> float | None:
         """Count one call and return None, or count nothing and return the seconds until one will be admitted."""
         with self._lock:
-            return self._counting().hit(name, per_minute)
+            return self._get_window().hit(name, per_minute)
 
     def close(self) -> None:
         """Forget every count."""
         if self._storage is not None:
             self._storage.timer.cancel()
 
-    def _counting(self) -> WindowCounters:
+    def _get_window(self) -> WindowCounters:
         if self._window is None or self._storage is None:
             from limits.storage import MemoryStorage
 
             self._storage = MemoryStorage()
             self._window = WindowCounters(self._storage)
         if len(self._storage.events) > _MAX_NAMES:
-            # The library keeps a name for good. Counting anew now and then lets a few calls more through, no more.
+            # The library never forgets a name. A reset now and then lets a few more calls through, and nothing else.
             self._storage.reset()
         return self._window

@@ -1,4 +1,4 @@
-"""Locks by name for the threads of one process, with a bounded wait and without polling."""
+"""Named locks for the threads of one process, with a bounded wait and without polling."""
 
 import threading
 import time
@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 
 class ThreadLocks:
-    """The table holds only what is in use, so it does not grow."""
+    """A table of the locks in use; a lock that nobody uses is removed, so it does not grow."""
 
     def __init__(self) -> None:
         self._table = threading.Lock()
@@ -15,8 +15,8 @@ class ThreadLocks:
 
     @contextmanager
     def hold(self, name: str, deadline: float) -> Iterator[bool]:
-        """Give whether the lock was free before the deadline, and hold it if so."""
-        lock = self._joined(name)
+        """Hold the lock, and give whether it could be taken before the deadline."""
+        lock = self._acquire_entry(name)
         try:
             is_held = lock.acquire(timeout=max(0.0, deadline - time.monotonic()))
             try:
@@ -25,15 +25,15 @@ class ThreadLocks:
                 if is_held:
                     lock.release()
         finally:
-            self._left(name)
+            self._release_entry(name)
 
-    def _joined(self, name: str) -> threading.Lock:
+    def _acquire_entry(self, name: str) -> threading.Lock:
         with self._table:
             lock, users = self._locks.get(name, (threading.Lock(), 0))
             self._locks[name] = (lock, users + 1)
             return lock
 
-    def _left(self, name: str) -> None:
+    def _release_entry(self, name: str) -> None:
         with self._table:
             lock, users = self._locks[name]
             if users == 1:

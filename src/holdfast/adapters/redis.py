@@ -1,4 +1,4 @@
-"""Counts calls in Redis or Valkey, so that several servers share one limit; alone again while it does not answer."""
+"""Counts calls in Redis or Valkey, so that servers share one limit; in this process while Redis does not answer."""
 
 import logging
 import threading
@@ -17,8 +17,8 @@ _SCHEMES: Mapping[str, str] = MappingProxyType(
     {"redis": "redis", "rediss": "rediss", "unix": "unix", "valkey": "redis", "valkeys": "rediss"}
 )
 _PREFIX = "holdfast:limits"
-_PATIENCE_SECONDS = 0.5
-_PAUSE_SECONDS = 2.0
+_TIMEOUT_SECONDS = 0.5
+_RETRY_PAUSE_SECONDS = 2.0
 
 
 class RedisCounters:
@@ -31,48 +31,48 @@ class RedisCounters:
     is_remote = True
 
     def __init__(self, url: str) -> None:
-        self._alone = MemoryCounters()
-        self._storage = _storage(url)
+        self._fallback = MemoryCounters()
+        self._storage = _open_storage(url)
         self._shared = WindowCounters(self._storage)
         self._lock = threading.Lock()
-        self._silent_until = 0.0
+        self._retry_at = 0.0
 
     def hit(self, name: str, per_minute: int) -> float | None:
         """Count one call and return None, or count nothing and return the seconds until one will be admitted."""
         from redis import RedisError
 
-        if time.monotonic() >= self._silent_until:
+        if time.monotonic() >= self._retry_at:
             try:
                 wait = self._shared.hit(name, per_minute)
             except (RedisError, OSError) as error:
-                self._fell_silent(error)
+                self._note_failure(error)
             else:
-                self._answered()
+                self._note_success()
                 return wait
-        return self._alone.hit(name, per_minute)
+        return self._fallback.hit(name, per_minute)
 
     def close(self) -> None:
-        """Let go of both counters."""
+        """Close both counters."""
         self._storage.storage.close()
-        self._alone.close()
+        self._fallback.close()
 
-    def _fell_silent(self, error: Exception) -> None:
+    def _note_failure(self, error: Exception) -> None:
         with self._lock:
-            was_heard = self._silent_until == 0.0
-            self._silent_until = time.monotonic() + _PAUSE_SECONDS
-        if was_heard:
+            was_answering = self._retry_at == 0.0
+            self._retry_at = time.monotonic() + _RETRY_PAUSE_SECONDS
+        if was_answering:
             _log.warning("Redis does not answer (%s): this server counts calls by itself", type(error).__name__)
 
-    def _answered(self) -> None:
+    def _note_success(self) -> None:
         with self._lock:
-            was_silent, self._silent_until = self._silent_until > 0.0, 0.0
-        if was_silent:
+            was_failing, self._retry_at = self._retry_at > 0.0, 0.0
+        if was_failing:
             _log.warning("Redis answers again: calls are counted there")
 
 
 def redis_fault(url: str) -> str | None:
-    """Return what is wrong with the server at an address, None when it answers. InvalidArgument when it is none."""
-    storage = _storage(url)
+    """Return why Redis does not answer at an address, None when it does. InvalidArgument when the address is invalid."""
+    storage = _open_storage(url)
     from redis import RedisError
 
     try:
@@ -86,28 +86,28 @@ def redis_fault(url: str) -> str | None:
 
 def redis_client(url: str) -> Any:
     """Return a client for an address; nothing is sent yet. InvalidArgument never repeats the address."""
-    address, options = _address(url)
+    address, options = _parse_url(url)
     from redis import Redis
 
     try:
         return Redis.from_url(address, **options)
     except ValueError:
-        raise _not_understood() from None
+        raise _invalid_url() from None
 
 
-def _storage(url: str) -> Any:
+def _open_storage(url: str) -> Any:
     """Return the library's store for an address; nothing is sent yet. InvalidArgument never repeats the address."""
-    address, options = _address(url)
+    address, options = _parse_url(url)
     from limits.storage import RedisStorage
 
     try:
         return RedisStorage(address, key_prefix=_PREFIX, **options)
     except ValueError:
-        raise _not_understood() from None
+        raise _invalid_url() from None
 
 
-def _address(url: str) -> tuple[str, dict[str, Any]]:
-    """Return an address in the words of the driver, and the options of every connection to it."""
+def _parse_url(url: str) -> tuple[str, dict[str, Any]]:
+    """Return the address in the form of the driver, and the options for every connection to it."""
     scheme, separator, rest = url.partition("://")
     if scheme not in _SCHEMES or not separator:
         raise InvalidArgument(f"REDIS_URL must begin with one of {', '.join(f'{name}://' for name in _SCHEMES)}")
@@ -120,15 +120,15 @@ def _address(url: str) -> tuple[str, dict[str, Any]]:
     try:
         _ = urlsplit(address).port
     except ValueError:
-        raise _not_understood() from None
-    # One more try, because a pooled connection may be of a server that has been started again since.
+        raise _invalid_url() from None
+    # One retry, because a pooled connection may belong to a server that has been restarted since.
     retry = Retry(NoBackoff(), 1)
     return address, {
-        "socket_timeout": _PATIENCE_SECONDS,
-        "socket_connect_timeout": _PATIENCE_SECONDS,
+        "socket_timeout": _TIMEOUT_SECONDS,
+        "socket_connect_timeout": _TIMEOUT_SECONDS,
         "retry": retry,
     }
 
 
-def _not_understood() -> InvalidArgument:
+def _invalid_url() -> InvalidArgument:
     return InvalidArgument("REDIS_URL is not an address that the Redis client understands.")

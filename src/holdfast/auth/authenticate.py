@@ -1,4 +1,4 @@
-"""The one place that sees a raw key: turns it into the tenant it stands for, or into nobody."""
+"""Turns a raw key into the tenant that it belongs to; nothing else sees raw keys."""
 
 import hashlib
 from collections.abc import Callable
@@ -10,37 +10,37 @@ from holdfast.secret import Secret
 
 MIN_OPEN_KEY_CHARS = 16
 
-KeyList = Callable[[str], AuthContext | None]
+FindTenant = Callable[[str], AuthContext | None]
 """Finds the tenant of a listed key by the key's SHA-256 in hexadecimal; None for an unknown or revoked one."""
 
 
-def nobody_listed(_apikey_hash: str) -> AuthContext | None:
-    """Stand for a list without keys."""
+def find_no_tenant(_apikey_hash: str) -> AuthContext | None:
+    """Return None for every key: a server without listed keys."""
     return None
 
 
 @dataclass(frozen=True, slots=True)
 class Authenticator:
-    """Knows the local token, the mode, and where listed keys are looked up.
+    """Identifies callers by the local token, the mode, and the listed keys.
 
     The local token is this machine's own user in every mode; other keys are tenants without local folders.
     """
 
     local_token: Secret
     mode: Literal["local", "listed", "open"] = "local"
-    key_list: KeyList = nobody_listed
+    find_tenant: FindTenant = find_no_tenant
 
     def identify(self, key: Secret, model_key: Secret | None = None) -> AuthContext | None:
-        """Return who holds this key, None when nobody known does.
+        """Return the tenant of this key, None when it has none.
 
-        Models get the key of an open server's caller, as behind a gateway; a key that we minted never leaves, so that
-        the caller of a listed server gives one for models beside it. The local user's is in the settings.
+        An open server passes its caller's key on to models, as a gateway does. A key that we issued never leaves, so
+        the caller of a listed server sends a second one for models. The local user's is in the settings.
         """
         if self.local_token.matches(key.reveal()):
             return LOCAL_USER
         if self.mode == "listed":
-            found = self.key_list(_hash(key))
-            return replace(found, model_key=model_key) if found is not None else None
+            tenant = self.find_tenant(_hash(key))
+            return replace(tenant, model_key=model_key) if tenant is not None else None
         if self.mode == "open" and len(key.reveal()) >= MIN_OPEN_KEY_CHARS:
             apikey_hash = _hash(key)
             return AuthContext(apikey_hash, f"key {apikey_hash[:8]}", model_key=key)

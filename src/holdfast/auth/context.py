@@ -1,4 +1,4 @@
-"""Pure: who is calling, by which kind of channel, and which folders come with the connection."""
+"""Pure: the caller of a tool: tenant, kind, and the directories of its connection."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -9,7 +9,7 @@ LOCAL_TENANT = "local"
 
 
 class CallerKind(StrEnum):
-    """The audiences of the tool table: each tool is for exactly one of them."""
+    """Who calls; each tool is for exactly one kind."""
 
     AGENT = "agent"
     PERSON = "person"
@@ -19,7 +19,7 @@ class CallerKind(StrEnum):
 class AuthContext:
     """The authenticated tenant. `user_identity` is for display and never authorises.
 
-    `model_key` is the caller's own key for models behind search, None when it brought none.
+    `model_key` is the caller's own key for models behind search, None when it sent none.
     """
 
     apikey_hash: str
@@ -40,7 +40,7 @@ class Caller:
     """One caller for the length of a connection or an HTTP request.
 
     `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
-    `cwd` is what a relative root is taken from. `client` says that a command of the person calls, and is empty
+    A relative root is resolved against `cwd`. `client` says that a command of the person calls, and is empty
     for any other program; it is for display and never authorises.
     """
 

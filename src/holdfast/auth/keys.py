@@ -1,4 +1,4 @@
-"""Listed keys: minted once, kept as their SHA-256 alone, and looked up at every call, so that revoking holds at once."""
+"""Listed keys: stored as their SHA-256 alone, and looked up at every call, so that revoking takes effect at once."""
 
 import base64
 import hashlib
@@ -20,7 +20,7 @@ _ID_CHARS = 12
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """What is known of a key; the key itself is known to its holder only.
+    """What is stored of a key; only its holder has the key itself.
 
     `id` is the beginning of the hash that names the tenant everywhere else, so that logs and this list agree.
     """
@@ -39,10 +39,10 @@ class Key:
 
 
 class KeyTable(Protocol):
-    """Where keys are kept. A change by any process is seen by the next look of every other."""
+    """Where keys are stored. A change by any process is visible to the next lookup of every other."""
 
     def add(self, key: Key) -> None:
-        """Keep a new key."""
+        """Store a new key."""
 
     def find(self, apikey_hash: str) -> Key | None:
         """Return the key of a hash, revoked or not."""
@@ -51,20 +51,20 @@ class KeyTable(Protocol):
         """Return every key, the oldest first."""
 
     def revoke(self, key_id: str, at: str) -> None:
-        """Mark a key as revoked; one that is keeps its time."""
+        """Mark a key as revoked; one that is revoked already keeps its time."""
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Close the table."""
 
 
 class ApiKeys:
-    """Mints, lists and revokes keys, and says whose key a hash belongs to."""
+    """Creates, lists and revokes keys, and finds the tenant of a hash."""
 
     def __init__(self, table: KeyTable) -> None:
         self._table = table
 
     def create(self, label: str = "", per_minute: PerMinute | None = None) -> tuple[Secret, Key]:
-        """Mint a key of 256 random bits. The first value is the only copy of it that there will ever be."""
+        """Create a key of 256 random bits. The returned secret is the only copy of it."""
         if len(label) > MAX_LABEL_CHARS or not label.isprintable():
             raise InvalidArgument(
                 f"a label is one line of at most {MAX_LABEL_CHARS} printable characters: {label!r:.120}"
@@ -80,18 +80,18 @@ class ApiKeys:
         return self._table.all()
 
     def revoke(self, key_id: str) -> Key:
-        """Make a key worthless from its next call on. NotFound when there is no such id; twice does no harm."""
-        found = next((key for key in self._table.all() if key.id == key_id), None)
-        if found is None:
+        """Revoke a key from its next call on. NotFound when there is no such id; one that is revoked already is returned."""
+        key = next((key for key in self._table.all() if key.id == key_id), None)
+        if key is None:
             raise NotFound(f"There is no key {key_id!r}; `holdfast keys list` shows their ids.")
-        if found.revoked_at is not None:
-            return found
+        if key.revoked_at is not None:
+            return key
         at = utc_now()
         self._table.revoke(key_id, at)
-        return replace(found, revoked_at=at)
+        return replace(key, revoked_at=at)
 
     def find(self, apikey_hash: str) -> Key | None:
-        """Return the key of a hash as long as it is good."""
+        """Return the key of a hash, None when it is unknown or revoked."""
         key = self._table.find(apikey_hash)
         return None if key is None or key.revoked_at is not None else key
 
@@ -101,5 +101,5 @@ class ApiKeys:
         return None if key is None else AuthContext(key.apikey_hash, key.identity)
 
     def close(self) -> None:
-        """Let go of the table."""
+        """Close the table."""
         self._table.close()

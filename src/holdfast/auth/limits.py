@@ -1,4 +1,4 @@
-"""Whether a call may start: its key is still good, and its tenant has not called too often in the last minute."""
+"""Admits a call: its key must be valid still, and its tenant within the limit of calls a minute."""
 
 import math
 from collections.abc import Callable
@@ -10,12 +10,12 @@ from holdfast.auth.rates import Rate
 from holdfast.config.settings import LimitSettings
 from holdfast.errors import PermissionDenied, RateLimited
 
-KeyFinder = Callable[[str], Key | None]
-"""Finds a good key by its hash; None for an unknown or revoked one."""
+FindKey = Callable[[str], Key | None]
+"""Finds a valid key by its hash; None for an unknown or revoked one."""
 
 
 class Counters(Protocol):
-    """Counts calls over any sixty seconds. `is_remote` says that counting waits for another process."""
+    """Counts calls over a moving window of sixty seconds. `is_remote`: counting waits for another process."""
 
     is_remote: bool
 
@@ -23,43 +23,43 @@ class Counters(Protocol):
         """Count one call and return None, or count nothing and return the seconds until one will be admitted."""
 
     def close(self) -> None:
-        """Let go of what counts."""
+        """Close the counters."""
 
 
 class Admission:
-    """The limits of one server. Agents are counted; what the person does by hand is not.
+    """The limits of one server. Calls of agents are counted; those of the person are not.
 
-    Tenants may be counted together with other servers; the user of this machine is one of this machine alone.
+    Tenants may be counted together with other servers; the user of this machine is counted here alone.
     """
 
     def __init__(
-        self, settings: LimitSettings, tenants: Counters, local: Counters, find_key: KeyFinder | None = None
+        self, settings: LimitSettings, tenants: Counters, local: Counters, find_key: FindKey | None = None
     ) -> None:
         self._settings = settings
         self._tenants = tenants
         self._local = local
         self._find_key = find_key
 
-    def waits(self, caller: Caller) -> bool:
-        """Return whether `count` may block, so that it is not for the event loop."""
+    def can_block(self, caller: Caller) -> bool:
+        """Return whether `count` may block, so that it must not run on the event loop."""
         return self._counters_of(caller).is_remote
 
     def allowance(self, caller: Caller, rate: Rate) -> int:
         """Return the calls a minute of this class, 0 for no limit. PermissionDenied when the key has been revoked.
 
-        A request of its own was authenticated a moment ago; a connection that stays open was, once.
+        The key is looked up again for each call, because a connection that stays open was authenticated only once.
         """
         if caller.kind is not CallerKind.AGENT:
             return 0
         if caller.auth.is_local:
             return self._settings.local.of(rate)
-        usual = self._settings.tenant.of(rate)
+        default = self._settings.tenant.of(rate)
         if self._find_key is None:
-            return usual
+            return default
         key = self._find_key(caller.auth.apikey_hash)
         if key is None:
             raise PermissionDenied("This key has been revoked.")
-        return key.per_minute.get(rate, usual)
+        return key.per_minute.get(rate, default)
 
     def count(self, caller: Caller, rate: Rate, per_minute: int) -> None:
         """Count one call. RateLimited, saying how long to wait, when there were too many."""
@@ -72,7 +72,7 @@ class Admission:
             )
 
     def close(self) -> None:
-        """Let go of the counters."""
+        """Close the counters."""
         self._tenants.close()
         self._local.close()
 

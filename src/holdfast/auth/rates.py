@@ -1,4 +1,4 @@
-"""Pure: the classes of tools that are counted apart, and how a limit on one of them is written."""
+"""Pure: the classes of tools with a limit each, and the parser for limits on the command line."""
 
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
@@ -7,7 +7,7 @@ from holdfast.errors import InvalidArgument
 
 
 class Rate(StrEnum):
-    """What a call costs the server, roughly: each class has its own budget a minute."""
+    """The classes of tools; each has its own limit of calls a minute."""
 
     READ = "read"
     WRITE = "write"
@@ -21,14 +21,14 @@ MAX_PER_MINUTE = 1_000_000
 
 
 def parse_limits(texts: Iterable[str]) -> dict[Rate, int]:
-    """Return what `read=600` and the like say. InvalidArgument names the text that says nothing."""
-    found: dict[Rate, int] = {}
+    """Parse limits such as `read=600`. InvalidArgument names the one that cannot be parsed."""
+    limits: dict[Rate, int] = {}
     for text in texts:
-        name, _, number = text.partition("=")
-        if name not in set(Rate) or not (number.isascii() and number.isdigit()) or int(number) > MAX_PER_MINUTE:
+        name, _, calls = text.partition("=")
+        if name not in set(Rate) or not (calls.isascii() and calls.isdigit()) or int(calls) > MAX_PER_MINUTE:
             raise InvalidArgument(
                 f"a limit is CLASS=CALLS, calls a minute up to {MAX_PER_MINUTE}, with a class of "
                 f"{', '.join(Rate)}: {text!r}"
             )
-        found[Rate(name)] = int(number)
-    return found
+        limits[Rate(name)] = int(calls)
+    return limits

@@ -1,4 +1,4 @@
-"""The commands of `holdfast`, what each one is for, and how every failure becomes one line and an exit status."""
+"""The `holdfast` command line: its commands, each imported when it is used, and its errors as one line and an exit status."""
 
 import sys
 from importlib import import_module
@@ -22,7 +22,7 @@ Examples:
   holdfast organise scan ~/Downloads  a plan to tidy a folder
   holdfast search "release date" .  passages in a folder, by words and meaning
   holdfast files ls -p notes        the files of the project store
-  holdfast index status             how soon stored files are found
+  holdfast index status             how fresh the index of stored files is
   holdfast keys create              a key for a caller that is not you
   holdfast config show              every setting and where its value came from"""
 
@@ -45,19 +45,19 @@ _COMMANDS = {
 }
 
 
-class Commands(click.Group):
-    """Imports a command when it is asked for, and shows what went wrong in one line on stderr, never a trace."""
+class LazyGroup(click.Group):
+    """Imports a command when it is used, and prints errors as one line on stderr, never a traceback."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
         """Return the names in the order of use."""
         return list(_COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
-        """Return the command of that name; a small one does not wait for the imports of a large one."""
-        place = _COMMANDS.get(cmd_name)
-        if place is None:
+        """Return the command of that name, importing its module."""
+        target = _COMMANDS.get(cmd_name)
+        if target is None:
             return None
-        module, _, name = place.partition(":")
+        module, _, name = target.partition(":")
         command = getattr(import_module(module), name)
         return command if isinstance(command, click.Command) else None
 
@@ -78,11 +78,11 @@ class Commands(click.Group):
 
 
 @click.group(
-    cls=Commands,
+    cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     help="The file server that AI agents can be trusted with.",
     epilog=_EXAMPLES,
 )
 @click.version_option(__version__, prog_name="holdfast")
 def cli() -> None:
-    """Hold the commands."""
+    """Run a command."""

@@ -1,4 +1,4 @@
-"""Every setting as one flat row: name, kind, default, meaning, and the value in force."""
+"""Lists every setting as one flat row: name, type, default, meaning; and every value in force."""
 
 import types
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from holdfast.config.settings import Section, Settings
 ROOT = "settings"
 MASK = "****"
 
-_WORDS: dict[Any, str] = {
+_TYPE_NAMES: dict[Any, str] = {
     bool: "true or false",
     int: "a whole number",
     float: "a number",
@@ -23,7 +23,7 @@ _WORDS: dict[Any, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SettingRow:
     """One setting. `name` is dotted from the file's root key; a part in angle brackets stands for any name."""
 
     name: str
@@ -32,38 +32,38 @@ class Row:
     meaning: str
 
 
-def rows(section: type[BaseModel] = Settings, prefix: str = ROOT) -> Iterator[Row]:
+def setting_rows(section: type[BaseModel] = Settings, prefix: str = ROOT) -> Iterator[SettingRow]:
     """Return every setting that exists, in the order of the file."""
     for key, field in section.model_fields.items():
         name = f"{prefix}.{key}"
         inner = _value_type(field.annotation)
         if _is_section(field.annotation):
-            yield from rows(field.annotation, name)  # type: ignore[arg-type]  # _is_section has just said so
+            yield from setting_rows(field.annotation, name)  # type: ignore[arg-type]  # _is_section has just checked it
         elif _is_section(inner):
-            yield from rows(inner, f"{name}.<name>")
+            yield from setting_rows(inner, f"{name}.<name>")
         elif inner is not None:
-            yield Row(f"{name}.<name>", kind_of(inner), None, field.description or "")
+            yield SettingRow(f"{name}.<name>", describe_type(inner), None, field.description or "")
         else:
-            yield Row(name, kind_of(field.annotation), _default(field), field.description or "")
+            yield SettingRow(name, describe_type(field.annotation), _default(field), field.description or "")
 
 
-def values(section: BaseModel, prefix: str = ROOT) -> Iterator[tuple[str, Any]]:
+def setting_values(section: BaseModel, prefix: str = ROOT) -> Iterator[tuple[str, Any]]:
     """Return every value in force by its dotted name, secrets masked."""
     for key in type(section).model_fields:
         yield from _values_of(getattr(section, key), f"{prefix}.{key}")
 
 
-def kind_of(annotation: Any) -> str:
+def describe_type(annotation: Any) -> str:
     """Return in words what a value must be."""
     if get_origin(annotation) is Literal:
         return "one of " + ", ".join(str(choice) for choice in get_args(annotation))
     if get_origin(annotation) is list:
-        return "a list of " + kind_of(get_args(annotation)[0])
+        return "a list of " + describe_type(get_args(annotation)[0])
     if get_origin(annotation) in (Union, types.UnionType):
-        return " or ".join(kind_of(choice) for choice in get_args(annotation))
+        return " or ".join(describe_type(choice) for choice in get_args(annotation))
     if get_origin(annotation) is dict or _is_section(annotation):
         return "a mapping"
-    return _WORDS.get(annotation, "nothing")
+    return _TYPE_NAMES.get(annotation, "nothing")
 
 
 def annotation_at(location: tuple[int | str, ...]) -> Any:
@@ -81,16 +81,16 @@ def annotation_at(location: tuple[int | str, ...]) -> Any:
 
 def _values_of(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     if isinstance(value, Section):
-        yield from values(value, name)
+        yield from setting_values(value, name)
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _values_of(item, f"{name}.{key}")
     else:
-        yield name, _masked(value)
+        yield name, _mask(value)
 
 
-def _masked(value: Any) -> Any:
-    """Return a value as it may be shown; a secret that is not set is seen to be empty."""
+def _mask(value: Any) -> Any:
+    """Return a value that can be shown: a secret is masked, one that is not set stays empty."""
     if isinstance(value, SecretStr):
         return MASK if value.get_secret_value() else ""
     return value

@@ -1,4 +1,4 @@
-"""Reads a YAML file into plain values that remember their lines: no duplicates, no aliases, no objects."""
+"""Reads a YAML file into plain values and the line of each key; duplicates, aliases and objects are errors."""
 
 import os
 from typing import Any
@@ -31,42 +31,42 @@ def read_text(path: str) -> str:
 
 
 def read_document(text: str, path: str, root: str) -> tuple[dict[str, Any], dict[str, int]]:
-    """Return what stands under the one top key, and the line of every dotted name.
+    """Return the mapping below the one top key, and the line of every dotted name.
 
     A key without a value is left out, so that a section whose lines are all comments is empty.
     Raises InvalidArgument with the line of whatever is not plain YAML.
     """
-    reader = _Tree(path)
-    tree = reader.build(text)
+    builder = _TreeBuilder(path)
+    tree = builder.build(text)
     if tree is None:
-        return {}, reader.lines
+        return {}, builder.lines
     if not isinstance(tree, dict):
         raise InvalidArgument(f"{path}: expected the one key {root!r} at the top.")
     for key in tree:
         if key != root:
             raise InvalidArgument(
-                f"{at_line(path, reader.lines[key])}unknown key {key!r}; the one key at the top is {root!r}."
+                f"{at_line(path, builder.lines[key])}unknown key {key!r}; the one key at the top is {root!r}."
             )
     under = tree.get(root, {})
     if not isinstance(under, dict):
-        raise InvalidArgument(f"{at_line(path, reader.lines[root])}{root}: expected a mapping.")
-    return under, reader.lines
+        raise InvalidArgument(f"{at_line(path, builder.lines[root])}{root}: expected a mapping.")
+    return under, builder.lines
 
 
 def at_line(path: str | None, line: int | None) -> str:
-    """Return the place that a message starts with, empty when none is known."""
+    """Return the place for the start of a message, empty when it is not known."""
     if path is None:
         return ""
     return f"{path}: " if line is None else f"{path}:{line}: "
 
 
-class _Tree:
-    """Builds plain values from YAML nodes, so that every key keeps its line and none can stand twice."""
+class _TreeBuilder:
+    """Builds plain values from YAML nodes, notes the line of every key and refuses duplicates."""
 
     def __init__(self, path: str) -> None:
         self.path = path
         self.lines: dict[str, int] = {}
-        self.seen: set[int] = set()
+        self.visited: set[int] = set()
 
     def build(self, text: str) -> Any:
         loader = _Loader(text)
@@ -83,9 +83,9 @@ class _Tree:
 
     def _value(self, loader: Any, node: yaml.Node, name: str) -> Any:
         line = node.start_mark.line + 1
-        if id(node) in self.seen:
-            raise InvalidArgument(f"{at_line(self.path, line)}an alias stands for {name}; write the value out instead.")
-        self.seen.add(id(node))
+        if id(node) in self.visited:
+            raise InvalidArgument(f"{at_line(self.path, line)}{name} is an alias; write the value out instead.")
+        self.visited.add(id(node))
         if isinstance(node, yaml.MappingNode):
             return self._mapping(loader, node, name)
         if isinstance(node, yaml.SequenceNode):
@@ -98,17 +98,17 @@ class _Tree:
             ) from None
 
     def _mapping(self, loader: Any, node: yaml.MappingNode, name: str) -> dict[str, Any]:
-        built: dict[str, Any] = {}
+        mapping: dict[str, Any] = {}
         for key_node, value_node in node.value:
             key = str(key_node.value)
             line = key_node.start_mark.line + 1
             full = f"{name}.{key}" if name else key
             if full in self.lines:
                 raise InvalidArgument(
-                    f"{at_line(self.path, line)}{full} stands twice; it was first set in line {self.lines[full]}."
+                    f"{at_line(self.path, line)}{full} is set twice; first in line {self.lines[full]}."
                 )
             self.lines[full] = line
             value = self._value(loader, value_node, full)
             if value is not None:
-                built[key] = value
-        return built
+                mapping[key] = value
+        return mapping

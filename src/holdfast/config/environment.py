@@ -1,4 +1,4 @@
-"""What the environment says: where the state folder is and which settings file to read. Standard library only."""
+"""Reads and prepares the environment: the state folder, the settings file, allowed directories. Standard library only."""
 
 import os
 import sys
@@ -7,7 +7,7 @@ STATE_DIR_VARIABLE = "HOLDFAST_STATE_DIR"
 SETTINGS_VARIABLE = "HOLDFAST_SETTINGS"
 
 VARIABLES = {
-    "HOLDFAST_STATE_DIR": "Folder of the state: journal, tokens, socket. Default: the platform's data folder.",
+    "HOLDFAST_STATE_DIR": "State folder: journal, keys, socket. Default: the platform's data folder.",
     "HOLDFAST_SETTINGS": "The settings file. Default: settings.yml in the state folder, where there is one.",
     "HOLDFAST_KEY": "Key that `holdfast files` acts with. Default: none, which is the user of this machine.",
     "DATABASE_URL": "Database of the project store. Default: SQLite in the state folder.",
@@ -18,7 +18,7 @@ VARIABLES = {
     "LANGFUSE_SECRET_KEY": "Secret key of Langfuse.",
     "LANGFUSE_HOST": "Address of Langfuse.",
 }
-"""Every variable that is read, and what it says. They place a deployment; none of them is a setting."""
+"""Every variable that is read, with its meaning. They are for deployment; none of them is a setting."""
 
 SECRET_VARIABLES = frozenset({"HOLDFAST_KEY", "DATABASE_URL", "REDIS_URL", "OPENAI_API_KEY", "LANGFUSE_SECRET_KEY"})
 """Variables whose value is, or may hold, a password."""
@@ -26,9 +26,9 @@ SECRET_VARIABLES = frozenset({"HOLDFAST_KEY", "DATABASE_URL", "REDIS_URL", "OPEN
 
 def state_dir() -> str:
     """Return the state folder of this user: HOLDFAST_STATE_DIR, else the platform's data folder."""
-    named = os.environ.get(STATE_DIR_VARIABLE)
-    if named:
-        return os.path.abspath(named)
+    path = os.environ.get(STATE_DIR_VARIABLE)
+    if path:
+        return os.path.abspath(path)
     if sys.platform == "darwin":
         return os.path.expanduser("~/Library/Application Support/holdfast")
     data_home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
@@ -40,20 +40,20 @@ def variable(name: str) -> str | None:
     return os.environ.get(name) or None
 
 
-_BASICS = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR")
+_INHERITED = ("HOME", "LANG", "LANGUAGE", "LOGNAME", "PATH", "SHELL", "TMPDIR", "TZ", "USER", "XDG_RUNTIME_DIR")
 
 
 def background_environment(folder: str) -> dict[str, str]:
-    """Return the environment of a background server: what any program needs, and nothing of the client that starts it."""
-    basics = {name: value for name, value in os.environ.items() if name in _BASICS or name.startswith("LC_")}
-    return {**basics, STATE_DIR_VARIABLE: folder}
+    """Return the environment of a background server: what any program needs, and nothing else of the client that starts it."""
+    inherited = {name: value for name, value in os.environ.items() if name in _INHERITED or name.startswith("LC_")}
+    return {**inherited, STATE_DIR_VARIABLE: folder}
 
 
-def calculate_in_one_thread() -> None:
-    """Keep the arithmetic library to one thread for each calculation; call it before numpy is imported.
+def limit_blas_threads() -> None:
+    """Limit the BLAS library of numpy to one thread; call it before numpy is imported.
 
-    Its threads wait by spinning: with other work beside it, looking through 100,000 vectors took 100 ms of CPU instead
-    of 8. Whoever has set the variable has decided otherwise.
+    Its threads spin while they wait: beside other work, scanning 100,000 vectors took 100 ms of CPU instead of 8.
+    A value that the user has set stays.
     """
     for name in ("OPENBLAS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"):
         os.environ.setdefault(name, "1")
@@ -62,19 +62,19 @@ def calculate_in_one_thread() -> None:
 def disable_onnx_telemetry() -> None:
     """Keep onnxruntime from writing a device id below the home folder and from reporting to its makers.
 
-    It reads the variable once, while it is imported, so call this before. Nobody's own value counts: that this program
-    reports to nobody is a promise.
+    It reads the variable once, while it is imported, so call this before. A value that the user has set is overwritten:
+    that this program reports to nobody is a promise.
     """
     os.environ["ORT_DISABLE_TELEMETRY"] = "1"
 
 
 def unknown_variables() -> list[str]:
-    """Return the names that look like ours and mean nothing, which a typing error leaves behind."""
+    """Return the variables that begin with HOLDFAST_ and are not known, such as misspelt ones."""
     return sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in VARIABLES)
 
 
 def state_database() -> str:
-    """Return the path of the state database, which lies in the state folder and nowhere else."""
+    """Return the path of the state database in the state folder."""
     return os.path.join(state_dir(), "state.db")
 
 

@@ -1,4 +1,4 @@
-"""Finds and validates the settings file, and names the line, the setting and the nearest match of everything wrong."""
+"""Loads and validates the settings file; every problem names its line, the setting and the nearest match."""
 
 import os
 from collections.abc import Iterable, Mapping
@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from holdfast.config.describe import ROOT, annotation_at, kind_of, rows
+from holdfast.config.describe import ROOT, annotation_at, describe_type, setting_rows
 from holdfast.config.document import at_line, read_document, read_text
 from holdfast.config.environment import SETTINGS_VARIABLE, state_dir, variable
 from holdfast.config.settings import Settings
@@ -20,7 +20,7 @@ FILE_NAME = "settings.yml"
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """The settings in force, the file they came from, and the line of every value that stands in it."""
+    """The settings in force, the file they came from, and the line of every value in it."""
 
     settings: Settings
     path: str | None = None
@@ -33,20 +33,21 @@ class Loaded:
 
 
 def load(path: str | None = None) -> Loaded:
-    """Read the settings file named here, else by HOLDFAST_SETTINGS, else settings.yml in the state folder.
+    """Load the settings file at `path`, else that of HOLDFAST_SETTINGS, else settings.yml in the state folder.
 
-    A file that was named must exist; without any file every value is its default.
+    The first two must exist; without any file every setting has its default.
     Raises InvalidArgument, naming every problem, before anything has started.
     """
-    named = path or variable(SETTINGS_VARIABLE)
-    found = named or os.path.join(state_dir(), FILE_NAME)
-    if named is None and not os.path.exists(found):
-        return Loaded(Settings())
-    return parse(read_text(found), found)
+    path = path or variable(SETTINGS_VARIABLE)
+    if path is None:
+        path = os.path.join(state_dir(), FILE_NAME)
+        if not os.path.exists(path):
+            return Loaded(Settings())
+    return parse(read_text(path), path)
 
 
 def parse(text: str, path: str) -> Loaded:
-    """Turn the text of a settings file into settings; `path` is what messages call it."""
+    """Parse the text of a settings file; `path` is its name in messages."""
     tree, lines = read_document(text, path, ROOT)
     try:
         settings = Settings.model_validate(tree, strict=True)
@@ -57,7 +58,7 @@ def parse(text: str, path: str) -> Loaded:
 
 
 def check_names(loaded: Loaded, tools: Iterable[str], groups: Iterable[str]) -> None:
-    """Raise InvalidArgument when a tool or group is switched that nobody has, naming the nearest one that is there."""
+    """Raise InvalidArgument when the settings name an unknown tool or group; the message suggests the nearest one."""
     known = {"tools": sorted(tools), "groups": sorted(groups)}
     problems = [
         f"{at_line(loaded.path, loaded.lines.get(f'{ROOT}.mcp.{section}.{name}'))}unknown setting {ROOT}.mcp.{section}.{name}"
@@ -75,29 +76,29 @@ def _problem(detail: Any, path: str, lines: Mapping[str, int]) -> str:
     name = ".".join([ROOT, *map(str, location)])
     where = at_line(path, _line_of(name, lines))
     if detail["type"] == "extra_forbidden":
-        return f"{where}unknown setting {name}{_nearest(name)}"
+        return f"{where}unknown setting {name}{_suggest(name)}"
     message = str(detail["msg"]).removeprefix("Value error, ")
     if detail["type"].endswith(("_type", "literal_error")):
-        return f"{where}{name}: expected {kind_of(annotation_at(location))}{_got(location, detail['input'])}"
+        return f"{where}{name}: expected {describe_type(annotation_at(location))}{_describe_input(location, detail['input'])}"
     return f"{where}{name}: {message[0].lower()}{message[1:]}"
 
 
-def _got(location: tuple[int | str, ...], value: Any) -> str:
-    """Say what stands there, unless a secret belongs there."""
+def _describe_input(location: tuple[int | str, ...], value: Any) -> str:
+    """Return the wrong value for the message, nothing where a secret is expected."""
     if annotation_at(location) is SecretStr or isinstance(value, dict | list):
         return ""
     return f", got {value!r:.60}"
 
 
-def _nearest(name: str) -> str:
+def _suggest(name: str) -> str:
     section, _, key = name.rpartition(".")
-    known = {row.name for row in rows()}
+    known = {row.name for row in setting_rows()}
     known |= {row.rsplit(".", depth)[0] for row in known for depth in range(1, row.count(".") + 1)}
-    siblings = sorted(other.rpartition(".")[2] for other in known if other.rpartition(".")[0] == section)
-    if beside := _did_you_mean(key, siblings, f"{section}."):
-        return beside
-    elsewhere = sorted(other for other in known if other.rpartition(".")[2] == key)
-    return f"; did you mean {elsewhere[0]}?" if elsewhere else _did_you_mean(name, sorted(known), "")
+    siblings = sorted(setting.rpartition(".")[2] for setting in known if setting.rpartition(".")[0] == section)
+    if suggestion := _did_you_mean(key, siblings, f"{section}."):
+        return suggestion
+    namesakes = sorted(setting for setting in known if setting.rpartition(".")[2] == key)
+    return f"; did you mean {namesakes[0]}?" if namesakes else _did_you_mean(name, sorted(known), "")
 
 
 def _did_you_mean(name: str, known: list[str], prefix: str) -> str:

@@ -1,4 +1,4 @@
-"""Every setting with its unit, default and meaning; unknown keys are refused by name."""
+"""Defines every setting with its unit, default and meaning; unknown keys are errors."""
 
 from typing import Literal
 
@@ -34,7 +34,7 @@ class AuthSettings(Section):
 
     mode: Literal["local", "listed", "open"] = Field(
         "local",
-        description="local: the user of this machine; listed: keys that were minted; open: every long key is a tenant.",
+        description="local: the user of this machine; listed: keys of `holdfast keys`; open: every long key is a tenant.",
     )
 
 
@@ -51,7 +51,7 @@ class RateSettings(Section):
 
 
 class TenantRateSettings(RateSettings):
-    """The same for each tenant whose key has no limits of its own."""
+    """Calls a minute of each tenant whose key has no limits of its own."""
 
     read_per_minute: int = Field(1_200, ge=0, description="Calls a minute that read; 0 is no limit.")
     write_per_minute: int = Field(300, ge=0, description="Calls a minute that change something; 0 is no limit.")
@@ -70,7 +70,7 @@ class FolderSettings(Section):
 
     roots: list[str] = Field([], description="Allowed directories when a command names none; `~` is the home folder.")
     read_only: bool = Field(False, description="Refuse every change to local files.")
-    compat: bool = Field(False, description="List the older twins of some tools, and query_yaml, as well.")
+    compat: bool = Field(False, description="List the older names of some tools, and query_yaml, as well.")
     max_answer_tokens: int = Field(25_000, ge=500, description="Estimated tokens of one answer before it is cut.")
     max_edit_bytes: int = Field(50_000_000, gt=0, description="Largest file that can be edited, in bytes.")
     max_match_chars: int = Field(200_000, gt=0, description="Longest text to match in an edit, in characters.")
@@ -117,7 +117,7 @@ class ReviewSettings(Section):
 
 
 class ChatSettings(Section):
-    """A chat model that judges files, behind any endpoint that speaks as OpenAI's; its key is OPENAI_API_KEY."""
+    """A chat model that classifies files, behind an OpenAI-compatible endpoint; its key is OPENAI_API_KEY."""
 
     endpoint: str = Field("", description="URL of /v1/chat/completions.")
     model: str = Field("gpt-4o-mini", description="Model name sent to the endpoint.")
@@ -141,13 +141,13 @@ class OrganiserSettings(Section):
     )
     max_cached_files: int = Field(500_000, gt=0, description="Files that are remembered between scans.")
     classifier: Literal["embedded", "openai"] = Field(
-        "embedded", description="embedded: judged on this machine; openai: by a chat model, see organiser.llm."
+        "embedded", description="embedded: classified on this machine; openai: by a chat model, see organiser.llm."
     )
     share_content: bool = Field(False, description="Allow names and excerpts of files to be sent to that model.")
     llm: ChatSettings = ChatSettings()
 
     @model_validator(mode="after")
-    def _may_send(self) -> "OrganiserSettings":
+    def _check_classifier(self) -> "OrganiserSettings":
         if self.classifier == "openai" and not self.share_content:
             raise ValueError("openai is sent names and excerpts of files: allow it with share_content: true")
         if self.classifier == "openai" and not self.llm.endpoint.startswith(("http://", "https://")):
@@ -169,7 +169,7 @@ class RerankSettings(Section):
     timeout_ms: int = Field(6000, gt=0, description="Milliseconds to wait for the reranker.")
 
     @model_validator(mode="after")
-    def _has_a_sound_endpoint(self) -> "RerankSettings":
+    def _check_endpoint(self) -> "RerankSettings":
         if self.endpoint and (fault := endpoint_fault(self.endpoint)):
             raise ValueError(fault)
         return self
@@ -180,7 +180,7 @@ class EmbedderSettings(Section):
 
     kind: Literal["minilm", "openai", "none"] = Field(
         "minilm",
-        description="minilm: a model on this machine; openai: an endpoint that speaks as OpenAI's; none: words alone.",
+        description="minilm: a model on this machine; openai: an OpenAI-compatible endpoint; none: words alone.",
     )
     endpoint: str = Field("", description="URL of /v1/embeddings; with openai.")
     model: str = Field("text-embedding-3-small", description="Model name sent to the endpoint; with openai.")
@@ -193,22 +193,22 @@ class EmbedderSettings(Section):
     threads: int = Field(1, gt=0, description="Threads that one embedding may use; with minilm.")
 
     @model_validator(mode="after")
-    def _has_an_endpoint(self) -> "EmbedderSettings":
+    def _check_endpoint(self) -> "EmbedderSettings":
         if self.kind == "openai" and (fault := endpoint_fault(self.endpoint)):
             raise ValueError(f"with openai {fault}")
         return self
 
 
 class FallbackSettings(Section):
-    """How the two retrievers are weighed when nothing reranks."""
+    """Weights of the two retrievers when no reranker is set."""
 
     semantic_weight: float = Field(0.5, ge=0, le=1, description="Weight of meaning, 0 to 1.")
     lexical_weight: float = Field(0.5, ge=0, le=1, description="Weight of words, 0 to 1.")
 
     @model_validator(mode="after")
-    def _weighs_something(self) -> "FallbackSettings":
+    def _check_weights(self) -> "FallbackSettings":
         if not self.semantic_weight + self.lexical_weight:
-            raise ValueError("semantic_weight or lexical_weight must be above 0: all hits would be alike")
+            raise ValueError("semantic_weight or lexical_weight must be above 0: all scores would be equal")
         return self
 
 
@@ -237,11 +237,13 @@ class FolderSearchSettings(Section):
 class IndexSettings(Section):
     """The workers that index stored files."""
 
-    workers: int = Field(2, ge=0, description="Index workers in the server; 0 leaves it to a worker of its own.")
+    workers: int = Field(2, ge=0, description="Index workers in the server; 0 leaves indexing to `holdfast worker`.")
     batch_size: int = Field(20, gt=0, description="Jobs that a worker claims at once.")
     retry_max: int = Field(5, ge=0, description="Attempts before a job counts as failed.")
     retry_backoff_ms: int = Field(1000, gt=0, description="Milliseconds before a retry, times the attempt.")
-    slo_p95_seconds: float = Field(30.0, gt=0, description="Target lag of the index; not used yet.")
+    slo_p95_seconds: float = Field(
+        30.0, gt=0, description="Seconds within which 95 % of writes should be searchable; not used yet."
+    )
 
 
 class SecuritySettings(Section):
@@ -255,7 +257,7 @@ class SecuritySettings(Section):
 
     @field_validator("encryption_keks")
     @classmethod
-    def _long_enough(cls, keks: dict[str, SecretStr]) -> dict[str, SecretStr]:
+    def _check_length(cls, keks: dict[str, SecretStr]) -> dict[str, SecretStr]:
         for name, secret in keks.items():
             if len(secret.get_secret_value()) < 16:
                 raise ValueError(f"the secret of {name!r} is shorter than 16 characters")

@@ -118,7 +118,7 @@ class Dispatcher:
         per_minute = gate.allowance(caller, rate) if gate else 0
         if not gate or not per_minute:
             return
-        if gate.waits(caller):
+        if gate.can_block(caller):
             count = partial(gate.count, caller, rate, per_minute)
             await asyncio.get_running_loop().run_in_executor(self._counting, count)
         else:

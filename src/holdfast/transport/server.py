@@ -15,7 +15,7 @@ import anyio.to_thread
 import uvicorn
 
 from holdfast import __version__
-from holdfast.auth.authenticate import Authenticator, KeyList, nobody_listed
+from holdfast.auth.authenticate import Authenticator, FindTenant, find_no_tenant
 from holdfast.auth.context import Caller
 from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
@@ -56,7 +56,7 @@ class ServerOptions:
     has_mcp: bool = True
     has_console: bool = True
     stdio: tuple[Caller, int] | None = None
-    key_list: KeyList = nobody_listed
+    find_tenant: FindTenant = find_no_tenant
     announce: Callable[[str, str | None], None] = lambda _url, _link: None
     has_work: Callable[[], bool] = lambda: False
     release: Callable[[], None] = lambda: None
@@ -216,7 +216,7 @@ class Server:
         guard = Guard(
             app,
             HostRules(limits.allowed_hosts, limits.allowed_origins, listening),
-            Authenticator(Secret(options.folder.key(AGENT_TOKEN)), options.settings.auth.mode, options.key_list),
+            Authenticator(Secret(options.folder.key(AGENT_TOKEN)), options.settings.auth.mode, options.find_tenant),
             self._browser_sessions.is_open,
             options.roots,
             RequestLimits(limits.max_body_bytes, limits.slow_client_seconds),

@@ -1,4 +1,4 @@
-"""The state folder: who may open it, the two keys in it, its locks, and what the running server says of itself.
+"""The state folder: its permissions, the two keys in it, its locks, its log and the record of the running server.
 
 Standard library only, and little of it: the relay imports this.
 """
@@ -54,9 +54,9 @@ class StateFolder:
                 "Set HOLDFAST_STATE_DIR to a folder of your own."
             )
         if status.st_mode & 0o077:
-            self._close_to_others()
+            self._deny_others()
 
-    def _close_to_others(self) -> None:
+    def _deny_others(self) -> None:
         with suppress(OSError):
             os.chmod(self.path, 0o700)
         mode = stat.S_IMODE(os.stat(self.path).st_mode)
@@ -88,15 +88,15 @@ class StateFolder:
         return text
 
     def _create_once(self, name: str, content: bytes) -> None:
-        """Publish a complete file under a name that must be new; whoever comes second keeps the first one's."""
-        draft = self._draft(name, content)
+        """Write a complete file under a new name; if another process was first, its file stays."""
+        temporary = self._write_temporary(name, content)
         try:
             with suppress(FileExistsError):
-                os.link(draft, self.file(name))
+                os.link(temporary, self.file(name))
         finally:
-            os.unlink(draft)
+            os.unlink(temporary)
 
-    def _draft(self, name: str, content: bytes) -> str:
+    def _write_temporary(self, name: str, content: bytes) -> str:
         path = self.file(f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
         fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
         try:
@@ -107,18 +107,18 @@ class StateFolder:
         return path
 
     def record(self, facts: dict[str, object]) -> None:
-        """Write `server.json`, whole or not at all."""
-        os.replace(self._draft("server.json", json.dumps(facts).encode() + b"\n"), self.file("server.json"))
+        """Write `server.json` atomically."""
+        os.replace(self._write_temporary("server.json", json.dumps(facts).encode() + b"\n"), self.file("server.json"))
 
     def forget(self) -> None:
-        """Remove what says that a server is up; only the holder of the server's lock may."""
+        """Remove the record and the socket of the server; only the holder of the server's lock may."""
         for name in ("server.json", SOCKET):
             with suppress(FileNotFoundError):
                 os.unlink(self.file(name))
 
     @contextmanager
     def socket_address(self, name: str = SOCKET) -> Iterator[str]:
-        """Give an address of a socket in the folder that the kernel accepts however long the folder's path is."""
+        """Give an address of a socket in the folder that is short enough for the kernel, however long the folder's path is."""
         path = self.file(name)
         if len(os.fsencode(path)) <= _SOCKET_PATH_BYTES:
             yield path
@@ -128,13 +128,13 @@ class StateFolder:
             if sys.platform == "linux":
                 yield f"/proc/self/fd/{fd}/{name}"
                 return
-            with _working_in(fd):
+            with _change_directory(fd):
                 yield name
         finally:
             os.close(fd)
 
     def open_log(self) -> int:
-        """Open the background server's log for appending; one that grew large is set aside first."""
+        """Open the background server's log for appending; a large one is renamed first."""
         path = self.file(LOG)
         with suppress(FileNotFoundError):
             if os.stat(path).st_size > _MAX_LOG_BYTES:
@@ -154,17 +154,17 @@ class StateFolder:
 
 
 class Lock:
-    """A lock on a file that lasts until it is released or its process ends; it names its holder."""
+    """A file lock that lasts until it is released or its process ends; the file names the holder."""
 
     def __init__(self, path: str) -> None:
         self._path = path
         self._fd: int | None = None
 
     def take(self, seconds: float, **facts: object) -> bool:
-        """Try for so many seconds to take the lock; what is given is written into it for others to read."""
+        """Try for that many seconds to take the lock; `facts` are written into the file for others to read."""
         fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         deadline = time.monotonic() + seconds
-        while not _locked(fd):
+        while not _try_lock(fd):
             if time.monotonic() >= deadline:
                 os.close(fd)
                 return False
@@ -175,30 +175,30 @@ class Lock:
         return True
 
     def release(self) -> None:
-        """Let the next one have it."""
+        """Release the lock, if this process holds it."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
             os.close(self._fd)
             self._fd = None
 
     def holder(self) -> dict[str, object]:
-        """Return what the present holder says of itself; empty when nobody holds the lock."""
+        """Return the facts of the process that holds the lock; empty when none does."""
         try:
             fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
         except FileNotFoundError:
             return {}
         try:
-            if _locked(fd):
+            if _try_lock(fd):
                 return {}
-            found = json.loads(os.pread(fd, 4096, 0) or b"{}")
-            return found if isinstance(found, dict) else {}
+            facts = json.loads(os.pread(fd, 4096, 0) or b"{}")
+            return facts if isinstance(facts, dict) else {}
         except ValueError:
             return {}
         finally:
             os.close(fd)
 
 
-def _locked(fd: int) -> bool:
+def _try_lock(fd: int) -> bool:
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -207,7 +207,7 @@ def _locked(fd: int) -> bool:
 
 
 @contextmanager
-def _working_in(fd: int) -> Iterator[None]:
+def _change_directory(fd: int) -> Iterator[None]:
     before = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fchdir(fd)

@@ -122,7 +122,7 @@ def test_two_servers_share_one_count(valkey: Valkey) -> None:
 def test_while_redis_is_away_a_server_counts_by_itself_and_says_so_once(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(redis_module, "_PAUSE_SECONDS", 0.2)
+    monkeypatch.setattr(redis_module, "_RETRY_PAUSE_SECONDS", 0.2)
     with valkey_server() as server, caplog.at_level(logging.WARNING):
         counters = RedisCounters(server.url)
         assert [counters.hit("name", 3) for _ in range(3)] == [None] * 3
@@ -177,7 +177,7 @@ def test_tenants_are_limited_and_the_local_user_is_not_unless_told() -> None:
 
 def test_the_local_user_is_not_counted_together_with_those_of_other_machines(valkey: Valkey) -> None:
     servers = [Admission(LimitSettings(), RedisCounters(valkey.url), MemoryCounters()) for _ in range(2)]
-    assert servers[0].waits(TENANT) and not servers[0].waits(LOCAL)
+    assert servers[0].can_block(TENANT) and not servers[0].can_block(LOCAL)
     for server in servers:
         server.count(LOCAL, Rate.READ, 1)
         with pytest.raises(RateLimited):

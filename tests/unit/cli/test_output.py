@@ -17,7 +17,7 @@ def test_json_holds_nothing_that_is_not_seen_and_means_the_same(data: dict[str, 
     assert json.loads(text) == data
 
 
-def test_json_shows_letters_as_they_are_and_half_characters_as_numbers() -> None:
+def test_json_shows_letters_as_they_are_and_lone_surrogates_as_numbers() -> None:
     assert json_text({"é": "日本 🎉"}) == '{"é": "日本 🎉"}'
     assert json_text("a\udc80\U000e0001") == r'"a\udc80\udb40\udc01"'
     assert json_text(["a"], indent=2) == '[\n  "a"\n]'

@@ -4,7 +4,7 @@ from typing import Any
 
 from pydantic import SecretStr
 
-from holdfast.config.describe import annotation_at, kind_of, rows, values
+from holdfast.config.describe import annotation_at, describe_type, setting_rows, setting_values
 from holdfast.config.settings import Settings
 
 FIXED = """
@@ -22,17 +22,17 @@ security.encryption_keks.<name> security.credential_cache_prefix security.creden
 def test_the_store_keeps_its_setting_names() -> None:
     prefix = "settings.mcp.files."
 
-    assert [row.name.removeprefix(prefix) for row in rows() if row.name.startswith(prefix)] == FIXED
+    assert [row.name.removeprefix(prefix) for row in setting_rows() if row.name.startswith(prefix)] == FIXED
 
 
 def test_every_setting_says_what_it_means() -> None:
-    assert [row.name for row in rows() if not row.meaning.endswith(".")] == []
-    assert [row.name for row in rows() if row.kind == "nothing"] == []
+    assert [row.name for row in setting_rows() if not row.meaning.endswith(".")] == []
+    assert [row.name for row in setting_rows() if row.kind == "nothing"] == []
 
 
 def test_a_number_with_a_unit_names_it() -> None:
     units = {"_bytes": "bytes", "_ms": "illiseconds", "_seconds": "econds", "_days": "ays", "_pixels": "pixels"}
-    meanings = {row.name: row.meaning.lower() + row.meaning for row in rows()}
+    meanings = {row.name: row.meaning.lower() + row.meaning for row in setting_rows()}
 
     wrong = [
         name
@@ -45,16 +45,16 @@ def test_a_number_with_a_unit_names_it() -> None:
 
 
 def test_the_values_in_force_have_the_names_of_the_rows() -> None:
-    named = {row.name for row in rows() if "<name>" not in row.name}
+    named = {row.name for row in setting_rows() if "<name>" not in row.name}
 
-    assert {name for name, _ in values(Settings())} == named
+    assert {name for name, _ in setting_values(Settings())} == named
 
 
 def test_secrets_are_masked() -> None:
     text = {"k1": SecretStr("a secret of some length")}
     settings = Settings.model_validate({"mcp": {"files": {"security": {"encryption_keks": text}}}})
 
-    assert dict(values(settings))["settings.mcp.files.security.encryption_keks.k1"] == "****"
+    assert dict(setting_values(settings))["settings.mcp.files.security.encryption_keks.k1"] == "****"
 
 
 def test_what_is_expected_is_said_in_words() -> None:
@@ -68,6 +68,6 @@ def test_what_is_expected_is_said_in_words() -> None:
         ("server",): "a mapping",
     }
 
-    assert {place: kind_of(annotation_at(place)) for place in expected} == expected
+    assert {place: describe_type(annotation_at(place)) for place in expected} == expected
     nowhere: Any = annotation_at(("server", "none"))
     assert nowhere is None

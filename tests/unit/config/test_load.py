@@ -110,12 +110,12 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
         ("[1]", "settings.yml: expected the one key 'settings' at the top."),
         (
             "settings:\n  server: {port: 1}\n  server: {port: 2}",
-            "settings.yml:3: settings.server stands twice; it was first set in line 2.",
+            "settings.yml:3: settings.server is set twice; first in line 2.",
         ),
         ("settings:\n  server: ]", "settings.yml:2: not valid YAML"),
         (
             "settings: {server: &a {host: x}, auth: *a}",
-            "settings.yml:1: an alias stands for settings.auth; write the value out",
+            "settings.yml:1: settings.auth is an alias; write the value out",
         ),
         (
             "settings: {server: {host: 2001-13-45}}",

@@ -144,7 +144,7 @@ async def test_a_call_that_asks_may_be_the_first_message_of_a_connection() -> No
         assert refusal["error"]["code"] == -32602
 
 
-async def test_half_a_character_in_an_answer_is_refused_and_not_passed_on() -> None:
+async def test_a_lone_surrogate_in_an_answer_is_refused_and_not_passed_on() -> None:
     info = {"name": "test", "version": "1"}
     opening = {"protocolVersion": "2025-11-25", "capabilities": {"elicitation": {}}, "clientInfo": info}
     async with connected() as line:

@@ -195,7 +195,7 @@ async def test_what_is_no_request_gets_an_error_under_its_id(
         assert (await line.ask(99, "ping", {}))["result"] == {}
 
 
-async def test_half_a_character_in_an_argument_is_the_tools_to_refuse() -> None:
+async def test_a_lone_surrogate_in_an_argument_is_the_tools_to_refuse() -> None:
     async with handshaken() as line:
         text = (
             b'{"jsonrpc":"2.0","id":4,"method":"tools/call","params":{"name":"measure","arguments":{"text":"\\ud800"}}}'
@@ -206,7 +206,7 @@ async def test_half_a_character_in_an_argument_is_the_tools_to_refuse() -> None:
         assert "lone surrogate" in answer["result"]["structuredContent"]["message"]
 
 
-async def test_half_a_character_in_an_id_does_not_end_the_connection() -> None:
+async def test_a_lone_surrogate_in_an_id_does_not_end_the_connection() -> None:
     async with handshaken() as line:
         answer = await line.raw(b'{"jsonrpc":"2.0","id":"\\ud800","method":"tools/call","params":{"name":"echo"}}')
         assert (answer["id"], answer["error"]["code"]) == (None, -32602)

@@ -60,9 +60,9 @@ def check(path: str | None) -> None:
 
 
 def _settings_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
-    from holdfast.config.describe import values
+    from holdfast.config.describe import setting_values
 
-    for name, value in values(loaded.settings):
+    for name, value in setting_values(loaded.settings):
         yield {"name": name, "value": value, "source": loaded.source_of(name)}
 
 

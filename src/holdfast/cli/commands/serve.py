@@ -101,7 +101,7 @@ def _run(
         roots=tuple(roots),
         has_mcp=not no_http,
         has_console=not no_ui,
-        key_list=wired.tenant_of,
+        find_tenant=wired.tenant_of,
         has_work=wired.has_work,
         release=wired.release,
         index_status=wired.index_status,
