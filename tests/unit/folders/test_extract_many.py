@@ -17,8 +17,8 @@ from holdfast.folders.children.extract import (
     ExtractedText,
     ExtractionLimits,
     ExtractionRequest,
-    _own,
-    _replies,
+    _parse_replies,
+    _trusted_replies,
     extract_texts,
 )
 from holdfast.folders.children.request import ChildReply
@@ -49,7 +49,7 @@ def test_nothing_wanted_starts_no_child(reader: Reader) -> None:
     assert taken(reader, []) == []
 
 
-def test_every_document_gets_its_own_text_in_order(reader: Reader) -> None:
+def test_every_document_gets_its_trusted_replies_text_in_order(reader: Reader) -> None:
     texts = taken(reader, [("PDF", documents.pdf(f"page {number}")) for number in range(FILES_PER_CHILD + 3)])
     assert [each.text for each in texts] == [
         f"--- Page 1 ---\npage {number}\n" for number in range(FILES_PER_CHILD + 3)
@@ -134,9 +134,9 @@ def test_documents_whose_reader_writes_more_than_it_may_are_blamed_and_end_nothi
 
 
 def test_whoever_wants_memory_after_others_is_asked_again_alone() -> None:
-    fine, starved = ChildReply({}, b"text"), ChildReply({"error": "it needs more", "is_starved": True}, b"")
-    assert _own([fine, fine, starved, fine]) == [fine, fine]
-    assert _own([starved, fine]) == [starved, fine]
+    fine, starved = ChildReply({}, b"text"), ChildReply({"error": "it needs more", "is_out_of_memory": True}, b"")
+    assert _trusted_replies([fine, fine, starved, fine]) == [fine, fine]
+    assert _trusted_replies([starved, fine]) == [starved, fine]
 
 
 def test_the_names_in_an_archive_of_very_many_are_cut(reader: Reader) -> None:
@@ -163,10 +163,10 @@ def frame(payload: bytes, **header: object) -> bytes:
 
 def test_answers_count_up_to_the_first_that_makes_no_sense() -> None:
     good = frame(b"one\n") + frame(b"")
-    assert [reply.payload for reply in _replies(good)] == [b"one\n", b""]
+    assert [reply.payload for reply in _parse_replies(good)] == [b"one\n", b""]
     for rest in (frame(b"cut")[:-1], b"no json\n", b"[]\n", b'{"bytes": "x"}\n', frame(b"", bytes=-5), b"{}\n"):
-        assert len(_replies(good + rest + frame(b"late"))) <= 3
-        assert [reply.payload for reply in _replies(good + rest)] == [b"one\n", b""]
+        assert len(_parse_replies(good + rest + frame(b"late"))) <= 3
+        assert [reply.payload for reply in _parse_replies(good + rest)] == [b"one\n", b""]
 
 
 def test_no_descriptor_is_left_open(reader: Reader) -> None:

@@ -144,7 +144,7 @@ def test_a_deep_tree_ends_at_a_collapsed_directory(tmp_path: Path) -> None:
     depth = 1
     while not node.get("collapsed"):
         node, depth = node["children"][0], depth + 1
-    assert depth == module.DEEPEST
+    assert depth == module.MAX_DEPTH
     assert node["entries"] == 1
 
 

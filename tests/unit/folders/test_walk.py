@@ -128,7 +128,7 @@ def test_no_time_ends_the_walk_and_says_where(tmp_path: Path) -> None:
     plant(tmp_path, {f"d{number}": {"f": ""} for number in range(20)})
     with walking(folders_over(tmp_path), seconds=0) as walk:
         seen = [name for run in walk for name, _ in run.entries]
-    assert walk.ran_out
+    assert walk.timed_out
     assert walk.last == seen[-1] == "d0"
 
 

@@ -110,7 +110,7 @@ def test_a_walk_tells_the_directories_that_may_not_be_opened(root: Path) -> None
         with open_start(jail, ".", ignore=False) as start:
             walk = Walk(jail, new_call(), start, ignore=False)
             assert sum(len(entries) for _, entries in walk) == 3
-        assert walk.closed == ["a/shut"]
+        assert walk.unreadable == ["a/shut"]
 
     like_anybody(walk)
     (root / "a" / "shut").chmod(0o700)

@@ -1,7 +1,7 @@
-"""Programs that read files run here: as children that can open nothing but what they were given, and that end with the call.
+"""Runs a program as a confined child: it can read only the given files and directories, and it ends with the call.
 
-Landlock confines a thread and whatever that thread starts, so each child is started from a thread that has
-locked itself in. The child sees the given directories for reading and nothing else: no other file, no network.
+Landlock confines a thread and whatever that thread starts, so each child is started from a thread that has confined
+itself. The child has no other file and no network.
 """
 
 import os
@@ -41,8 +41,8 @@ _BUSY_SHARE = 0.2
 class Child:
     """A program to run. `directory_fd` becomes its working directory, `pass_fds` keep their numbers in it.
 
-    `memory_bytes` bounds it where the system can (one of ours bounds itself); with `idle_seconds` it is given up when
-    it neither works nor writes for so long.
+    `memory_bytes` limits its memory where the system can (a child of ours sets its own limit). With `idle_seconds` it is
+    killed after it neither computed nor wrote for that time.
     """
 
     argv: Sequence[str]
@@ -59,7 +59,7 @@ class Child:
 
 @dataclass(frozen=True, slots=True)
 class ChildExit:
-    """How a child ended. `stopped` says that `enough` ended it early."""
+    """Exit status and output of a child; `stopped` when `enough` ended it early."""
 
     status: int
     stdout: bytes
@@ -68,16 +68,16 @@ class ChildExit:
 
 
 class ChildStalled(Exception):
-    """A child waits for something that does not come."""
+    """A child was idle for longer than its `idle_seconds`."""
 
 
 def can_confine() -> bool:
-    """Return whether this kernel can lock a child in; without it no program may open by path."""
+    """Return whether this kernel has Landlock; without it no program may open files by path."""
     return landlock_abi() > 0
 
 
 def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = ()) -> Child:
-    """Describe a child that runs a module of ours under this interpreter, and reads only Python itself and what is passed."""
+    """Return a child that runs Python with these arguments; it can read the interpreter's files and `pass_fds` only."""
     return Child(
         [sys.executable, "-I", *arguments],
         runnable_paths=_python_paths(),
@@ -96,15 +96,14 @@ def run_child(
 ) -> ChildExit:
     """Run a child to its end and return what it wrote.
 
-    The child is killed when the call is cancelled or its deadline passes (then Cancelled or TimedOut is raised),
-    when it writes more than `max_output_bytes` (PayloadTooLarge), or when `enough`, given each piece of output
-    as it comes, says so. `while_running` is called again and again until then, for telling progress.
-    Raises Stalled for a child that was idle for longer than it may be.
+    The child is killed when the call is cancelled or its deadline passes (Cancelled, TimedOut), when it writes more than
+    `max_output_bytes` (PayloadTooLarge), when it is idle for too long (ChildStalled), or when `enough`, which is called
+    with each piece of output, returns True. `while_running` is called repeatedly until then, to report progress.
     """
     call.check()
     process = _start(child)
     try:
-        return _Pump(call, child, process, enough, while_running or _nothing).run()
+        return _Pump(call, child, process, enough, while_running or (lambda: None)).run()
     finally:
         with suppress(ProcessLookupError):
             process.kill()
@@ -115,25 +114,21 @@ def run_child(
                     stream.close()
 
 
-def _nothing() -> None:
-    return None
-
-
 def _start(child: Child) -> "subprocess.Popen[bytes]":
-    """Start a child from a thread made for it: what locks the child in locks its thread in as well, for good."""
+    """Start a child from a thread made for it: confining a thread cannot be undone."""
+
+    def start_confined() -> "subprocess.Popen[bytes]":
+        if can_confine():
+            _confine_thread(child)
+        return _popen(child)
+
     with ThreadPoolExecutor(1, thread_name_prefix="holdfast-confine") as thread:
-        return thread.submit(_start_here, child).result()
-
-
-def _start_here(child: Child) -> "subprocess.Popen[bytes]":
-    if can_confine():
-        _confine_thread(child)
-    return _popen(child)
+        return thread.submit(start_confined).result()
 
 
 def _confine_thread(child: Child) -> None:
     opened: list[int] = []
-    rules = [(fd, _READ if _is_directory(fd) else LANDLOCK_READ_FILE) for fd in child.readable_fds]
+    rules = [(fd, _READ if stat.S_ISDIR(os.fstat(fd).st_mode) else LANDLOCK_READ_FILE) for fd in child.readable_fds]
     try:
         for path in child.runnable_paths:
             with suppress(FileNotFoundError):
@@ -143,10 +138,6 @@ def _confine_thread(child: Child) -> None:
     finally:
         for fd in opened:
             os.close(fd)
-
-
-def _is_directory(fd: int) -> bool:
-    return stat.S_ISDIR(os.fstat(fd).st_mode)
 
 
 def _popen(child: Child) -> "subprocess.Popen[bytes]":
@@ -167,10 +158,10 @@ def _popen(child: Child) -> "subprocess.Popen[bytes]":
     return process
 
 
-class _Idleness:
-    """Notices a child that reads nothing, writes nothing and hardly computes, where the system tells.
+class _IdleWatch:
+    """Detects a child that reads nothing, writes nothing and hardly computes, where /proc says so.
 
-    Its other threads may look for work all the while, so a little processor time is no sign of life.
+    Waiting threads of the child may poll for work, so a little processor time does not count as activity.
     """
 
     def __init__(self, pid: int, seconds: float | None) -> None:
@@ -179,7 +170,7 @@ class _Idleness:
         self._reads, self._ticks, self._since = b"", 0, time.monotonic()
 
     def check(self, *, has_written: bool) -> None:
-        """Raise Stalled when it has lasted too long."""
+        """Raise ChildStalled when the child was idle for too long."""
         if self._seconds is None or (time.monotonic() - self._since < self._seconds and not has_written):
             return
         reads, ticks = self._reads_and_ticks()
@@ -190,14 +181,14 @@ class _Idleness:
 
     def _reads_and_ticks(self) -> tuple[bytes, int]:
         try:
-            reads = _small_file(f"/proc/{self._pid}/io").partition(b"syscr:")[2].split()[0]
-            fields = _small_file(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
+            reads = _read_proc_file(f"/proc/{self._pid}/io").partition(b"syscr:")[2].split()[0]
+            fields = _read_proc_file(f"/proc/{self._pid}/stat").rpartition(b")")[2].split()
         except (OSError, IndexError):
             return secrets.token_bytes(8), 0
         return reads, int(fields[11]) + int(fields[12])
 
 
-def _small_file(path: str) -> bytes:
+def _read_proc_file(path: str) -> bytes:
     fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         return os.read(fd, 4096)
@@ -206,7 +197,7 @@ def _small_file(path: str) -> bytes:
 
 
 class _Pump:
-    """Feeds a child and drains it, watching the call meanwhile."""
+    """Writes to a child's standard input and reads its output until it ends, and checks the call meanwhile."""
 
     def __init__(
         self,
@@ -224,7 +215,7 @@ class _Pump:
         self.stdin, self.stdout, self.stderr = process.stdin, process.stdout, process.stderr
         self.to_write = memoryview(child.stdin)
         self.out, self.err = bytearray(), bytearray()
-        self.idleness = _Idleness(process.pid, child.idle_seconds)
+        self.idle_watch = _IdleWatch(process.pid, child.idle_seconds)
 
     def run(self) -> ChildExit:
         reading = {self.stdout.fileno(): self.out, self.stderr.fileno(): self.err}
@@ -236,15 +227,15 @@ class _Pump:
         while reading:
             self.call.check()
             self.while_running()
-            readable, writable = _ready(reading, writing, min(_POLL_SECONDS, self.call.remaining()))
-            self.idleness.check(has_written=bool(readable))
+            readable, writable = _poll(reading, writing, min(_POLL_SECONDS, self.call.remaining()))
+            self.idle_watch.check(has_written=bool(readable))
             if writable and not self._feed():
                 writing = []
             for fd in readable:
                 piece = os.read(fd, _CHUNK_BYTES)
                 if not piece:
                     del reading[fd]
-                elif self._keep(reading[fd], piece):
+                elif self._take(reading[fd], piece):
                     return ChildExit(0, bytes(self.out), bytes(self.err), stopped=True)
         return ChildExit(self._wait(), bytes(self.out), bytes(self.err))
 
@@ -258,11 +249,11 @@ class _Pump:
             self.stdin.close()
         return bool(self.to_write)
 
-    def _keep(self, into: bytearray, piece: bytes) -> bool:
+    def _take(self, into: bytearray, piece: bytes) -> bool:
         into += piece
         if len(self.out) + len(self.err) > self.child.max_output_bytes:
             raise PayloadTooLarge(
-                f"The program wrote more than {self.child.max_output_bytes} bytes; narrow the question."
+                f"The program wrote more than {self.child.max_output_bytes} bytes; narrow the request."
             )
         return into is self.out and self.enough is not None and self.enough(piece)
 
@@ -274,8 +265,8 @@ class _Pump:
                 self.call.check()
 
 
-def _ready(reading: Iterable[int], writing: Iterable[int], seconds: float) -> tuple[list[int], list[int]]:
-    """Wait so long at most for descriptors of any number, which `select` cannot take above 1023."""
+def _poll(reading: Iterable[int], writing: Iterable[int], seconds: float) -> tuple[list[int], list[int]]:
+    """Wait for descriptors to become ready, at most the given time; `select` cannot take descriptors above 1023."""
     poller = select.poll()
     for fd in reading:
         poller.register(fd, select.POLLIN)
@@ -286,6 +277,6 @@ def _ready(reading: Iterable[int], writing: Iterable[int], seconds: float) -> tu
 
 
 def _python_paths() -> list[str]:
-    """Return what an interpreter must read to start: itself, its libraries, the installed packages."""
+    """Return the paths that Python must read to start: the interpreter, its libraries, the installed packages."""
     places = {sys.prefix, sys.base_prefix, sysconfig.get_paths()["stdlib"], str(Path(__file__).parents[3])}
     return sorted(places | {"/usr/lib", "/usr/lib64", "/lib", "/lib64", "/etc/ld.so.cache", "/usr/share/zoneinfo"})

@@ -24,12 +24,12 @@ FILES_PER_CHILD = 16
 _MAX_HEADER_BYTES = 4_096
 _TIMERS = frozenset({signal.SIGPROF, signal.SIGALRM})
 _PATIENCE = 2.0
-"""How much longer than its share of the processor a document may take on a busy machine."""
+"""Elapsed time that a document may take on a busy machine, as a multiple of its processor time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """The text of a document, and one line about where it comes from."""
+    """The text of a document, and a note that names its format and whether the text was cut."""
 
     text: str
     note: str
@@ -38,13 +38,13 @@ class Document:
 def extract_document(call: Call, file: OpenFile, max_bytes: int) -> Document:
     """Return a document's text. InvalidArgument when it is damaged, encrypted or no document; PayloadTooLarge.
 
-    TimedOut and ResourceBusy say nothing of the document: another try may succeed.
+    TimedOut and ResourceBusy are not the document's fault: another try may succeed.
     """
     if file.status.st_size > max_bytes:
         raise PayloadTooLarge(
             f"{file.display_path} has {file.status.st_size} bytes; documents are read up to {max_bytes}."
         )
-    question = ChildRequest(
+    request = ChildRequest(
         "holdfast.folders.children.extract_child",
         {"max_text_bytes": MAX_TEXT_BYTES},
         f"The document {file.display_path}",
@@ -53,7 +53,7 @@ def extract_document(call: Call, file: OpenFile, max_bytes: int) -> Document:
         MAX_TEXT_BYTES,
         _PROCESSOR_SECONDS,
     )
-    reply = ask_child(call, question, file.fd)
+    reply = ask_child(call, request, file.fd)
     if "error" in reply.header:
         raise InvalidArgument(f"{file.display_path} cannot be read as a document: {reply.header['error']}.")
     cut = f"; only its first {MAX_TEXT_BYTES} bytes of text" if reply.header["cut"] else ""
@@ -70,7 +70,7 @@ class ExtractionRequest:
 
 @dataclass(frozen=True, slots=True)
 class ExtractionLimits:
-    """What one document may cost; the seconds are those of the processor."""
+    """What one document may cost; `seconds` is processor time."""
 
     max_text_bytes: int = 16_000
     seconds: float = 10.0
@@ -79,9 +79,9 @@ class ExtractionLimits:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The text of a document and the kind it turned out to be, or why there is none.
+    """The text of a document and its detected format, or the error.
 
-    `is_transient` says that the document may be good all the same: its reader failed, and another try may succeed.
+    With `is_transient` the reader failed and not the document: another try may succeed.
     """
 
     text: str = ""
@@ -90,52 +90,57 @@ class ExtractedText:
     is_transient: bool = False
 
 
-def extract_texts(call: Call, wanted: Sequence[ExtractionRequest], bounds: ExtractionLimits) -> list[ExtractedText]:
-    """Return what comes out of each file, in the same order. Raises Cancelled or TimedOut as the call does.
+def extract_texts(call: Call, requests: Sequence[ExtractionRequest], limits: ExtractionLimits) -> list[ExtractedText]:
+    """Return the text or the error of each file, in the same order. Raises Cancelled or TimedOut as the call does.
 
-    Memory is shared with those read before by the same child, so whoever breaks it is blamed only when it came first.
+    Files read by one child share its memory, so a file is blamed for a crash only when the child read it first.
     """
-    taken: list[ExtractedText] = []
-    while len(taken) < len(wanted):
-        some = wanted[len(taken) : len(taken) + FILES_PER_CHILD]
-        outcome = _asked(call, some, bounds)
-        replies = _own(_replies(outcome.stdout)[: len(some)])
-        taken += [_taken(reply) for reply in replies]
-        if not replies and outcome.status > 0:
-            taken += [ExtractedText(error="its reader could not start", is_transient=True)] * len(some)
-        elif not replies or (len(replies) < len(some) and -outcome.status in _TIMERS):
-            taken.append(_blamed(outcome.status, bounds))
-    return taken
+    texts: list[ExtractedText] = []
+    while len(texts) < len(requests):
+        batch = requests[len(texts) : len(texts) + FILES_PER_CHILD]
+        ended = _run_batch(call, batch, limits)
+        replies = _trusted_replies(_parse_replies(ended.stdout)[: len(batch)])
+        for reply in replies:
+            if "error" in reply.header:
+                error, is_transient = str(reply.header["error"]), bool(reply.header.get("is_transient"))
+                texts.append(ExtractedText(error=error, is_transient=is_transient))
+            else:
+                texts.append(ExtractedText(reply.payload.decode("utf-8", "replace"), str(reply.header.get("kind", ""))))
+        if not replies and ended.status > 0:
+            texts += [ExtractedText(error="its reader could not start", is_transient=True)] * len(batch)
+        elif not replies or (len(replies) < len(batch) and -ended.status in _TIMERS):
+            texts.append(_failed_text(ended.status, limits))
+    return texts
 
 
-def _asked(call: Call, some: Sequence[ExtractionRequest], bounds: ExtractionLimits) -> ChildExit:
-    times = {"processor_seconds": bounds.seconds, "seconds": bounds.seconds * _PATIENCE}
-    request = {
-        "memory_bytes": bounds.memory_bytes,
-        "max_text_bytes": bounds.max_text_bytes,
-        "files": [{"fd": each.fd, "reader": each.reader, **times} for each in some],
+def _run_batch(call: Call, batch: Sequence[ExtractionRequest], limits: ExtractionLimits) -> ChildExit:
+    times = {"processor_seconds": limits.seconds, "seconds": limits.seconds * _PATIENCE}
+    message = {
+        "memory_bytes": limits.memory_bytes,
+        "max_text_bytes": limits.max_text_bytes,
+        "files": [{"fd": request.fd, "reader": request.reader, **times} for request in batch],
     }
     child = python_child(
         "-m",
         "holdfast.folders.children.extract_child",
-        stdin=json.dumps(request).encode(),
-        pass_fds=[each.fd for each in some],
+        stdin=json.dumps(message).encode(),
+        pass_fds=[request.fd for request in batch],
     )
-    child = replace(child, max_output_bytes=len(some) * (bounds.max_text_bytes + _MAX_HEADER_BYTES))
+    child = replace(child, max_output_bytes=len(batch) * (limits.max_text_bytes + _MAX_HEADER_BYTES))
     try:
         with child_slot(call):
-            return run_child(call.within((len(some) + 1) * bounds.seconds * _PATIENCE), child)
+            return run_child(call.within((len(batch) + 1) * limits.seconds * _PATIENCE), child)
     except TimedOut:
         call.check()
         return ChildExit(-signal.SIGALRM, b"", b"")
     except PayloadTooLarge:
-        return _asked(call, some[:1], bounds) if len(some) > 1 else ChildExit(0, b"", b"")
+        return _run_batch(call, batch[:1], limits) if len(batch) > 1 else ChildExit(0, b"", b"")
     except OSError as error:
         return ChildExit(error.errno or 1, b"", b"")
 
 
-def _replies(out: bytes) -> list[ChildReply]:
-    """Return the whole answers in what a child wrote, up to the first that is cut off or makes no sense."""
+def _parse_replies(out: bytes) -> list[ChildReply]:
+    """Return the complete replies in a child's output, up to the first that is cut off or invalid."""
     replies: list[ChildReply] = []
     at = 0
     while (end := out.find(b"\n", at)) >= 0:
@@ -151,23 +156,17 @@ def _replies(out: bytes) -> list[ChildReply]:
     return replies
 
 
-def _own(replies: list[ChildReply]) -> list[ChildReply]:
-    """Return the answers that count: one that wants memory is asked again, in a child of its own, unless it came first."""
-    starved = (at for at, reply in enumerate(replies) if at and reply.header.get("is_starved"))
+def _trusted_replies(replies: list[ChildReply]) -> list[ChildReply]:
+    """Return the replies before the first that ran out of memory, which is read again by a new child unless it came first."""
+    starved = (at for at, reply in enumerate(replies) if at and reply.header.get("is_out_of_memory"))
     return replies[: next(starved, len(replies))]
 
 
-def _taken(reply: ChildReply) -> ExtractedText:
-    if "error" in reply.header:
-        return ExtractedText(error=str(reply.header["error"]), is_transient=bool(reply.header.get("is_transient")))
-    return ExtractedText(reply.payload.decode("utf-8", "replace"), str(reply.header.get("kind", "")))
-
-
-def _blamed(status: int, bounds: ExtractionLimits) -> ExtractedText:
+def _failed_text(status: int, limits: ExtractionLimits) -> ExtractedText:
     if -status in _TIMERS:
-        told = f"reading it took longer than {bounds.seconds:g} s"
+        message = f"reading it took longer than {limits.seconds:g} s"
     elif is_crash(status):
-        told = f"it is damaged, or needs more than {bounds.memory_bytes >> 20} MiB of memory"
+        message = f"it is damaged, or needs more than {limits.memory_bytes >> 20} MiB of memory"
     else:
-        told = f"its reader was stopped (signal {-status})"
-    return ExtractedText(error=told, is_transient=not is_crash(status))
+        message = f"its reader was stopped (signal {-status})"
+    return ExtractedText(error=message, is_transient=not is_crash(status))

@@ -1,4 +1,4 @@
-"""The child that takes the text out of a document: pages, slides and sheets each under a line that names them."""
+"""The child process that extracts a document's text, with a line before each page, slide or sheet."""
 
 import mimetypes
 import zipfile
@@ -15,7 +15,7 @@ _KINDS = {"word/document.xml": "DOCX", "xl/workbook.xml": "XLSX", "ppt/presentat
 
 
 def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
-    """Return the kind of document and its text, cut at the requested number of bytes."""
+    """Return the format of a document and its text, cut at `max_text_bytes`."""
     mimetypes.knownfiles = []
     kind = request.get("reader") or ("OFFICE" if file.read(2) == b"PK" else "PDF")
     if kind == "ARCHIVE":
@@ -23,7 +23,7 @@ def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
     if kind == "OFFICE":
         kind = _office_kind(file)
     file.seek(0)
-    text, cut = _joined(_parts(kind, file), request["max_text_bytes"])
+    text, cut = _join_parts(_read_parts(kind, file), request["max_text_bytes"])
     return {"kind": kind, "cut": cut}, text
 
 
@@ -58,7 +58,7 @@ def _office_kind(file: BinaryIO) -> str:
     raise ChildRefusal("it is an archive, not a DOCX, XLSX or PPTX document; use read_media_file")
 
 
-def _parts(kind: str, file: BinaryIO) -> Iterator[str]:
+def _read_parts(kind: str, file: BinaryIO) -> Iterator[str]:
     try:
         yield from _READERS[kind](file)
     except (ChildRefusal, MemoryError):
@@ -69,7 +69,7 @@ def _parts(kind: str, file: BinaryIO) -> Iterator[str]:
         raise ChildRefusal(f"it is damaged or encrypted ({type(error).__name__})") from None
 
 
-def _joined(parts: Iterator[str], max_bytes: int) -> tuple[bytes, bool]:
+def _join_parts(parts: Iterator[str], max_bytes: int) -> tuple[bytes, bool]:
     out = bytearray()
     for part in parts:
         out += replace_lone_surrogates(part).encode() + b"\n"
@@ -82,10 +82,10 @@ def _pdf(file: BinaryIO) -> Iterator[str]:
     import pypdfium2
 
     document = pypdfium2.PdfDocument(file)
-    for number in range(len(document)):
-        page = document[number]
+    for index in range(len(document)):
+        page = document[index]
         text = page.get_textpage().get_text_range()
-        yield f"--- Page {number + 1} ---\n" + text.replace("\r\n", "\n").rstrip("\n")
+        yield f"--- Page {index + 1} ---\n" + text.replace("\r\n", "\n").rstrip("\n")
         page.close()
 
 

@@ -1,4 +1,4 @@
-"""Reads what is not text: images scaled to what a model looks at, sound as it is, anything else as bytes."""
+"""Reads a file as media: images scaled to a size for models, audio unchanged, anything else as bytes."""
 
 from dataclasses import dataclass
 from pathlib import PurePosixPath
@@ -23,7 +23,7 @@ _FIRST_BYTES = 4096
 
 @dataclass(frozen=True, slots=True)
 class MediaFile:
-    """The bytes to send, what they are, and a line about what was done to them."""
+    """The bytes to send, their media type, and a note when an image was scaled."""
 
     kind: Literal["image", "audio", "blob"]
     data: bytes
@@ -39,7 +39,7 @@ def read_media(call: Call, jail: Jail, path: str, settings: FolderSettings) -> M
         uri = "file://" + quote(jail.absolute(path))
         mime = media_type(read_fully(file.fd, 0, _FIRST_BYTES), PurePosixPath(path).suffix)
         if mime.startswith("image/") and mime != "image/svg+xml":
-            return _image(call, file, mime, uri, settings.image_max_pixels)
+            return _read_image(call, file, mime, uri, settings.image_max_pixels)
         _check_size(file, MAX_INLINE_BYTES)
         data = read_fully(file.fd, 0, file.status.st_size)
         return MediaFile("audio" if mime.startswith("audio/") else "blob", data, mime, uri)
@@ -50,14 +50,14 @@ def _check_size(file: OpenFile, limit: int) -> None:
         raise PayloadTooLarge(f"{file.display_path} has {file.status.st_size} bytes; the limit is {limit}.")
 
 
-def _image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> MediaFile:
+def _read_image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> MediaFile:
     request = {
         "max_side": max_side,
         "max_pixels": MAX_IMAGE_PIXELS,
         "max_unchanged_bytes": _MAX_UNCHANGED_BYTES,
         "size": file.status.st_size,
     }
-    question = ChildRequest(
+    child_request = ChildRequest(
         "holdfast.folders.children.media_child",
         request,
         f"The image {file.display_path}",
@@ -65,7 +65,7 @@ def _image(call: Call, file: OpenFile, mime: str, uri: str, max_side: int) -> Me
         _MEMORY_BYTES,
         MAX_INLINE_BYTES,
     )
-    reply = ask_child(call, question, file.fd)
+    reply = ask_child(call, child_request, file.fd)
     if "error" in reply.header:
         raise InvalidArgument(f"{file.display_path} cannot be read as an image: {reply.header['error']}.")
     note = reply.header.get("note", "")

@@ -1,7 +1,7 @@
-"""The child that runs jq: it parses the passed document and answers the first results as compact JSON.
+"""The child process that runs jq on a document and returns the first results as compact JSON.
 
-Modules cannot be named: a definition stands before the caller's expression, and jq takes `import` and `include`
-only at the very start. The environment is empty.
+The expression cannot load modules: a definition precedes it, and jq accepts `import` and `include` only at the very
+start. The environment is empty.
 """
 
 import base64
@@ -16,19 +16,19 @@ from holdfast.folders.children.serve import ChildAnswer, ChildRefusal, serve
 from holdfast.text.decode import decode, detect_encoding
 from holdfast.text.surrogates import replace_lone_surrogates
 
-_BEFORE = 'def modulemeta: error("modules are not available");\n'
+_PREAMBLE = 'def modulemeta: error("modules are not available");\n'
 _MAX_EXPANDED_NODES = 20_000_000
 _LINE_OF_ERROR = re.compile(r"line (\d+)")
 
 
 def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
     """Return up to `max_results` results, together at most `max_chars` long."""
-    program = _compiled(request["expression"])
-    text = _text(file)
+    program = _compile(request["expression"])
+    text = _read_text(file)
     documents = iter([text]) if request["form"] == "json" else _yaml_documents(text)
     values: list[str] = []
     more, cut, room = False, False, request["max_chars"]
-    for value in _results(program, documents):
+    for value in _run_program(program, documents):
         if len(values) == request["max_results"] or cut:
             more = True
             break
@@ -38,18 +38,18 @@ def work(request: dict[str, Any], file: BinaryIO) -> ChildAnswer:
     return {"more": more, "cut": cut}, replace_lone_surrogates(json.dumps(values, ensure_ascii=False)).encode()
 
 
-def _compiled(expression: str) -> Any:
-    """Return the program; the expression is compiled alone first, so that it is whole and errors speak of it only."""
+def _compile(expression: str) -> Any:
+    """Compile the program. The expression is compiled alone first, so that it is complete and errors are about it only."""
     import jq
 
     try:
-        jq.compile(_BEFORE + expression)
-        return jq.compile(f"{_BEFORE}({expression}\n\n)|tojson")
+        jq.compile(_PREAMBLE + expression)
+        return jq.compile(f"{_PREAMBLE}({expression}\n\n)|tojson")
     except ValueError as error:
-        raise ChildRefusal(f"The jq expression is not valid: {_jq_words(str(error))}") from None
+        raise ChildRefusal(f"The jq expression is not valid: {_jq_message(str(error))}") from None
 
 
-def _results(program: Any, documents: Iterator[str]) -> Iterator[str]:
+def _run_program(program: Any, documents: Iterator[str]) -> Iterator[str]:
     for document in documents:
         try:
             yield from program.input_text(document)
@@ -60,7 +60,7 @@ def _results(program: Any, documents: Iterator[str]) -> Iterator[str]:
             raise ChildRefusal(f"{what}: {message.removeprefix('parse error: ')[:500]}") from None
 
 
-def _text(file: BinaryIO) -> str:
+def _read_text(file: BinaryIO) -> str:
     data = file.read()
     encoding = detect_encoding(data)
     if encoding is None:
@@ -74,9 +74,9 @@ def _yaml_documents(text: str) -> Iterator[str]:
     loader = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
     try:
         for document in yaml.load_all(text, Loader=loader):
-            if "&" in text and _expanded(document, {}) > _MAX_EXPANDED_NODES:
+            if "&" in text and _count_expanded(document, {}) > _MAX_EXPANDED_NODES:
                 raise ChildRefusal(f"The YAML document's aliases expand to more than {_MAX_EXPANDED_NODES} values")
-            yield json.dumps(document, default=_as_json, ensure_ascii=False)
+            yield json.dumps(document, default=_to_json_value, ensure_ascii=False)
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         where = f" at line {mark.line + 1}, column {mark.column + 1}" if mark else ""
@@ -87,18 +87,18 @@ def _yaml_documents(text: str) -> Iterator[str]:
         raise ChildRefusal("The YAML document has no JSON form: a cycle, or a key that is not a scalar") from None
 
 
-def _expanded(node: object, sizes: dict[int, float]) -> float:
-    """Return how many values a document has when every alias is written out; a cycle has no end."""
+def _count_expanded(node: object, sizes: dict[int, float]) -> float:
+    """Return how many values a document has when every alias is expanded; infinity for a cycle."""
     if not isinstance(node, (dict, list)):
         return 1
     if id(node) not in sizes:
         sizes[id(node)] = math.inf
         children = node.values() if isinstance(node, dict) else node
-        sizes[id(node)] = 1 + sum(_expanded(child, sizes) for child in children)
+        sizes[id(node)] = 1 + sum(_count_expanded(child, sizes) for child in children)
     return sizes[id(node)]
 
 
-def _as_json(value: object) -> object:
+def _to_json_value(value: object) -> object:
     if isinstance(value, (datetime.date, datetime.datetime)):
         return value.isoformat()
     if isinstance(value, bytes):
@@ -108,10 +108,10 @@ def _as_json(value: object) -> object:
     raise TypeError("no JSON form")
 
 
-def _jq_words(message: str) -> str:
-    """Return jq's message in the lines of the caller's expression."""
+def _jq_message(message: str) -> str:
+    """Return jq's error message with line numbers of the caller's expression."""
     first = message.removeprefix("jq: error: ").split("\n", 1)[0]
-    return _LINE_OF_ERROR.sub(lambda found: f"line {max(1, int(found[1]) - 1)}", first)[:500].rstrip(":")
+    return _LINE_OF_ERROR.sub(lambda match: f"line {max(1, int(match[1]) - 1)}", first)[:500].rstrip(":")
 
 
 if __name__ == "__main__":

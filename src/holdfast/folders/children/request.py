@@ -1,7 +1,7 @@
-"""Asks a confined child of ours one question about an open file, and turns every way it can end into an answer or an error.
+"""Sends one request about an open file to a confined child, and turns every way the child can end into a reply or an error.
 
-A child module reads a JSON request from standard input and the file from the descriptor named in it. It writes one
-line of JSON (the header, or `error` with a message) and then the payload.
+This is the parent's side; `serve.py` is the child's. A child module reads a JSON request from standard input and the
+file from the descriptor named in it. It writes one line of JSON (the header, or `error` with a message), then the payload.
 """
 
 import json
@@ -28,9 +28,10 @@ _CRASHES = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class ChildRequest:
-    """What to run, on what, and its bounds; `subject` is how errors name the thing that was read.
+    """The child module to run, its request, and its limits; `subject` names the file in errors.
 
-    What uses up its `processor_seconds` is itself to blame; of what takes too long otherwise the machine may be.
+    A child that uses up its `processor_seconds` fails because of the file; one that is slow otherwise may be slow because
+    of the machine.
     """
 
     module: str
@@ -44,57 +45,57 @@ class ChildRequest:
 
 @dataclass(frozen=True, slots=True)
 class ChildReply:
-    """What the child said: its header, which may hold an `error`, and the payload."""
+    """What the child wrote: its header, which may hold an `error`, and the payload."""
 
     header: dict[str, Any]
     payload: bytes
 
 
-def ask_child(call: Call, question: ChildRequest, fd: int) -> ChildReply:
-    """Run the child to its end. InvalidArgument when it broke down on the file; TimedOut, Cancelled.
+def ask_child(call: Call, request: ChildRequest, fd: int) -> ChildReply:
+    """Run the child to its end and return its reply. InvalidArgument when the file crashed it; TimedOut, Cancelled.
 
-    ResourceBusy when it could not do its work for a reason that is not the file's.
+    ResourceBusy when it failed for a reason that is not the file's, so that another try may succeed.
     """
-    request = {
-        **question.request,
+    message = {
+        **request.request,
         "fd": fd,
-        "memory_bytes": question.memory_bytes,
-        "processor_seconds": question.processor_seconds,
+        "memory_bytes": request.memory_bytes,
+        "processor_seconds": request.processor_seconds,
     }
-    child = python_child("-m", question.module, stdin=json.dumps(request).encode(), pass_fds=[fd])
-    child = replace(child, max_output_bytes=question.max_payload_bytes + _MAX_HEADER_BYTES)
+    child = python_child("-m", request.module, stdin=json.dumps(message).encode(), pass_fds=[fd])
+    child = replace(child, max_output_bytes=request.max_payload_bytes + _MAX_HEADER_BYTES)
     try:
         with child_slot(call):
-            outcome = run_child(
-                call.within(question.seconds),
+            ended = run_child(
+                call.within(request.seconds),
                 child,
-                while_running=lambda: call.progress(call.elapsed(), None, question.subject),
+                while_running=lambda: call.progress(call.elapsed(), None, request.subject),
             )
     except PayloadTooLarge:
-        raise PayloadTooLarge(f"{question.subject} gives more than {question.max_payload_bytes} bytes.") from None
+        raise PayloadTooLarge(f"{request.subject} gives more than {request.max_payload_bytes} bytes.") from None
     except TimedOut:
-        if call.remaining() == 0.0 and question.seconds > call.timeout_seconds:
+        if call.remaining() == 0.0 and request.seconds > call.timeout_seconds:
             raise
-        raise TimedOut(f"{question.subject} took longer than {question.seconds:g} s.") from None
+        raise TimedOut(f"{request.subject} took longer than {request.seconds:g} s.") from None
     except OSError as error:
-        raise ResourceBusy(f"{question.subject} cannot be read now: no reader starts ({error.strerror}).") from None
-    line, _, payload = outcome.stdout.partition(b"\n")
-    if outcome.status != 0 or not line.startswith(b"{"):
-        raise _child_failure(call, question, outcome.status)
-    reply = ChildReply(json.loads(line), payload)
+        raise ResourceBusy(f"{request.subject} cannot be read now: no reader starts ({error.strerror}).") from None
+    header, _, payload = ended.stdout.partition(b"\n")
+    if ended.status != 0 or not header.startswith(b"{"):
+        raise _child_failure(call, request, ended.status)
+    reply = ChildReply(json.loads(header), payload)
     if reply.header.get("is_transient"):
-        raise ResourceBusy(f"{question.subject} cannot be read now: {reply.header['error']}. Try again.")
+        raise ResourceBusy(f"{request.subject} cannot be read now: {reply.header['error']}. Try again.")
     return reply
 
 
 def is_crash(status: int) -> bool:
-    """Return whether a child ended as one does that a file has broken; any other early end is not the file's doing."""
+    """Return whether the exit status of a failed child is the file's fault; any other early end is not."""
     return status == 0 or -status in _CRASHES
 
 
 @contextmanager
 def child_slot(call: Call) -> Iterator[None]:
-    """Wait for one of the few places, so that many calls at once do not add up to many times the memory."""
+    """Wait for one of the few slots, so that parallel calls do not multiply the memory that children use."""
     while not _SLOTS.acquire(timeout=_WAIT_SECONDS):
         call.check()
     try:
@@ -103,14 +104,14 @@ def child_slot(call: Call) -> Iterator[None]:
         _SLOTS.release()
 
 
-def _child_failure(call: Call, question: ChildRequest, status: int) -> Exception:
+def _child_failure(call: Call, request: ChildRequest, status: int) -> Exception:
     if call.cancelled:
         return Cancelled("The call was cancelled.")
     if status == -signal.SIGPROF:
-        return InvalidArgument(f"{question.subject} cannot be read within {question.processor_seconds:g} s.")
+        return InvalidArgument(f"{request.subject} cannot be read within {request.processor_seconds:g} s.")
     if not is_crash(status):
-        return ResourceBusy(f"{question.subject} cannot be read now: its reader ended with status {status}. Try again.")
+        return ResourceBusy(f"{request.subject} cannot be read now: its reader ended with status {status}. Try again.")
     return InvalidArgument(
-        f"{question.subject} cannot be read: it is damaged, or it needs more than "
-        f"{question.memory_bytes >> 20} MiB of memory (the reader ended with status {status})."
+        f"{request.subject} cannot be read: it is damaged, or it needs more than "
+        f"{request.memory_bytes >> 20} MiB of memory (the reader ended with status {status})."
     )

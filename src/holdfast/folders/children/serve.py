@@ -1,6 +1,6 @@
-"""The child's end of `ask`: takes the request, sets the bounds, opens the passed descriptor, writes the answer.
+"""The child's side of a request: reads it, sets the limits, opens the passed descriptor and writes the reply.
 
-Runs in a confined process of its own and imports as little as it can.
+Runs in a confined process of its own and imports as little as possible. `request.py` is the parent's side.
 """
 
 import errno
@@ -23,24 +23,28 @@ class ChildRefusal(Exception):
 
 
 def is_transient(error: Exception) -> bool:
-    """Return whether something else than the file is at fault: a library that cannot be loaded, a disk, want of room."""
+    """Return whether an error is not the file's fault: a library that does not load, a disk error, lack of memory."""
     return isinstance(error, ImportError) or (isinstance(error, OSError) and error.errno in _TRANSIENT)
 
 
 def serve(work: Callable[[dict[str, Any], BinaryIO], ChildAnswer]) -> None:
-    """Answer the one question on standard input with what `work` makes of it, or each one of its `files` in turn.
+    """Answer the request on standard input with the result of `work`, or each of its `files` in turn.
 
-    Several answers are framed by their length, and each has its own seconds: whoever overruns them is killed. A file
-    is to blame when it was the processor that was busy for so long (SIGPROF); otherwise the machine is (SIGALRM).
+    Replies to several files are framed by their length. Each file has time limits of its own, and the process is killed
+    when it exceeds one: by SIGPROF for processor time, which is the file's fault, by SIGALRM for elapsed time, which may
+    be the machine's.
     """
     request = json.loads(sys.stdin.buffer.read())
-    _bound(request["memory_bytes"])
+    memory_bytes = request["memory_bytes"]
+    for limit, value in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
+        with suppress(ValueError, OSError):
+            resource.setrlimit(limit, (value, value))
     os.environ.clear()
     signal.setitimer(signal.ITIMER_PROF, request.get("processor_seconds", 0.0))
-    for each in request.get("files", ()):
-        signal.setitimer(signal.ITIMER_PROF, each["processor_seconds"])
-        signal.setitimer(signal.ITIMER_REAL, each["seconds"])
-        header, payload = _answer({**request, **each}, work)
+    for file in request.get("files", ()):
+        signal.setitimer(signal.ITIMER_PROF, file["processor_seconds"])
+        signal.setitimer(signal.ITIMER_REAL, file["seconds"])
+        header, payload = _answer({**request, **file}, work)
         _write({**header, "bytes": len(payload)}, payload)
     if "files" not in request:
         _write(*_answer(request, work))
@@ -52,24 +56,17 @@ def _answer(request: dict[str, Any], work: Callable[[dict[str, Any], BinaryIO], 
         with os.fdopen(request["fd"], "rb") as file:
             file.seek(0)
             return work(request, file)
-    except ChildRefusal as refused:
-        return {"error": str(refused)}, b""
+    except ChildRefusal as refusal:
+        return {"error": str(refusal)}, b""
     except MemoryError:
-        told = f"it needs more than {request['memory_bytes'] >> 20} MiB of memory"
-        return {"error": told, "is_starved": True}, b""
-    except Exception as error:  # noqa: BLE001  whatever happens to a reader is said by its kind, never by its words
-        told = f"its reader failed ({type(error).__name__})"
-        return {"error": told, "is_transient": is_transient(error)}, b""
+        message = f"it needs more than {request['memory_bytes'] >> 20} MiB of memory"
+        return {"error": message, "is_out_of_memory": True}, b""
+    except Exception as error:  # noqa: BLE001  a reader's error is reported by its type: its message may quote the file
+        message = f"its reader failed ({type(error).__name__})"
+        return {"error": message, "is_transient": is_transient(error)}, b""
 
 
 def _write(header: dict[str, Any], payload: bytes) -> None:
     sys.stdout.buffer.write(json.dumps(header).encode() + b"\n")
     sys.stdout.buffer.write(payload)
     sys.stdout.buffer.flush()
-
-
-def _bound(memory_bytes: int) -> None:
-    limits = ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0))
-    for limit, value in limits:
-        with suppress(ValueError, OSError):
-            resource.setrlimit(limit, (value, value))

@@ -1,4 +1,4 @@
-"""Pure: name patterns with the meaning they have in the reference server, matched one directory level at a time.
+"""Pure: glob patterns with the semantics of the reference server, matched one directory level at a time.
 
 A pattern is matched against the path relative to where the search starts: `*.py` means that directory only,
 `**/*.py` any depth. Names with a leading dot match like any other. Matching a name is linear in its length.
@@ -33,7 +33,7 @@ class Glob:
             raise InvalidQuery(f"A pattern may have {MAX_PATTERN_CHARS} characters; this one has {len(pattern)}.")
         body = pattern.lstrip("!") if not pattern.startswith("!(") else pattern
         self.negated = (len(pattern) - len(body)) % 2 == 1
-        self._branches = [_segments(text) for text in _expand(body.removeprefix("./"))]
+        self._branches = [_compile_segments(text) for text in _expand(body.removeprefix("./"))]
         self.start = self._state((branch, 0) for branch in range(len(self._branches)))
 
     def matches(self, path: str) -> bool:
@@ -101,19 +101,19 @@ def _always(_name: str) -> bool:
     return True
 
 
-def _segments(pattern: str) -> list[Test | None]:
+def _compile_segments(pattern: str) -> list[Test | None]:
     """Return a test for each level; None stands for `**`, any number of levels."""
     compiled: list[Test | None] = []
     for segment in _split(pattern):
         if segment != "**":
-            compiled.append(_segment(segment))
+            compiled.append(_compile_segment(segment))
         elif not compiled or compiled[-1] is not None:
             compiled.append(None)
     return compiled
 
 
 def _split(pattern: str) -> list[str]:
-    """Split at slashes, two of which are as good as one, but not inside groups such as `@(a/b|c)`."""
+    """Split at slashes, several of which count as one, but not inside groups such as `@(a/b|c)`."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(pattern):
         if piece == "/" and depth == 0:
@@ -128,7 +128,7 @@ def _split(pattern: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _segment(segment: str) -> Test:
+def _compile_segment(segment: str) -> Test:
     if not _MAGIC.search(segment):
         return methodcaller("__eq__", segment)
     if segment.strip("*") == "":
@@ -137,16 +137,16 @@ def _segment(segment: str) -> Test:
         return methodcaller("endswith", segment.lstrip("*"))
     if segment[-1] == "*" and not _MAGIC.search(segment.rstrip("*")):
         return methodcaller("startswith", segment.rstrip("*"))
-    return _regex_test(segment)
+    return _compile_regex(segment)
 
 
-def _regex_test(segment: str) -> Test:
+def _compile_regex(segment: str) -> Test:
     import re2  # loaded late: only unusual patterns need it
 
     try:
         compiled: Any = re2.compile(f"(?s)\\A(?:{_translate(segment)})\\z", _quiet(re2))
     except (re2.error, UnicodeEncodeError):
-        raise InvalidQuery(f"This name pattern cannot be understood: {segment!r}") from None
+        raise InvalidQuery(f"This name pattern is not valid: {segment!r}") from None
 
     def test(name: str) -> bool:
         try:
@@ -177,12 +177,12 @@ def _translate(segment: str) -> str:
             out.append("|" if char == "|" else closers.pop())
             at += 1
         else:
-            piece, at = _one(segment, at)
+            piece, at = _translate_char(segment, at)
             out.append(piece)
     return "".join(out)
 
 
-def _one(segment: str, at: int) -> tuple[str, int]:
+def _translate_char(segment: str, at: int) -> tuple[str, int]:
     char = segment[at]
     if char == "*":
         return ".*", at + 1
@@ -190,9 +190,9 @@ def _one(segment: str, at: int) -> tuple[str, int]:
         return ".", at + 1
     if char == "\\" and at + 1 < len(segment):
         return re.escape(segment[at + 1]), at + 2
-    found = _CLASS.match(segment, at) if char == "[" else None
-    if found and found[2]:
-        return f"[{'^' if found[1] else ''}{_class_body(found[2])}]", found.end()
+    char_class = _CLASS.match(segment, at) if char == "[" else None
+    if char_class and char_class[2]:
+        return f"[{'^' if char_class[1] else ''}{_class_body(char_class[2])}]", char_class.end()
     return re.escape(char), at + 1
 
 
@@ -204,7 +204,7 @@ def _class_body(body: str) -> str:
 
 
 def _expand(pattern: str) -> list[str]:
-    """Return the pattern once for each way through its braces."""
+    """Return every alternative of the pattern's braces."""
     pending, done = [pattern], []
     while pending:
         text = pending.pop()
@@ -215,7 +215,7 @@ def _expand(pattern: str) -> list[str]:
             start, end, choices = group
             pending.extend(text[:start] + choice + text[end:] for choice in reversed(choices))
         if len(pending) + len(done) > MAX_ALTERNATIVES:
-            raise InvalidQuery(f"The braces of a pattern may stand for {MAX_ALTERNATIVES} alternatives at most.")
+            raise InvalidQuery(f"The braces of a pattern may have at most {MAX_ALTERNATIVES} alternatives.")
     if sum(map(len, done)) > MAX_EXPANDED_CHARS:
         raise InvalidQuery(f"The alternatives of a pattern may have {MAX_EXPANDED_CHARS} characters in all.")
     return done
@@ -241,13 +241,13 @@ def _choices(text: str, start: int, commas: list[int], end: int) -> list[str]:
     if commas:
         edges = [start, *commas, end]
         return [text[left + 1 : right] for left, right in pairwise(edges)]
-    found = _RANGE.fullmatch(text, start + 1, end)
-    if not found:
+    bounds = _RANGE.fullmatch(text, start + 1, end)
+    if not bounds:
         return []
-    if found[3]:
-        first, last = ord(found[3]), ord(found[4])
+    if bounds[3]:
+        first, last = ord(bounds[3]), ord(bounds[4])
         return [chr(code) for code in _between(first, last)]
-    return [str(number) for number in _between(int(found[1]), int(found[2]))]
+    return [str(number) for number in _between(int(bounds[1]), int(bounds[2]))]
 
 
 def _between(first: int, last: int) -> range:

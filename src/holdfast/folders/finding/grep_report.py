@@ -1,4 +1,4 @@
-"""The answer of a content search: matches and their context by file, and how far the sections go that they stand in."""
+"""Renders the answer of a content search: matches with context by file, and the sections around them."""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -20,39 +20,39 @@ SECTION_BYTES = 4_000_000
 _TOKENS_PER_SECTION = 3
 
 Content = Callable[[str], tuple[bytes, bool] | None]
-"""Told a file's path, it returns the file's start and whether that is all of it; None when it cannot be read."""
+"""Takes a file's path; returns the start of the file and whether that is all of it, None when it cannot be read."""
 
 
 def grep_content(
     folders: Folders,
     call: Call,
     path: str,
-    question: GrepQuery,
+    query: GrepQuery,
     *,
     max_results: int = 200,
     section_patterns: Sequence[str] = (),
     cursor: str | None = None,
 ) -> str:
-    """Return the matches in a file, or in everything beneath a directory, up to the limits; and how to go on."""
+    """Return the matches in a file or beneath a directory, up to the limits, and a cursor when there are more."""
     jail = folders.jail
     report = GrepReport(folders.settings.max_answer_tokens, max_results, section_patterns)
-    grep = Grep(folders, call, question, max_results + 1, _after_of(cursor))
+    grep = Grep(folders, call, query, max_results + 1, _cursor_position(cursor))
     seconds = folders.settings.search_seconds
     try:
-        with open_start(jail, path, ignore=not question.include_ignored) as start:
+        with open_start(jail, path, ignore=not query.include_ignored) as start:
             prefix = start.folder if start.root is jail.roots[0] else f"{start.path.rstrip('/')}/"
             return report.text(
-                grep.beneath(start), prefix, lambda relative: _content_beneath(jail, start, relative), seconds
+                grep.search_directory(start), prefix, lambda relative: _read_beneath(jail, start, relative), seconds
             )
     except NotDirectory:
         with jail.open_file(path) as file:
             *above, name = _shown_parts(jail, path)
             prefix = "".join(f"{part}/" for part in above)
-            return report.text(grep.file(file.fd, name), prefix, lambda _: _content(file.fd), seconds)
+            return report.text(grep.search_file(file.fd, name), prefix, lambda _: _read_start(file.fd), seconds)
 
 
 class GrepReport:
-    """Fills one page with matches."""
+    """One page of matches."""
 
     def __init__(self, max_tokens: int, max_results: int, section_patterns: Sequence[str]) -> None:
         self._page = Page(max_tokens)
@@ -60,64 +60,64 @@ class GrepReport:
         self._own_pattern = compile_patterns(section_patterns) if section_patterns else None
         self._last: dict[str, Any] | None = None
 
-    def text(self, found: GrepResult, prefix: str, content: Content, seconds: float) -> str:
+    def text(self, result: GrepResult, prefix: str, content: Content, seconds: float) -> str:
         """Return the page; `prefix` stands before every path, `content` reads a file for its sections."""
         is_full = False
-        for hits in found.files:
-            numbers, is_full = self._add(f"File: {display_name(prefix + hits.relative)}", hits)
+        for file in result.files:
+            numbers, is_full = self._add(f"File: {display_name(prefix + file.relative)}", file)
             if numbers:
-                self._last = {"path": hits.relative, "line": numbers[-1]}
-                self._page.lines += [*self._sections(hits.relative, numbers, content), ""]
+                self._last = {"path": file.relative, "line": numbers[-1]}
+                self._page.lines += [*self._sections(file.relative, numbers, content), ""]
             if is_full:
                 break
         if self._page.lines and not self._page.lines[-1]:
             self._page.lines.pop()
-        return self._page.text(*self._notices(found, seconds, is_full=is_full)) or NO_MATCHES
+        return self._page.text(*self._notices(result, seconds, is_full=is_full)) or NO_MATCHES
 
-    def _notices(self, found: GrepResult, seconds: float, *, is_full: bool) -> Iterator[str]:
-        if self._last is None and (found.is_cut or found.ran_out or found.broke_down):
+    def _notices(self, result: GrepResult, seconds: float, *, is_full: bool) -> Iterator[str]:
+        if self._last is None and (result.is_cut or result.timed_out or result.crashed):
             yield NO_MATCHES
-        if found.broke_down:
-            yield "[A file with an enormous line ended the search; matches may be missing. Narrow search_path or glob.]"
-        if found.ran_out:
+        if result.crashed:
+            yield "[A file with a very long line ended the search; matches may be missing. Narrow search_path or glob.]"
+        if result.timed_out:
             yield f"[Stopped after {seconds:g} s; matches may be missing. Narrow search_path or glob.]"
-        if is_full or found.is_cut:
+        if is_full or result.is_cut:
             yield (
                 more_notice(self._last)
                 if self._last
-                else "[There is too much to look through. Narrow search_path or glob.]"
+                else "[There is too much output to search. Narrow search_path or glob.]"
             )
 
-    def _add(self, header: str, hits: FileMatches) -> tuple[list[int], bool]:
-        """Add what there is room for; return the lines of the matches that were added, and whether the page is full."""
+    def _add(self, header: str, file: FileMatches) -> tuple[list[int], bool]:
+        """Add the lines that fit; return the line numbers of the matches that were added, and whether the page is full."""
         page, numbers = self._page, list[int]()
-        kept = len(page.lines)
+        complete = len(page.lines)
         page.add(header)
-        for group in _groups(hits.lines):
+        for group in _groups(file.lines):
             has_match = False
             if numbers:
                 page.add("--")
             for line in group:
                 if self._left == 0 or not page.add(f"{line.number}{':' if line.is_match else '-'}{line.text}"):
-                    del page.lines[kept:]
-                    return (numbers, True) if numbers or self._last else (self._force(header, hits), True)
+                    del page.lines[complete:]
+                    return (numbers, True) if numbers or self._last else (self._force(header, file), True)
                 has_match |= line.is_match
                 if line.is_match:
                     numbers.append(line.number)
                     self._left -= 1
                     page.left -= _TOKENS_PER_SECTION
                 if has_match:
-                    kept = len(page.lines)
+                    complete = len(page.lines)
         return numbers, False
 
-    def _force(self, header: str, hits: FileMatches) -> list[int]:
-        """Add one match without its context, where even that does not fit, so that every page goes on."""
-        first = next(line for line in hits.lines if line.is_match)
+    def _force(self, header: str, file: FileMatches) -> list[int]:
+        """Add one match without context though it does not fit, so that every page makes progress."""
+        first = next(line for line in file.lines if line.is_match)
         self._page.lines += [header, f"{first.number}:{first.text}"]
         return [first.number]
 
     def _sections(self, relative: str, numbers: Sequence[int], content: Content) -> list[str]:
-        """Return the line that says from which match to which line each section goes."""
+        """Return the line that gives each section: its first match and its last line."""
         read = content(relative)
         if read is None or b"\0" in read[0][:1024]:
             return []
@@ -130,18 +130,18 @@ class GrepReport:
 
 
 def _groups(lines: Sequence[GrepLine]) -> Iterator[list[GrepLine]]:
-    """Return the runs of neighbouring lines that hold a match."""
+    """Yield the runs of consecutive lines that hold a match."""
     group: list[GrepLine] = []
     for line in lines:
         if group and line.number != group[-1].number + 1:
-            yield from [group] if any(each.is_match for each in group) else []
+            yield from [group] if any(line.is_match for line in group) else []
             group = []
         group.append(line)
-    if any(each.is_match for each in group):
+    if any(line.is_match for line in group):
         yield group
 
 
-def _after_of(cursor: str | None) -> After | None:
+def _cursor_position(cursor: str | None) -> After | None:
     if cursor is None:
         return None
     state = decode_cursor(cursor)
@@ -156,7 +156,7 @@ def _shown_parts(jail: Jail, path: str) -> Sequence[str]:
     return parts if root is jail.roots[0] else (root.path.rstrip("/"), *parts)
 
 
-def _content_beneath(jail: Jail, start: WalkStart, relative: str) -> tuple[bytes, bool] | None:
+def _read_beneath(jail: Jail, start: WalkStart, relative: str) -> tuple[bytes, bool] | None:
     folder, _, name = relative.rpartition("/")
     parent = open_beneath(jail, start.fd, f"{folder}/" if folder else "")
     if parent is None:
@@ -166,12 +166,12 @@ def _content_beneath(jail: Jail, start: WalkStart, relative: str) -> tuple[bytes
     if fd is None:
         return None
     try:
-        return _content(fd)
+        return _read_start(fd)
     finally:
         os.close(fd)
 
 
-def _content(fd: int) -> tuple[bytes, bool] | None:
+def _read_start(fd: int) -> tuple[bytes, bool] | None:
     try:
         content = os.pread(fd, SECTION_BYTES, 0)
     except OSError:

@@ -1,8 +1,8 @@
-"""What .gitignore and its kin leave out, read through descriptors as a walk goes down.
+"""Ignore rules: .gitignore and similar files, read through descriptors as a walk descends.
 
-The rules are ripgrep's: the last line that matches decides, a deeper file beats a higher one, and `.rgignore` beats
-`.ignore` beats `.gitignore` beats `.git/info/exclude`. An entry is judged by itself, not by the directories above it:
-whoever walks leaves an ignored directory out, and whoever names one sees into it.
+The rules are ripgrep's: the last matching line decides, a deeper file overrides a higher one, and `.rgignore` overrides
+`.ignore` overrides `.gitignore` overrides `.git/info/exclude`. An entry is checked by itself, not by the directories
+above it: a walk skips an ignored directory, and a caller that names one sees into it.
 """
 
 import os
@@ -18,9 +18,9 @@ from holdfast.folders.finding.glob import Glob
 
 MAX_FILE_BYTES = 4_000_000
 MAX_PATTERNS = 5_000
-"""Patterns of one file that count: each may be held against every name of a tree, and a hostile file can have many."""
+"""Patterns of one file that are used: each may be matched against every name of a tree, and a hostile file can have many."""
 
-_KEPT_BYTES = 32_768
+_MAX_CACHED_BYTES = 32_768
 REPOSITORY = ".git"
 _EXCLUDE = (REPOSITORY, "info", "exclude")
 _STRONGEST_FIRST = (".rgignore", ".ignore", ".gitignore", "exclude")
@@ -31,15 +31,15 @@ _WILD = re.compile(r"[*?\[].*[*?\]]|[*?\[]", re.DOTALL)
 
 
 class NameHints(NamedTuple):
-    """A quick test that lets most names through: what no line of any file can match."""
+    """A quick check for names that some pattern may match: exact names, suffixes, prefixes, or both ends of a name."""
 
     names: frozenset[str] = frozenset({REPOSITORY})
     suffixes: tuple[str, ...] = ()
     prefixes: tuple[str, ...] = ()
     edges: tuple[tuple[str, str], ...] = ()
 
-    def joined(self, other: "NameHints") -> "NameHints":
-        """Return the hints of both."""
+    def merge(self, other: "NameHints") -> "NameHints":
+        """Return the union of both."""
         return NameHints(
             self.names | other.names,
             self.suffixes + other.suffixes,
@@ -49,14 +49,14 @@ class NameHints(NamedTuple):
 
 
 @lru_cache(maxsize=64)
-def _pattern(edges: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
+def _edges_pattern(edges: tuple[tuple[str, str], ...]) -> re.Pattern[str]:
     return re.compile("|".join(f"{re.escape(first)}.*{re.escape(end)}" for first, end in edges), re.DOTALL)
 
 
 class IgnoreRules:
-    """The rules that hold in one directory: its own and those from above.
+    """The ignore rules of one directory: its own and those of the directories above.
 
-    `is_cut` says that a file had more of them than count, so that something may be let through that it leaves out.
+    With `is_cut` a file had more patterns than are used, so that an ignored entry may be missed.
     """
 
     __slots__ = ("_above", "_base", "_between", "_files", "_hints", "is_cut")
@@ -66,12 +66,12 @@ class IgnoreRules:
         self.is_cut: bool = (above is not None and above.is_cut) or any(file.is_cut for file in files.values())
         hints = above._hints if above else NameHints()
         for file in files.values():
-            hints = hints.joined(file.hints)
+            hints = hints.merge(file.hints)
         self._hints: NameHints = hints
-        self._between = _pattern(hints.edges).fullmatch
+        self._between = _edges_pattern(hints.edges).fullmatch
 
-    def doubtful(self, entries: Iterable[tuple[str, object]]) -> set[str]:
-        """Return the names that must be judged by `ignores`; all others are let through."""
+    def maybe_ignored(self, entries: Iterable[tuple[str, object]]) -> set[str]:
+        """Return the names that `ignores` must decide; all others are not ignored."""
         names, suffixes, prefixes, edges = self._hints
         between = self._between
         if not (suffixes or prefixes or edges):
@@ -83,20 +83,20 @@ class IgnoreRules:
         }
 
     def ignores(self, folder: str, name: str, *, is_directory: bool) -> bool:
-        """Return whether an entry is left out. `folder` is its directory's path, as given to `rules_in`, ending in `/`."""
+        """Return whether an entry is ignored. `folder` is its directory's path, as given to `rules_in`, ending in `/`."""
         for kind in _STRONGEST_FIRST:
-            verdict = self._verdict(kind, folder + name, is_directory)
-            if verdict is not None:
-                return verdict
+            is_ignored = self._decide(kind, folder + name, is_directory)
+            if is_ignored is not None:
+                return is_ignored
         return False
 
-    def _verdict(self, kind: str, path: str, is_directory: bool) -> bool | None:
+    def _decide(self, kind: str, path: str, is_directory: bool) -> bool | None:
         rules: IgnoreRules | None = self
         while rules is not None:
             file = rules._files.get(kind)
-            verdict = file.verdict(path[len(rules._base) :], is_directory) if file else None
-            if verdict is not None:
-                return verdict
+            is_ignored = file.decide(path[len(rules._base) :], is_directory) if file else None
+            if is_ignored is not None:
+                return is_ignored
             rules = rules._above
         return None
 
@@ -116,20 +116,20 @@ def rules_in(rules: IgnoreRules, fd: int, folder: str, names: Collection[str]) -
 
 
 class RuleLine(NamedTuple):
-    """One pattern: a test on the path from its file, or on the name alone where it holds no slash; and what a match means."""
+    """One pattern, matched against the path from its file, or against the name alone where the pattern has no slash."""
 
     matches: Callable[[str], bool]
     on_path: bool
-    takes_back: bool
+    is_negated: bool
     only_directories: bool
     last: str
 
     @classmethod
     def of(cls, text: str) -> "RuleLine | None":
-        """Parse a line; None for an empty one, a comment, and one that means nothing."""
+        """Parse a line; None for an empty line, a comment, or an invalid pattern."""
         body = text.rstrip("\r\n")
         body = body if body.endswith("\\ ") else body.rstrip(" ")
-        takes_back = body.startswith("!")
+        is_negated = body.startswith("!")
         body = body.removeprefix("!")
         pattern = body.rstrip("/")
         if not pattern or text.startswith("#"):
@@ -141,11 +141,11 @@ class RuleLine(NamedTuple):
         except InvalidQuery:
             return None
         test = glob.matches if on_path else glob.start.matches
-        return cls(test, on_path, takes_back, body.endswith("/"), pattern.rpartition("/")[2])
+        return cls(test, on_path, is_negated, body.endswith("/"), pattern.rpartition("/")[2])
 
 
 class RuleFile:
-    """One parsed file; `is_cut` when it had more patterns or bytes than count."""
+    """One parsed ignore file; `is_cut` when it had more patterns or bytes than are used."""
 
     __slots__ = ("_lines", "hints", "is_cut")
 
@@ -165,21 +165,21 @@ class RuleFile:
                 suffixes.append(end)
         self.hints = NameHints(frozenset(names), tuple(suffixes), tuple(prefixes), tuple(edges))
 
-    def verdict(self, path: str, is_directory: bool) -> bool | None:
-        """Return True for ignored, False for taken back in, None when no line speaks of it."""
+    def decide(self, path: str, is_directory: bool) -> bool | None:
+        """Return True for ignored, False for included again by a `!` pattern, None when no pattern matches."""
         name = path.rpartition("/")[2]
-        for matches, on_path, takes_back, only_directories, _ in self._lines:
+        for matches, on_path, is_negated, only_directories, _ in self._lines:
             if (is_directory or not only_directories) and matches(path if on_path else name):
-                return not takes_back
+                return not is_negated
         return None
 
 
 def _edges(segment: str) -> tuple[str, str]:
-    """Return the plain text before the first wildcard and after the last; both empty when any name may match."""
+    """Return the literal text before the first wildcard and after the last; both empty when any name may match."""
     if "\\" in segment or "{" in segment:
         return "", ""
-    found = _WILD.search(segment)
-    return (segment[: found.start()], segment[found.end() :]) if found else (segment, "")
+    wildcards = _WILD.search(segment)
+    return (segment[: wildcards.start()], segment[wildcards.end() :]) if wildcards else (segment, "")
 
 
 def _read(fd: int, path: tuple[str, ...]) -> RuleFile | None:
@@ -195,19 +195,19 @@ def _read(fd: int, path: tuple[str, ...]) -> RuleFile | None:
     except OSError:
         pass
     finally:
-        for each in opened:
+        for opened_fd in opened:
             with suppress(OSError):
-                os.close(each)
+                os.close(opened_fd)
     return None
 
 
 def _parse(content: bytes) -> RuleFile | None:
-    """Parse a file; what an ordinary one gave is kept, and a large one is not worth its memory."""
-    return _kept(content) if len(content) <= _KEPT_BYTES else _kept.__wrapped__(content)
+    """Parse a file; the result is cached unless the file is large."""
+    return _parse_cached(content) if len(content) <= _MAX_CACHED_BYTES else _parse_cached.__wrapped__(content)
 
 
 @lru_cache(maxsize=256)
-def _kept(content: bytes) -> RuleFile | None:
+def _parse_cached(content: bytes) -> RuleFile | None:
     texts = content[:MAX_FILE_BYTES].decode("utf-8-sig", "replace").split("\n")
     patterns = [text for text in texts if not text.startswith("#") and not text.isspace() and text]
     lines = [line for line in map(RuleLine.of, patterns[:MAX_PATTERNS]) if line is not None]

@@ -1,4 +1,4 @@
-"""One directory as lines: what each entry is, what it is called, and how big it is if that was asked."""
+"""Lists one directory, a line for each entry: its type, its name and, on request, its size."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notic
 from holdfast.text.display import are_plain, display_name
 
 EMPTY = "The directory is empty."
-_AT_ONCE = 256
+_BATCH = 256
 _NAME_COLUMN = 30
 _SIZE_COLUMN = 10
 _UNITS = ("B", "KB", "MB", "GB", "TB")
@@ -32,16 +32,16 @@ class SizedEntry:
 
 def list_directory(folders: Folders, call: Call, path: str, cursor: str | None = None) -> str:
     """Return `[FILE] name`, `[DIR] name` or `[LINK] name` lines, sorted by name, up to the token budget."""
-    after = _text_of(cursor, "after")
+    after = _cursor_text(cursor, "after")
     with open_start(folders.jail, path, ignore=False) as start:
         entries = list_entries(folders.jail, start.fd)
         first = bisect_right(entries, os.fsencode(after), key=lambda entry: os.fsencode(entry[0])) if after else 0
         page = Page(folders.settings.max_answer_tokens)
-        for index in range(first, len(entries), _AT_ONCE):
+        for index in range(first, len(entries), _BATCH):
             call.check()
-            some = entries[index : index + _AT_ONCE]
-            added = page.add_all(_lines(folders.jail, start, some))
-            if added < len(some):
+            batch = entries[index : index + _BATCH]
+            added = page.add_all(_lines(folders.jail, start, batch))
+            if added < len(batch):
                 at = index + added
                 return page.text(
                     f"[{len(entries) - at} of {len(entries)} entries left]", more_notice({"after": entries[at - 1][0]})
@@ -51,9 +51,9 @@ def list_directory(folders: Folders, call: Call, path: str, cursor: str | None =
 
 def list_with_sizes(folders: Folders, call: Call, path: str, sort_by: str, cursor: str | None = None) -> str:
     """Return the listing with sizes and a line of totals, sorted by name or by size with the biggest first."""
-    skip = _skip_of(cursor)
+    skip = _cursor_skip(cursor)
     with open_start(folders.jail, path, ignore=False) as start:
-        entries = _sized(folders.jail, call, start)
+        entries = _read_sizes(folders.jail, call, start)
     if sort_by == "size":
         entries.sort(key=lambda entry: -entry.size)
     page = Page(folders.settings.max_answer_tokens)
@@ -90,7 +90,7 @@ def _label(kind: EntryType) -> str:
 
 
 def _target(jail: Jail, start: WalkStart, name: str, kind: EntryType) -> str:
-    """Return where a link leads, resolved by the jail; nothing when that is outside, cannot be said, or it is no link."""
+    """Return ` -> target` for a link that the jail resolves; empty for a link that leads outside, and for anything else."""
     if kind is not EntryType.LINK:
         return ""
     try:
@@ -100,30 +100,30 @@ def _target(jail: Jail, start: WalkStart, name: str, kind: EntryType) -> str:
         return ""
 
 
-def _sized(jail: Jail, call: Call, start: WalkStart) -> list[SizedEntry]:
-    sized: list[SizedEntry] = []
+def _read_sizes(jail: Jail, call: Call, start: WalkStart) -> list[SizedEntry]:
+    entries: list[SizedEntry] = []
     for index, (name, kind) in enumerate(list_entries(jail, start.fd)):
-        if index % _AT_ONCE == 0:
+        if index % _BATCH == 0:
             call.check()
         try:
             status = os.stat(name, dir_fd=start.fd, follow_symlinks=False)
         except OSError:
             continue
-        sized.append(SizedEntry(name, kind, status.st_size if stat.S_ISREG(status.st_mode) else 0))
-    return sized
+        entries.append(SizedEntry(name, kind, status.st_size if stat.S_ISREG(status.st_mode) else 0))
+    return entries
 
 
 def _totals(entries: Sequence[SizedEntry]) -> list[str]:
     kinds = [entry.kind for entry in entries]
     directories, links = kinds.count(EntryType.DIRECTORY), kinds.count(EntryType.LINK)
-    counted = f"Total: {len(kinds) - directories - links} files, {directories} directories"
+    totals = f"Total: {len(kinds) - directories - links} files, {directories} directories"
     return [
-        f"\n{counted}, {links} links" if links else f"\n{counted}",
+        f"\n{totals}, {links} links" if links else f"\n{totals}",
         f"Combined size: {format_size(sum(entry.size for entry in entries))}",
     ]
 
 
-def _text_of(cursor: str | None, key: str) -> str:
+def _cursor_text(cursor: str | None, key: str) -> str:
     if cursor is None:
         return ""
     value = decode_cursor(cursor).get(key)
@@ -132,7 +132,7 @@ def _text_of(cursor: str | None, key: str) -> str:
     return value
 
 
-def _skip_of(cursor: str | None) -> int:
+def _cursor_skip(cursor: str | None) -> int:
     if cursor is None:
         return 0
     value = decode_cursor(cursor).get("skip")

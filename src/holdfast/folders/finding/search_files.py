@@ -1,4 +1,4 @@
-"""Finding files and directories by the pattern of their names."""
+"""Finds files and directories whose path matches a glob pattern."""
 
 from collections.abc import Iterator, Sequence
 
@@ -18,22 +18,22 @@ def search_names(
     """Return the absolute paths that match, a line each, up to the token budget and the time limit."""
     seconds = folders.settings.search_seconds
     page = Page(folders.settings.max_answer_tokens)
-    after = _position_of(cursor)
+    after = _cursor_key(cursor)
     with open_start(folders.jail, path, ignore=True) as start:
         walk = Walk(folders.jail, call, start, ignore=True, seconds=seconds)
         prefix = start.path.rstrip("/") + "/"
         last = ""
-        for relative in _matching(walk, Glob(pattern), [Glob(text) for text in exclude], after):
+        for relative in _matching_paths(walk, Glob(pattern), [Glob(text) for text in exclude], after):
             if not page.add(display_name(prefix + relative)):
                 return page.text(more_notice({"after": last}))
             last = relative
-    if walk.ran_out:
+    if walk.timed_out:
         resume = more_notice({"after": walk.last})
-        return page.text(f"[Stopped after {seconds:g} s, {walk.seen} entries looked at.]", resume)
+        return page.text(f"[Stopped after {seconds:g} s, {walk.entry_count} entries looked at.]", resume)
     return page.text() or NO_MATCHES
 
 
-def _position_of(cursor: str | None) -> PathKey | None:
+def _cursor_key(cursor: str | None) -> PathKey | None:
     if cursor is None:
         return None
     after = decode_cursor(cursor).get("after")
@@ -42,27 +42,31 @@ def _position_of(cursor: str | None) -> PathKey | None:
     return path_key(after)
 
 
-def _matching(walk: Walk, glob: Glob, exclude: list[Glob], after: PathKey | None) -> Iterator[str]:
-    states: dict[str, tuple[State, list[State]]] = {"": (glob.start, [each.start for each in exclude])}
+def _matching_paths(walk: Walk, glob: Glob, exclude: list[Glob], after: PathKey | None) -> Iterator[str]:
+    states: dict[str, tuple[State, list[State]]] = {"": (glob.start, [pattern.start for pattern in exclude])}
     for folder, entries in walk:
         relative = folder.relative
-        state, barred = states[relative]
+        state, excluded = states[relative]
         name, kind = entries[-1]
         if kind is EntryType.DIRECTORY:
             inside = state.enter(name)
-            if inside.is_dead or any(each.matches(name) for each in barred) or _is_over(relative + name, after):
+            if (
+                inside.is_dead
+                or any(glob_state.matches(name) for glob_state in excluded)
+                or _is_before(relative + name, after)
+            ):
                 walk.prune()
             else:
-                states[f"{relative}{name}/"] = (inside, [each.enter(name) for each in barred])
+                states[f"{relative}{name}/"] = (inside, [glob_state.enter(name) for glob_state in excluded])
         for name in state.select(entries):
-            if any(each.matches(name) for each in barred):
+            if any(glob_state.matches(name) for glob_state in excluded):
                 continue
             if after is None or path_key(relative + name) > after:
                 yield relative + name
 
 
-def _is_over(directory: str, after: PathKey | None) -> bool:
-    """Return whether everything in a directory comes before the position to go on from."""
+def _is_before(directory: str, after: PathKey | None) -> bool:
+    """Return whether everything in a directory comes before the position to continue from."""
     if after is None:
         return False
     here = path_key(directory)

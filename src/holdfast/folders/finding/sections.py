@@ -1,6 +1,6 @@
-"""Pure: where the section that holds a line ends, so that an agent knows how far to read.
+"""Pure: the end of the section around a line, so that an agent knows how far to read.
 
-A section goes on to the line before the next one that matches a section pattern, or to the end of the file.
+A section ends before the next line that matches a section pattern, or at the end of the file.
 """
 
 from collections.abc import Sequence
@@ -21,12 +21,12 @@ _PROSE = (".md", ".markdown", ".mdx", ".rst", ".txt", ".adoc", ".org")
 
 
 def default_patterns(path: str) -> Sequence[str]:
-    """Return the patterns for a kind of file: headings for prose, definitions for anything else."""
+    """Return the section patterns for a file by its suffix: headings for prose, definitions for anything else."""
     return HEADINGS if path.lower().endswith(_PROSE) else DEFINITIONS
 
 
 def compile_patterns(patterns: Sequence[str]) -> Any:
-    """Compile patterns for a linear-time search over a file's bytes. InvalidQuery for one that is wrong."""
+    """Compile patterns for a linear-time search over a file's bytes. InvalidQuery when one is not valid."""
     return _compile_cached(tuple(patterns))
 
 
@@ -48,27 +48,27 @@ def _compile_cached(patterns: tuple[str, ...]) -> Any:
 def section_ends(content: bytes, lines: Sequence[int], pattern: Any, *, is_whole: bool) -> dict[int, int]:
     """Return the last line of the section of each given line, lines ascending and counted from 1.
 
-    With `is_whole` false the content is only a file's start, and sections that go beyond it are left out.
+    Unless `is_whole`, the content is only the start of a file, and sections that go beyond it are left out.
     """
     ends: dict[int, int] = {}
     beyond = _line_count(content) + 1
     line, at, next_start = 1, 0, 0
-    for wanted in lines:
-        while line <= wanted and at < len(content):
+    for wanted_line in lines:
+        while line <= wanted_line and at < len(content):
             at = content.find(b"\n", at) + 1 or len(content)
             line += 1
-        if next_start <= wanted:
+        if next_start <= wanted_line:
             next_start = _next_start(content, at, line, pattern) or beyond
         if next_start == beyond and not is_whole:
             break
-        ends[wanted] = max(wanted, next_start - 1)
+        ends[wanted_line] = max(wanted_line, next_start - 1)
     return ends
 
 
 def _next_start(content: bytes, at: int, line: int, pattern: Any) -> int:
     """Return the number of the next line that begins a section, 0 when there is none; `line` begins at `at`."""
-    found = pattern.search(content, at)
-    return line + content.count(b"\n", at, max(found.start(), found.end() - 1)) if found else 0
+    match = pattern.search(content, at)
+    return line + content.count(b"\n", at, max(match.start(), match.end() - 1)) if match else 0
 
 
 def _line_count(content: bytes) -> int:

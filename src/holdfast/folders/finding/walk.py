@@ -1,7 +1,7 @@
-"""One walk over a tree by descriptors, so that no link swapped in on the way can lead out of the root.
+"""Walks a directory tree by descriptors, so that a link swapped in meanwhile cannot lead out of the root.
 
-Links are reported and never followed, the state folder is left out, and what cannot be opened or has gone is passed
-over. Entries come in the order of their names' bytes, a directory's own content right after it.
+Links are reported and never followed, the state folder is left out, and entries that cannot be opened or are gone are
+skipped. Entries come in the order of their names' bytes, the content of a directory right after it.
 """
 
 import os
@@ -20,9 +20,10 @@ from holdfast.folders.access.descriptors import READ_DIRECTORY, READ_FILE
 from holdfast.folders.access.jail import QUARANTINE, Jail
 from holdfast.folders.access.roots import Root, identity_of
 from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, IgnoreRules, rules_in
+from holdfast.text.surrogates import has_lone_surrogate
 
 OPEN_DIRECTORIES = 64
-_LONGEST_RUN = 512
+_MAX_RUN = 512
 _PROGRESS_SECONDS = 0.5
 
 
@@ -40,7 +41,7 @@ class EntryType(Enum):
 
 @dataclass(frozen=True, slots=True)
 class WalkStart:
-    """An open directory to walk from: where it really lies, and the ignore rules that hold from above."""
+    """An open directory to walk from: its root, its real names beneath it, and the ignore rules of the directories above."""
 
     root: Root
     parts: tuple[str, ...]
@@ -60,7 +61,7 @@ class WalkStart:
 
 @dataclass(slots=True)
 class WalkFolder:
-    """A directory on the way down. `relative` is its path from the start, ending in `/`, empty for the start."""
+    """A directory that a walk is in. `relative` is its path from the start, ending in `/`, empty for the start."""
 
     relative: str
     name: str
@@ -72,7 +73,7 @@ class WalkFolder:
     def next_run(self) -> list[tuple[str, EntryType]]:
         """Return the entries up to the next directory and go past them; empty at the end."""
         first = self.at
-        for _, kind in self.entries[first : first + _LONGEST_RUN]:
+        for _, kind in self.entries[first : first + _MAX_RUN]:
             self.at += 1
             if kind is EntryType.DIRECTORY:
                 break
@@ -80,7 +81,7 @@ class WalkFolder:
 
 
 class EntryRun(NamedTuple):
-    """Neighbours in one folder: any number of files and links, of which only the last may be a directory."""
+    """Consecutive entries of one folder; only the last may be a directory."""
 
     folder: WalkFolder
     entries: list[tuple[str, EntryType]]
@@ -111,7 +112,7 @@ def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[WalkStart]:
 
 
 def path_key(relative: str) -> PathKey:
-    """Return what sorts paths in the order that a walk gives them."""
+    """Return a key that sorts paths in the order of a walk."""
     return tuple(os.fsencode(relative).split(b"/"))
 
 
@@ -161,9 +162,9 @@ def open_regular(fd: int, name: str) -> int | None:
 
 
 def list_entries(jail: Jail, fd: int) -> list[tuple[str, EntryType]]:
-    """Return the entries of an open directory in the order of their bytes; what cannot be looked at is left out."""
+    """Return the entries of an open directory in byte order; those that cannot be examined are left out."""
     hidden = {inode for _, inode in jail.hidden}
-    found: list[tuple[str, EntryType]] = []
+    listed: list[tuple[str, EntryType]] = []
     file = EntryType.FILE
     try:
         with os.scandir(fd) as entries:
@@ -176,17 +177,15 @@ def list_entries(jail: Jail, fd: int) -> list[tuple[str, EntryType]]:
                         continue
                 except OSError:
                     continue
-                found.append((entry.name, kind))
+                listed.append((entry.name, kind))
     except OSError:
         return []
-    return _sort_by_bytes(found)
+    return _sort_by_bytes(listed)
 
 
 def _sort_by_bytes(entries: list[tuple[str, EntryType]]) -> list[tuple[str, EntryType]]:
-    """Sort by the names' bytes, which is the order of the characters unless a name is no UTF-8."""
-    try:
-        "".join([name for name, _ in entries]).encode()
-    except UnicodeEncodeError:
+    """Sort by the names' bytes, which is the order of their characters unless a name is not UTF-8."""
+    if has_lone_surrogate("".join([name for name, _ in entries])):
         return sorted(entries, key=lambda entry: os.fsencode(entry[0]))
     return sorted(entries, key=itemgetter(0))
 
@@ -204,45 +203,45 @@ def _is_hidden(jail: Jail, fd: int, name: str) -> bool:
 def list_unignored(
     jail: Jail, fd: int, folder: str, rules: IgnoreRules
 ) -> tuple[list[tuple[str, EntryType]], IgnoreRules]:
-    """Return a directory's entries without those that are ignored, and the rules that hold in it.
+    """Return the entries of a directory that are not ignored, and the ignore rules of the directory.
 
-    `folder` is its path beneath the root. Git's own directory is left out as well.
+    `folder` is its path beneath the root. The `.git` directory is left out as well.
     """
     entries = list_entries(jail, fd)
     rules = rules_in(rules, fd, folder, [name for name, _ in entries if name[0] == "."])
-    doubtful = rules.doubtful(entries)
-    if not doubtful:
+    maybe_ignored = rules.maybe_ignored(entries)
+    if not maybe_ignored:
         return entries, rules
-    kept = [
+    unignored = [
         (name, kind)
         for name, kind in entries
-        if name not in doubtful
+        if name not in maybe_ignored
         or (name != REPOSITORY and not rules.ignores(folder, name, is_directory=kind is EntryType.DIRECTORY))
     ]
-    return kept, rules
+    return unignored, rules
 
 
 class IgnoreChecker:
-    """Says whether single paths beneath a start are ignored, by themselves or by a directory above them."""
+    """Checks single paths beneath a start: whether they, or a directory above them, are ignored."""
 
     def __init__(self, jail: Jail, start: WalkStart) -> None:
         self._jail, self._start = jail, start
-        self._known: dict[str, IgnoreRules | None] = {"": self._rules(start.rules, "")}
+        self._rules_by_folder: dict[str, IgnoreRules | None] = {"": self._read_rules(start.rules, "")}
 
     def ignores(self, relative: str) -> bool:
-        """Return whether a file is left out by default."""
+        """Return whether a file is ignored."""
         *folders, name = relative.split("/")
-        rules, folder = self._known[""], ""
-        for each in folders:
-            if rules is None or rules.ignores(self._start.folder + folder, each, is_directory=True):
+        rules, folder = self._rules_by_folder[""], ""
+        for part in folders:
+            if rules is None or rules.ignores(self._start.folder + folder, part, is_directory=True):
                 return True
-            folder += f"{each}/"
-            if folder not in self._known:
-                self._known[folder] = self._rules(rules, folder)
-            rules = self._known[folder]
+            folder += f"{part}/"
+            if folder not in self._rules_by_folder:
+                self._rules_by_folder[folder] = self._read_rules(rules, folder)
+            rules = self._rules_by_folder[folder]
         return rules is None or rules.ignores(self._start.folder + folder, name, is_directory=False)
 
-    def _rules(self, above: IgnoreRules, folder: str) -> IgnoreRules | None:
+    def _read_rules(self, above: IgnoreRules, folder: str) -> IgnoreRules | None:
         fd = open_beneath(self._jail, self._start.fd, folder)
         if fd is None:
             return None
@@ -253,28 +252,28 @@ class IgnoreChecker:
 
 
 class WalkProgress:
-    """Lets a long walk be cancelled, tells how far it is, and says when its own seconds are over."""
+    """Checks the call during a long walk, reports progress, and holds the deadline of the walk."""
 
     def __init__(self, call: Call, seconds: float | None) -> None:
         self._call = call
-        self._told_at = time.monotonic()
-        self._deadline = None if seconds is None else self._told_at + seconds
+        self._reported_at = time.monotonic()
+        self._deadline = None if seconds is None else self._reported_at + seconds
 
-    def is_over(self, seen: int) -> bool:
-        """Return whether the time is over. Raises Cancelled or TimedOut as the call does."""
+    def is_overdue(self, entries: int) -> bool:
+        """Return whether the deadline has passed. Raises Cancelled or TimedOut as the call does."""
         self._call.check()
         now = time.monotonic()
-        if now - self._told_at > _PROGRESS_SECONDS:
-            self._told_at = now
-            self._call.progress(seen, None, f"{seen} entries looked at")
+        if now - self._reported_at > _PROGRESS_SECONDS:
+            self._reported_at = now
+            self._call.progress(entries, None, f"{entries} entries looked at")
         return self._deadline is not None and now > self._deadline
 
 
 class Walk:
-    """Iterate over it for the runs of entries; `prune()` right after one that ends in a directory keeps out of it.
+    """Yields runs of entries; `prune()` right after a run that ends in a directory skips that directory.
 
-    With `seconds` it ends early when they are over: `ran_out` says so, and `last` is the entry after which it ended.
-    `closed` are the directories that may not be opened, by their path from the start.
+    When `seconds` have passed the walk ends early: then `timed_out` is true and `last` is the path of the last entry.
+    `unreadable` are the paths from the start of directories that may not be opened.
     """
 
     def __init__(self, jail: Jail, call: Call, start: WalkStart, *, ignore: bool, seconds: float | None = None) -> None:
@@ -282,23 +281,23 @@ class Walk:
         self._above = start.folder
         self._stack: list[WalkFolder] = []
         self._pruned = False
-        self._pace = WalkProgress(call, seconds)
-        self.seen = 0
-        self.ran_out = False
+        self._progress = WalkProgress(call, seconds)
+        self.entry_count = 0
+        self.timed_out = False
         self.last = ""
-        self.closed: list[str] = []
+        self.unreadable: list[str] = []
 
     def prune(self) -> None:
-        """Do not go into the directory that was given last."""
+        """Do not enter the directory that was yielded last."""
         self._pruned = True
 
     def open_file(self, folder: WalkFolder, name: str) -> int | None:
-        """Open a file of the run that was given last, if it is a regular one; the caller closes it."""
+        """Open a regular file of the run that was yielded last; None when it is anything else. The caller closes it."""
         fd = self._fd_of(folder)
         return None if fd is None else open_regular(fd, name)
 
-    def look(self, folder: WalkFolder, name: str) -> os.stat_result | None:
-        """Return the status of an entry of the run that was given last, links not followed; None when it is gone."""
+    def stat(self, folder: WalkFolder, name: str) -> os.stat_result | None:
+        """Return the status of an entry of the run that was yielded last, links not followed; None when it is gone."""
         fd = self._fd_of(folder)
         try:
             return None if fd is None else os.stat(name, dir_fd=fd, follow_symlinks=False)
@@ -314,12 +313,12 @@ class Walk:
                 if not entries:
                     _close(self._stack.pop())
                     continue
-                self.seen += len(entries)
+                self.entry_count += len(entries)
                 self._pruned = False
                 yield EntryRun(folder, entries)
                 name, kind = entries[-1]
-                if self._pace.is_over(self.seen):
-                    self.ran_out = True
+                if self._progress.is_overdue(self.entry_count):
+                    self.timed_out = True
                     self.last = folder.relative + name
                     return
                 if kind is EntryType.DIRECTORY and not self._pruned:
@@ -333,8 +332,8 @@ class Walk:
         opened = None if fd is None else open_directory(self._jail, fd, name)
         if opened is not None:
             self._enter(opened, f"{folder.relative}{name}/", name, folder.rules)
-        elif fd is not None and _is_closed(fd, name):
-            self.closed.append(folder.relative + name)
+        elif fd is not None and _is_unreadable(fd, name):
+            self.unreadable.append(folder.relative + name)
 
     def _enter(self, fd: int, relative: str, name: str, rules: IgnoreRules) -> None:
         if self._ignore:
@@ -349,7 +348,7 @@ class Walk:
         return folder.fd if folder.fd >= 0 else self._reopen()
 
     def _reopen(self) -> int | None:
-        """Open the folder on top again, from the start down, and keep those right above it for the way back."""
+        """Open the current folder again, from the start down; the nearest folders above it stay open for the way back."""
         fd = os.dup(self._start.fd)
         keep_from = len(self._stack) - OPEN_DIRECTORIES
         for depth, folder in enumerate(self._stack):
@@ -366,7 +365,7 @@ class Walk:
         return fd
 
 
-def _is_closed(fd: int, name: str) -> bool:
+def _is_unreadable(fd: int, name: str) -> bool:
     try:
         os.close(os.open(name, READ_DIRECTORY, dir_fd=fd))
     except PermissionError:

@@ -57,7 +57,7 @@ class FolderScan:
             try:
                 with closing(self._walk(start)) as steps:
                     for _ in steps:
-                        progress.is_over(self._recorder.entry_count)
+                        progress.is_overdue(self._recorder.entry_count)
                         if self._recorder.is_full():
                             yield self._recorder.take_batch()
             finally:

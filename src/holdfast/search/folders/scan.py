@@ -45,7 +45,7 @@ def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
                 continue
             for name, kind in entries:
                 if kind is EntryType.FILE and not name.startswith(".") and not has_lone_surrogate(name):
-                    status = walk.look(folder, name)
+                    status = walk.stat(folder, name)
                     if status is not None:
                         scan.versions[f"/{folder.relative}{name}"] = FileVersion.from_stat(status).index_text
             if last_kind is EntryType.DIRECTORY and (last_name.startswith(".") or has_lone_surrogate(last_name)):
@@ -56,5 +56,5 @@ def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
                 scan.is_truncated = True
                 scan.versions = dict(list(scan.versions.items())[:max_files])
                 break
-        scan.unopened = [f"/{relative}" for relative in walk.closed]
+        scan.unopened = [f"/{relative}" for relative in walk.unreadable]
     return scan
