@@ -15,7 +15,7 @@ from holdfast.adapters.models.static import is_installed as has_static_vectors
 from holdfast.adapters.open_store import (
     StorePorts,
     migrate_store,
-    missing_steps,
+    missing_store_migrations,
     open_store,
     search_limits_from_settings,
     store_limits_from_settings,
@@ -316,13 +316,13 @@ def open_keys(state_dir: str) -> ApiKeys:
 
 
 def migrate() -> list[str]:
-    """Bring the project store of this deployment to the newest shape; returns the steps that were taken."""
+    """Migrate the project store of this deployment; returns the names of the migrations that ran."""
     return migrate_store(variable("DATABASE_URL"))
 
 
 def missing_migrations() -> list[str]:
-    """Return the steps that `migrate` would take. Raises what keeps a server from using its store."""
-    return missing_steps(variable("DATABASE_URL"))
+    """Return the names of the migrations that `migrate` would run. Raises what keeps a server from using its store."""
+    return missing_store_migrations(variable("DATABASE_URL"))
 
 
 def model_fault(settings: EmbedderSettings) -> str | None:

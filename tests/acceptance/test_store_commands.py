@@ -162,7 +162,7 @@ def test_migrate_brings_a_database_up_to_date_and_says_what_it_did(postgres_serv
         assert "the first server will bring it up to date" in finding(house)["text"]
         first = house.run("migrate")
         assert first.returncode == 0, first.stderr
-        assert all(line.startswith("taken: ") for line in first.stdout.splitlines())
+        assert all(line.startswith("applied: ") for line in first.stdout.splitlines())
         assert json.loads(house.run("migrate", "--json").stdout) == {"steps": []}
         assert "it is up to date" in finding(house)["text"]
         with psycopg.connect(url) as connection:
@@ -170,7 +170,7 @@ def test_migrate_brings_a_database_up_to_date_and_says_what_it_did(postgres_serv
         assert rows == (len(first.stdout.splitlines()),)
     away = house.run("migrate")
     assert away.returncode == 75
-    assert away.stderr.startswith("holdfast: the database of DATABASE_URL does not let us in: ")
+    assert away.stderr.startswith("holdfast: cannot connect to the database of DATABASE_URL: ")
     assert away.stderr.count("\n") == 1
     assert (finding(house)["level"], house.run("serve", "--port", "0").returncode) == ("broken", 75)
 

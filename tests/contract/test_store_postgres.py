@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.migrate import migrate, migrations
+from holdfast.adapters.postgres.migrate import load_migrations, migrate
 from holdfast.adapters.postgres.store.store import lock_key
 from holdfast.auth.context import AuthContext
 from holdfast.errors import PermissionDenied
@@ -203,17 +203,17 @@ def test_keys_include_the_tenant_and_the_named_indexes_are_there(postgres_url: s
 def test_migrations_run_from_several_instances_at_once_and_only_once(postgres_server_url: str) -> None:
     with postgres_database(postgres_server_url, migrated=False) as url, ThreadPoolExecutor(4) as pool:
         taken = list(pool.map(migrate, [url] * 4))
-        names = [step.name for step in migrations()]
+        names = [step.name for step in load_migrations()]
         assert sorted(taken) == sorted([names, [], [], []])
         assert migrate(url) == []
 
 
 def test_migrations_are_numbered_without_a_gap() -> None:
-    assert [step.number for step in migrations()] == list(range(1, len(migrations()) + 1))
+    assert [step.number for step in load_migrations()] == list(range(1, len(load_migrations()) + 1))
 
 
 def test_a_migration_that_fails_leaves_nothing(postgres_server_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    broken = [*migrations(), migrations()[0]._replace(number=99, name="0099_broken", sql="SELECT 1 / 0")]
+    broken = [*load_migrations(), load_migrations()[0]._replace(number=99, name="0099_broken", sql="SELECT 1 / 0")]
     with postgres_database(postgres_server_url, migrated=False) as url:
         with monkeypatch.context() as patched, pytest.raises(psycopg.errors.DivisionByZero):
             patched.setattr("holdfast.adapters.postgres.migrate.migrations", lambda: broken)

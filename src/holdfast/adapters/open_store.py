@@ -47,18 +47,18 @@ def migrate_store(database_url: str | None) -> list[str]:
     return migrate(database_url or "")
 
 
-def missing_steps(database_url: str | None) -> list[str]:
+def missing_store_migrations(database_url: str | None) -> list[str]:
     """Return the names of the migrations that `migrate_store` would run; nothing is changed."""
     if not is_postgres(database_url):
         return []
     _require_driver()
-    from holdfast.adapters.postgres.migrate import missing_steps as missing
+    from holdfast.adapters.postgres import migrate
 
-    return missing(database_url or "")
+    return migrate.missing_migrations(database_url or "")
 
 
 def is_postgres(database_url: str | None) -> bool:
-    """Return whether an address is one of PostgreSQL; InvalidArgument when it is neither that nor SQLite's."""
+    """Return whether a database URL is of PostgreSQL; InvalidArgument when it is neither that nor of SQLite."""
     if not database_url or database_url.startswith("sqlite:"):
         return False
     if not database_url.startswith(_SCHEMES):
@@ -67,7 +67,7 @@ def is_postgres(database_url: str | None) -> bool:
 
 
 def store_limits_from_settings(settings: FilesSettings) -> StoreLimits:
-    """Return the store's limits as the settings give them."""
+    """Return the store's limits from the settings."""
     return StoreLimits(
         allow_root_wipe=settings.allow_root_wipe,
         max_payload_bytes=settings.max_payload_bytes,
@@ -84,7 +84,7 @@ def store_limits_from_settings(settings: FilesSettings) -> StoreLimits:
 
 
 def search_limits_from_settings(settings: SearchSettings) -> SearchLimits:
-    """Return the limits of search as the settings give them."""
+    """Return the limits of search from the settings."""
     return SearchLimits(
         enabled=settings.enabled,
         limit_default=settings.limit_default,

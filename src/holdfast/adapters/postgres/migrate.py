@@ -1,4 +1,4 @@
-"""Brings a PostgreSQL database to the newest shape, from any number of instances at once."""
+"""Migrates a PostgreSQL database to the current schema; any number of instances may do so at once."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,14 +21,14 @@ CREATE TABLE IF NOT EXISTS mcp_migrations (
 
 
 class Migration(NamedTuple):
-    """One numbered file."""
+    """One numbered .sql file."""
 
     number: int
     name: str
     sql: LiteralString
 
 
-def migrations() -> list[Migration]:
+def load_migrations() -> list[Migration]:
     """Return every migration in order."""
     folder = files(f"{__package__}.migrations")
     names = sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".sql"))
@@ -39,24 +39,34 @@ def migrations() -> list[Migration]:
 
 
 def migrate(url: str) -> list[str]:
-    """Take the steps that are missing, all of them or none, and return their names; a second run does nothing.
+    """Run the missing migrations, all of them or none, and return their names; a second run does nothing.
 
     The role of the URL becomes the owner of the tables and a member of holdfast_app and holdfast_worker.
     PermissionDenied or InvalidArgument say what an administrator has to do first, ResourceBusy that nobody answers.
     """
-    with _connected(url) as connection:
-        return [step.name for step in _taken(connection)]
+    with _transaction(url) as connection:
+        if not _find_missing(connection):
+            return []
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_KEY])
+        connection.execute(_TABLE)
+        missing = _find_missing(connection)
+        for migration in missing:
+            connection.execute(migration.sql)
+            connection.execute(
+                "INSERT INTO mcp_migrations (number, name) VALUES (%s, %s)", [migration.number, migration.name]
+            )
+        return [migration.name for migration in missing]
 
 
-def missing_steps(url: str) -> list[str]:
-    """Return the names of the steps that are missing; the database is only looked at. Raises as `migrate` does."""
-    with _connected(url) as connection:
-        return [step.name for step in _missing(connection)]
+def missing_migrations(url: str) -> list[str]:
+    """Return the names of the migrations that did not run yet; changes nothing. Raises as `migrate` does."""
+    with _transaction(url) as connection:
+        return [migration.name for migration in _find_missing(connection)]
 
 
 @contextmanager
-def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
-    """Give one transaction; what goes wrong in it is said in words that hold no password."""
+def _transaction(url: str) -> Iterator[psycopg.Connection[Any]]:
+    """Open one transaction; its errors become messages that hold no password."""
     password = _password(url)
     try:
         with psycopg.connect(url) as connection:
@@ -72,12 +82,12 @@ def _connected(url: str) -> Iterator[psycopg.Connection[Any]]:
         ) from None
     except psycopg.OperationalError as error:
         reason = " ".join(str(error).split())
-        shown = reason.replace(password, "****") if password else reason
-        raise ResourceBusy(f"the database of DATABASE_URL does not let us in: {shown}") from None
+        redacted = reason.replace(password, "****") if password else reason
+        raise ResourceBusy(f"cannot connect to the database of DATABASE_URL: {redacted}") from None
 
 
 def _password(url: str) -> str:
-    """Return the password of an address; InvalidArgument, which repeats nothing of it, when it is none."""
+    """Return the password of a URL; InvalidArgument, whose message repeats nothing of it, when it is not valid."""
     try:
         parts = conninfo_to_dict(url)
         ports = [int(port) for port in str(parts.get("port") or "5432").split(",")]
@@ -85,26 +95,14 @@ def _password(url: str) -> str:
         ports = []
     if not ports:
         raise InvalidArgument(
-            "DATABASE_URL is no address that PostgreSQL understands: postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
+            "DATABASE_URL is not a valid PostgreSQL URL: postgresql://USER:PASSWORD@HOST:PORT/DATABASE, "
             "with characters such as '#', '/' and '@' in a password written as %23, %2F and %40."
         )
     return str(parts.get("password") or "")
 
 
-def _taken(connection: psycopg.Connection[Any]) -> list[Migration]:
-    if not _missing(connection):
-        return []
-    connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_KEY])
-    connection.execute(_TABLE)
-    missing = _missing(connection)
-    for step in missing:
-        connection.execute(step.sql)
-        connection.execute("INSERT INTO mcp_migrations (number, name) VALUES (%s, %s)", [step.number, step.name])
-    return missing
-
-
-def _missing(connection: psycopg.Connection[Any]) -> list[Migration]:
+def _find_missing(connection: psycopg.Connection[Any]) -> list[Migration]:
     (table,) = connection.execute("SELECT to_regclass('mcp_migrations')").fetchone() or (None,)
     rows = connection.execute("SELECT number FROM mcp_migrations").fetchall() if table else []
-    taken = {number for (number,) in rows}
-    return [step for step in migrations() if step.number not in taken]
+    applied = {number for (number,) in rows}
+    return [migration for migration in load_migrations() if migration.number not in applied]

@@ -1,4 +1,4 @@
-"""`holdfast migrate`: bring the database of the project store to the newest shape."""
+"""`holdfast migrate`: migrates the database of the project store to the current schema."""
 
 import click
 
@@ -8,10 +8,10 @@ from holdfast.cli.output import json_option, json_text
 @click.command("migrate", epilog="Example: DATABASE_URL=postgresql://owner@host/holdfast holdfast migrate")
 @json_option
 def migrate_command(*, as_json: bool) -> None:
-    """Bring the database of DATABASE_URL to the newest shape, and print the steps that were taken.
+    """Migrate the database of DATABASE_URL to the current schema, and print the migrations that ran.
 
-    A server does the same when it starts; this is for a role that may change tables where the server's may not, and for
-    doing it beforehand. It can be run at any time, as often as you like, beside running servers. SQLite files need nothing.
+    A server does the same when it starts; use this when the server's role may not change tables, or to migrate in
+    advance. It can run at any time, beside running servers; a second run does nothing. SQLite files need no migration.
     """
     from holdfast.wiring import migrate
 
@@ -19,6 +19,6 @@ def migrate_command(*, as_json: bool) -> None:
     if as_json:
         click.echo(json_text({"steps": steps}))
     elif not steps:
-        click.echo("Nothing to do: the database has the newest shape.")
+        click.echo("Nothing to do: the database schema is up to date.")
     for step in [] if as_json else steps:
-        click.echo(f"taken: {step}")
+        click.echo(f"applied: {step}")

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from functools import lru_cache
 
 from holdfast.adapters.locks import ThreadLocks
-from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
+from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, transaction
 from holdfast.adapters.sqlite.store.schema import migrate_store
 from holdfast.errors import ResourceBusy
 from holdfast.store.paths import next_group_start
@@ -22,7 +22,7 @@ _COARSE_NS = 30_000_000
 """Two changes within this time may leave the same modification time on a file."""
 
 Migrate = Callable[[sqlite3.Connection], None]
-"""Brings a file to the newest shape when it is opened."""
+"""Migrates a file to the current schema when it is opened."""
 
 
 class TenantFiles:
@@ -62,12 +62,14 @@ class TenantFiles:
                 raise _store_busy()
             connection = self._take_idle(name) or self._connect(name)
             try:
-                _begin(connection, deadline, durable)
-                yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                if connection.in_transaction:
-                    connection.execute("ROLLBACK")
+                wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
+                connection.execute(f"PRAGMA busy_timeout = {wait_ms:d}")
+                connection.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
+                with transaction(connection):
+                    yield connection
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                    raise _store_busy() from None
                 raise
             finally:
                 self.give_back(name, connection)
@@ -194,18 +196,6 @@ class FileSnapshot:
 def file_name(tenant: str) -> str:
     """Return the name of a tenant's file: a hash, which does not reveal the tenant."""
     return hashlib.sha256(tenant.encode()).hexdigest()
-
-
-def _begin(connection: sqlite3.Connection, deadline: float, durable: bool) -> None:
-    wait_ms = max(0, int((deadline - time.monotonic()) * 1000))
-    connection.execute(f"PRAGMA busy_timeout = {wait_ms:d}")
-    connection.execute("PRAGMA synchronous = FULL" if durable else "PRAGMA synchronous = NORMAL")
-    try:
-        connection.execute("BEGIN IMMEDIATE")
-    except sqlite3.OperationalError as error:
-        if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-            raise _store_busy() from None
-        raise
 
 
 def _store_busy() -> ResourceBusy:

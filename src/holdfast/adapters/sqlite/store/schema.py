@@ -1,4 +1,4 @@
-"""The shape of a tenant's store file, one step after another; a step that has been taken is never edited."""
+"""The schema of a tenant's store file as numbered migrations; a released one is never edited."""
 
 import sqlite3
 
@@ -65,7 +65,7 @@ CHUNK_TABLES = """
     """
 """What search keeps of files; the index of local folders has these tables too."""
 
-_STEPS = (
+_MIGRATIONS = (
     """
     CREATE TABLE mcp_projects (
         apikey_hash TEXT NOT NULL,
@@ -151,5 +151,5 @@ _STEPS = (
 
 
 def migrate_store(connection: sqlite3.Connection) -> None:
-    """Bring a store file to the newest shape."""
-    apply_migrations(connection, _STEPS)
+    """Migrate a store file to the current schema."""
+    apply_migrations(connection, _MIGRATIONS)
