@@ -216,7 +216,7 @@ def test_a_migration_that_fails_leaves_nothing(postgres_server_url: str, monkeyp
     broken = [*load_migrations(), load_migrations()[0]._replace(number=99, name="0099_broken", sql="SELECT 1 / 0")]
     with postgres_database(postgres_server_url, migrated=False) as url:
         with monkeypatch.context() as patched, pytest.raises(psycopg.errors.DivisionByZero):
-            patched.setattr("holdfast.adapters.postgres.migrate.migrations", lambda: broken)
+            patched.setattr("holdfast.adapters.postgres.migrate.load_migrations", lambda: broken)
             migrate(url)
         with psycopg.connect(url) as connection:
             assert one(connection, "SELECT count(*) FROM pg_tables WHERE tablename LIKE 'mcp%'") == 0
