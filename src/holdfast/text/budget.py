@@ -6,16 +6,29 @@ The estimate is deliberately simple: four ASCII characters make a token, any oth
 import base64
 import binascii
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, TypeVar
 
 from holdfast.errors import InvalidArgument
 
 MAX_CURSOR_CHARS = 65_536
 _ASCII_PER_TOKEN = 4
+_MAX_POSITION = 2**63 - 1
 
 RESERVED_TOKENS = 100
 """Tokens of a page that are kept for the notices at its end."""
+
+
+class HasSeq(Protocol):
+    """A row of a list that is paged by its sequence number."""
+
+    @property
+    def seq(self) -> int:
+        """Return the number that orders the list."""
+
+
+T = TypeVar("T")
+Row = TypeVar("Row", bound=HasSeq)
 
 
 def estimate_tokens(text: str) -> int:
@@ -67,6 +80,36 @@ def decode_cursor(cursor: str) -> dict[str, Any]:
     if not isinstance(state, dict):
         raise invalid_cursor()
     return state
+
+
+def read_position(cursor: str | None, key: str, origin: str = "") -> int | None:
+    """Return the number under a key of a cursor, None without a cursor.
+
+    InvalidArgument when the cursor has none; it names `origin`, the call whose answers give such cursors.
+    """
+    if cursor is None:
+        return None
+    position = decode_cursor(cursor).get(key)
+    if not isinstance(position, int) or isinstance(position, bool) or not 0 <= position <= _MAX_POSITION:
+        raise InvalidArgument(f"The cursor is not one of {origin}.") if origin else invalid_cursor()
+    return position
+
+
+def first_page(rows: Sequence[Row], limit: int, key: str) -> tuple[Sequence[Row], str | None]:
+    """Return the first `limit` rows and the cursor to the rest, which a query for one row more than that shows to exist."""
+    page = rows[:limit]
+    return page, encode_cursor({key: page[-1].seq}) if len(rows) > limit else None
+
+
+def take_rows(rows: Iterable[T], max_tokens: int, cost: Callable[[T], int]) -> list[T]:
+    """Return the first rows whose cost in all stays within the budget, at least one; no further row is asked for."""
+    taken: list[T] = []
+    for row in rows:
+        max_tokens -= cost(row)
+        if max_tokens < 0 and taken:
+            break
+        taken.append(row)
+    return taken
 
 
 def invalid_cursor() -> InvalidArgument:

@@ -11,7 +11,7 @@ from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, WalkStart, list_entries, open_start
 from holdfast.folders.service import Folders
-from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice
+from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice, read_position
 from holdfast.text.display import are_plain, display_name
 
 EMPTY = "The directory is empty."
@@ -51,7 +51,7 @@ def list_directory(folders: Folders, call: Call, path: str, cursor: str | None =
 
 def list_with_sizes(folders: Folders, call: Call, path: str, sort_by: str, cursor: str | None = None) -> str:
     """Return the listing with sizes and a line of totals, sorted by name or by size with the biggest first."""
-    skip = _cursor_skip(cursor)
+    skip = read_position(cursor, "skip") or 0
     with open_start(folders.jail, path, ignore=False) as start:
         entries = _read_sizes(folders.jail, call, start)
     if sort_by == "size":
@@ -128,14 +128,5 @@ def _cursor_text(cursor: str | None, key: str) -> str:
         return ""
     value = decode_cursor(cursor).get(key)
     if not isinstance(value, str) or not value:
-        raise invalid_cursor()
-    return value
-
-
-def _cursor_skip(cursor: str | None) -> int:
-    if cursor is None:
-        return 0
-    value = decode_cursor(cursor).get("skip")
-    if not isinstance(value, int) or value < 0:
         raise invalid_cursor()
     return value

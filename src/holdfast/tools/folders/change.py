@@ -8,8 +8,8 @@ from holdfast.app import App
 from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
-from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.text.budget import cut_to_budget, decode_cursor, encode_cursor, estimate_tokens
+from holdfast.errors import HoldfastError
+from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position
 from holdfast.text.diff import fence_diff, unified_diff
 from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
@@ -20,7 +20,6 @@ from holdfast.tools.organiser.answers import describe_undo, stayed_lines
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
 _MAX_LISTED = 500
-_MAX_SEQ = 2**63 - 1
 
 
 class WriteFile(Arguments):
@@ -220,13 +219,12 @@ def delete_file(app: App, call: Call, arguments: DeleteFile) -> Answer:
 @tool("list_changes", group=Group.FILES, effect=Effect.READ, title="List changes", output=ListChangesAnswer)
 def list_changes(app: App, call: Call, arguments: ListChanges) -> Answer:
     """List the changes made to the allowed directories, newest first, with the id that undo_change takes."""
-    before = _position(arguments.cursor)
-    found = app.changes.list(app.folders_of(call.caller), arguments.limit + 1, before)
-    shown = found[: arguments.limit]
-    following = encode_cursor({"seq": shown[-1].seq}) if len(found) > len(shown) else None
-    data = ListChangesAnswer(changes=[_listed(change) for change in shown], next_cursor=following)
+    before = read_position(arguments.cursor, "seq", "list_changes")
+    changes = app.changes.list(app.folders_of(call.caller), arguments.limit + 1, before)
+    page, next_cursor = first_page(changes, arguments.limit, "seq")
+    data = ListChangesAnswer(changes=[_listed(change) for change in page], next_cursor=next_cursor)
     lines = [_change_line(change) for change in data.changes] or ["No changes."]
-    more = "" if following is None else f'[More: repeat the call with cursor="{following}"]'
+    more = "" if next_cursor is None else f'[More: repeat the call with cursor="{next_cursor}"]'
     return Answer.of("\n".join(lines), more, data=data)
 
 
@@ -291,15 +289,6 @@ def _change_line(change: ListedChange) -> str:
 
 def _trail(done: WriteResult) -> str:
     return f"{done.hash}\nchange {done.change_id}"
-
-
-def _position(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    seq = decode_cursor(cursor).get("seq")
-    if not isinstance(seq, int) or not 0 <= seq <= _MAX_SEQ:
-        raise InvalidArgument("The cursor is not one of list_changes.")
-    return seq
 
 
 def _listed(change: Change) -> ListedChange:

@@ -5,13 +5,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from holdfast.changes.model import Item, PlanOverview, PlanStatus, UndoResult
 from holdfast.changes.names import parent_of
-from holdfast.errors import InvalidArgument
 from holdfast.folders.service import Folders
 from holdfast.organiser.model import Notes, SkippedFile, UncertainFile
 from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
-from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens
+from holdfast.text.budget import encode_cursor, estimate_tokens, read_position, take_rows
 from holdfast.text.display import display_name, escape_invisible
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.organiser.shapes import (
@@ -61,17 +60,27 @@ def summarise(view: PlanView) -> PlanSummaryAnswer:
 
 def build_page(organiser: Organiser, folders: Folders, view: PlanView, part: PlanPart, cursor: str | None) -> PlanPage:
     """Return a plan with as much of one part as fits, and the cursor of the rest."""
-    start = _position(cursor, part)
+    start = read_position(cursor, part, f"get_plan with show={part!r}") or 0
     room = int(folders.settings.max_answer_tokens * _PAGE_SHARE)
     page = PlanPage.model_validate(_summary_fields(view, []))
     if part == "moves":
-        page.moves, next_start = _moves_from(view, start, room)
+        moves = (describe_move(item, view.folder) for item in view.moves[start:])
+        page.moves = take_rows(moves, room, lambda row: _cost(row.path, row.to, row.why, row.error or ""))
+        end, total = start + len(page.moves), len(view.moves)
     elif part == "skipped":
-        page.left_alone, next_start = _skipped_from(view, start, room)
+        entries = (
+            SkippedEntry(path=replace_lone_surrogates(entry.relative), why=_skip_reason(entry))
+            for entry in view.notes.skipped[start:]
+        )
+        page.left_alone = take_rows(entries, room, lambda row: _cost(row.path, row.why))
+        end, total = start + len(page.left_alone), len(view.notes.skipped)
     else:
-        page.uncertain, next_start = _uncertain_from(organiser, folders, view, start, room)
-    if next_start is not None:
-        page.next_cursor = encode_cursor({part: next_start})
+        files = view.notes.uncertain[start : start + _MAX_UNCERTAIN_PER_PAGE]
+        rows = _uncertain_rows(organiser, folders, view, files)
+        page.uncertain = take_rows(rows, room, lambda row: _cost(row.path, row.folder, row.why, row.excerpt or ""))
+        end, total = start + len(page.uncertain), len(view.notes.uncertain)
+    if end < total:
+        page.next_cursor = encode_cursor({part: end})
     return page
 
 
@@ -276,42 +285,11 @@ def _uncertain_answer(file: UncertainFile, excerpt: str | None) -> UncertainFile
     )
 
 
-def _moves_from(view: PlanView, start: int, room: int) -> tuple[list[PlannedMove], int | None]:
-    rows: list[PlannedMove] = []
-    for item in view.moves[start:]:
-        row = describe_move(item, view.folder)
-        room -= _cost(row.path, row.to, row.why, row.error or "")
-        if room < 0 and rows:
-            return rows, start + len(rows)
-        rows.append(row)
-    return rows, None
-
-
-def _uncertain_from(
-    organiser: Organiser, folders: Folders, view: PlanView, start: int, room: int
-) -> tuple[list[UncertainFileAnswer], int | None]:
-    rows: list[UncertainFileAnswer] = []
-    files = view.notes.uncertain
-    page = files[start : start + _MAX_UNCERTAIN_PER_PAGE]
-    for file, text in organiser.read_uncertain(folders, view.folder, page):
-        row = _uncertain_answer(file, replace_lone_surrogates(text[:_MAX_EXCERPT_CHARS]) or None)
-        room -= _cost(row.path, row.folder, row.why, row.excerpt or "")
-        if room < 0 and rows:
-            break
-        rows.append(row)
-    end = start + len(rows)
-    return rows, end if end < len(files) else None
-
-
-def _skipped_from(view: PlanView, start: int, room: int) -> tuple[list[SkippedEntry], int | None]:
-    rows: list[SkippedEntry] = []
-    for entry in view.notes.skipped[start:]:
-        row = SkippedEntry(path=replace_lone_surrogates(entry.relative), why=_skip_reason(entry))
-        room -= _cost(row.path, row.why)
-        if room < 0 and rows:
-            return rows, start + len(rows)
-        rows.append(row)
-    return rows, None
+def _uncertain_rows(
+    organiser: Organiser, folders: Folders, view: PlanView, files: Sequence[UncertainFile]
+) -> Iterator[UncertainFileAnswer]:
+    for file, text in organiser.read_uncertain(folders, view.folder, files):
+        yield _uncertain_answer(file, replace_lone_surrogates(text[:_MAX_EXCERPT_CHARS]) or None)
 
 
 def _skip_reason(entry: SkippedFile) -> str:
@@ -320,12 +298,3 @@ def _skip_reason(entry: SkippedFile) -> str:
 
 def _cost(*texts: str) -> int:
     return _TOKENS_PER_ROW + sum(estimate_tokens(text) for text in texts)
-
-
-def _position(cursor: str | None, part: PlanPart) -> int:
-    if cursor is None:
-        return 0
-    at = decode_cursor(cursor).get(part)
-    if not isinstance(at, int) or at < 0:
-        raise InvalidArgument(f"The cursor is not one of get_plan with show={part!r}.")
-    return at

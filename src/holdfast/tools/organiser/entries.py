@@ -12,7 +12,7 @@ from holdfast.errors import InvalidArgument, PermissionDenied
 from holdfast.folders.service import Folders
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import PlanView
-from holdfast.text.budget import decode_cursor, encode_cursor
+from holdfast.text.budget import first_page, read_position
 from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
@@ -54,7 +54,6 @@ _MAX_LISTED_FOR_PERSON = 200
 _MAX_PROBLEMS = 20
 _TIMEOUT_SECONDS = 86_400.0
 _PROGRESS_SECONDS = 0.5
-_MAX_SEQ = 2**63 - 1
 _APPROVAL_FORM = {
     "type": "object",
     "properties": {
@@ -152,12 +151,13 @@ def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
 def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
     """List plans, newest first."""
     folders = app.folders_of(call.caller)
-    lines = app.organiser.plans.list(folders, _MAX_LISTED + 1, _position(arguments.cursor))
-    plans: list[PlanAnswer] = [describe_line(line) for line in lines[:_MAX_LISTED]]
+    before = read_position(arguments.cursor, "plan", "list_plans")
+    overviews = app.organiser.plans.list(folders, _MAX_LISTED + 1, before)
+    page, next_cursor = first_page(overviews, _MAX_LISTED, "plan")
+    plans: list[PlanAnswer] = [describe_line(overview) for overview in page]
     if arguments.cursor is None:
         running = [job for job in app.organiser.jobs.running() if is_beneath(job.root, folders.jail.allowed_paths)]
         plans = [*(describe_job(job) for job in running), *plans]
-    next_cursor = encode_cursor({"plan": lines[_MAX_LISTED - 1].seq}) if len(lines) > _MAX_LISTED else None
     text = "\n".join(f"{plan.plan_id} {plan.status}" for plan in plans) or "No plans."
     return Answer.of(text, data=PlanList(plans=plans, next_cursor=next_cursor))
 
@@ -312,12 +312,3 @@ def _decisions(changes: list[PlanChange]) -> dict[str, str | None]:
 def _with_plan_roots(app: App, caller: Caller, plan_id: str) -> Caller:
     """Return the person as a caller with the roots of a plan: a person sees every plan."""
     return replace(caller, roots=app.organiser.plans.roots_of(plan_id))
-
-
-def _position(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    seq = decode_cursor(cursor).get("plan")
-    if not isinstance(seq, int) or not 0 <= seq <= _MAX_SEQ:
-        raise InvalidArgument("The cursor is not one of list_plans.")
-    return seq

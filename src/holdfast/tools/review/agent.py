@@ -4,7 +4,7 @@ from holdfast.app import App
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument
 from holdfast.review.model import Review, ReviewState, UserAction, as_text
-from holdfast.text.budget import cut_to_budget, decode_cursor, encode_cursor
+from holdfast.text.budget import cut_to_budget, first_page, read_position
 from holdfast.text.diff import unified_diff
 from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
@@ -22,7 +22,6 @@ from holdfast.tools.review.shapes import (
 )
 from holdfast.tools.review.wait import wait_for_decision
 
-_MAX_SEQ = 2**63 - 1
 _TIMEOUT_SECONDS = 86_400.0
 _WORK_SECONDS = 120.0
 
@@ -79,10 +78,9 @@ def commit_review(app: App, call: Call, args: CommitReview) -> Answer:
 @tool("list_reviews", group=Group.REVIEW, effect=Effect.READ, title="List reviews", output=ListReviewsAnswer)
 def list_reviews(app: App, call: Call, args: ListReviews) -> Answer:
     """List the open reviews, newest first."""
-    before = _position(args.cursor)
+    before = read_position(args.cursor, "review", "list_reviews")
     reviews = app.reviews.agent.list_open(app.folders_of(call.caller), args.limit + 1, before)
-    page = reviews[: args.limit]
-    next_cursor = encode_cursor({"review": page[-1].seq}) if len(reviews) > len(page) else None
+    page, next_cursor = first_page(reviews, args.limit, "review")
     rows = [ListedReview.of(summary, app.reviews.agent.session_path(summary.session)) for summary in page]
     data = ListReviewsAnswer(reviews=rows, next_cursor=next_cursor)
     return Answer.of(f"{len(rows)} open review{'' if len(rows) == 1 else 's'}.", data=data)
@@ -132,12 +130,3 @@ def _feedback(review: Review, budget: int) -> str | None:
     diff = unified_diff(as_text(review.proposed, encoding), as_text(review.answered, encoding), review.path)
     shown, is_cut = cut_to_budget(diff, budget)
     return f"{shown}[The diff is longer than an answer may be; the rest was left out.]\n" if is_cut else shown
-
-
-def _position(cursor: str | None) -> int | None:
-    if cursor is None:
-        return None
-    seq = decode_cursor(cursor).get("review")
-    if not isinstance(seq, int) or not 0 <= seq <= _MAX_SEQ:
-        raise InvalidArgument("The cursor is not one of list_reviews.")
-    return seq
