@@ -159,9 +159,19 @@ def test_what_is_saved_after_a_decision_changes_nothing(desk: Reviewer, code: Fa
     answer = proposed.result(30).ok().data
     assert answer["decided_by"] == "terminal"
     until("the editor was let go", lambda: not is_alive(started["pid"]))
-    time.sleep(1.0)
+    _hear_another_save(desk)
     desk.commit(answer["session_path"]).ok()
     assert file.read_text() == WANTED
+
+
+def _hear_another_save(desk: Reviewer) -> None:
+    """Have a later save of another review heard: by then every open review was looked at since."""
+    desk.write("other.txt")
+    proposed = desk.start(**{**EDIT, "path": "other.txt"})
+    desk.waiting(2)
+    sessions = {row["path"]: row["session_path"] for row in desk.agent.call("list_reviews").data["reviews"]}
+    (Path(sessions[str(desk.root / "other.txt")]) / "future_other.txt").write_text(WANTED + "\n")
+    assert proposed.result(30).ok().data["decided_by"] == "vscode"
 
 
 @pytest.mark.req("RV-02.a")

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import time
 from pathlib import Path
 
 import pytest
@@ -130,15 +129,19 @@ def test_what_expired_while_no_server_was_up_is_closed_at_the_next_start(root: P
 @pytest.mark.req("RV-03.a")
 def test_a_background_server_stays_for_a_pending_review_and_only_for_that(root: Path, tmp_path: Path) -> None:
     settings = {"server": {"port": 0, "idle_exit_seconds": 1.0}, "review": {"wait_seconds": 0.1}}
-    state = with_settings(tmp_path / "state", settings)
+    state, other_state = with_settings(tmp_path / "state", settings), with_settings(tmp_path / "other", settings)
     try:
         with reviewing(root, state) as desk:
             desk.write()
             desk.propose(path="a.txt", old_string="line 7", new_string="x")
             pid = _server_pid(state)
-        time.sleep(3.0)
+        with reviewing(root, other_state) as other:
+            other.agent.call("list_reviews").ok()
+            other_pid = _server_pid(other_state)
+        until("a server without a review, idle for less long, ended", lambda: not is_alive(other_pid))
         assert is_alive(pid)
         desk.decide(desk.waiting()[0], "reject")
         until("the server ended", lambda: not is_alive(pid))
     finally:
         stop_server(state)
+        stop_server(other_state)
