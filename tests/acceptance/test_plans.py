@@ -143,7 +143,7 @@ def test_one_failing_item_stops_no_other_and_is_tried_again(world: World) -> Non
     assert (world.root / "sorted/3/f13.txt").read_text() == "foreign"
     (world.root / "sorted/3/f13.txt").unlink()
     again = world.changes.plans.execute(world.folders, world.call(), plan.id)
-    assert (again.plan.status, len(again.already)) == ("EXECUTED", FILES - 2 + 4)
+    assert (again.plan.status, len(again.done_before)) == ("EXECUTED", FILES - 2 + 4)
     assert (world.root / "sorted/3/f13.txt").read_text().startswith("content 13")
 
 
@@ -154,7 +154,7 @@ def test_two_executions_at_once_move_each_item_once(world: World) -> None:
     with ThreadPoolExecutor(2) as pool:
         runs = list(pool.map(lambda _: world.changes.plans.execute(world.folders, world.call(), plan.id), range(2)))
     assert [run.plan.status for run in runs] == ["EXECUTED"] * 2
-    assert sorted(len(run.already) for run in runs) == [0, FILES + 6]
+    assert sorted(len(run.done_before) for run in runs) == [0, FILES + 6]
     assert sorted(seen(world.root)) == sorted(wanted.values())
 
 
@@ -190,7 +190,7 @@ def test_undo_brings_everything_back_and_leaves_what_is_not_its_own(world: World
 @pytest.mark.req("OR-45.b")
 def test_undo_never_overwrites_and_takes_single_items_back(world: World) -> None:
     plant(world.root, {"a": "1", "b": "2", "c": "3"})
-    plan = world.carry_out({"a": "d/a", "b": "d/b", "c": "d/c"})
+    plan = world.run_plan({"a": "d/a", "b": "d/b", "c": "d/c"})
     (world.root / "a").write_text("newer")
     world.changes.plans.undo(world.folders, world.call(), plan, [1])
     assert seen(world.root) == {"a": b"newer", "d/a": b"1", "b": b"2", "d/c": b"3"}

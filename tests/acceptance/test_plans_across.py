@@ -38,7 +38,7 @@ def test_a_file_crosses_devices_with_everything_it_has_and_its_source_is_kept_ou
         os.chown(path, 1234, 2345)
     data, before = path.read_bytes(), path.stat()
     with opened_world([root, other], tmp_path / "state") as world:
-        plan = world.carry_out({"a.sh": str(other / "d/b.sh")})
+        plan = world.run_plan({"a.sh": str(other / "d/b.sh")})
         moved = (other / "d/b.sh").stat()
         assert moves(plan) == ["DONE"]
         assert (seen(root), (other / "d/b.sh").read_bytes()) == ({}, data)
@@ -64,7 +64,7 @@ def test_extended_attributes_cross_devices(root: Path, other: Path, tmp_path: Pa
     for name in ("a", "d", "d/b"):
         os.setxattr(root / name, "user.note", name.encode())
     with opened_world([root, other], tmp_path / "state") as world:
-        world.carry_out({"a": str(other / "a"), "d": str(other / "d")})
+        world.run_plan({"a": str(other / "a"), "d": str(other / "d")})
     kept = {name: os.getxattr(other / name, "user.note").decode() for name in ("a", "d", "d/b")}
     assert kept == {"a": "a", "d": "d", "d/b": "d/b"}
 
@@ -103,7 +103,7 @@ def test_what_was_set_aside_cannot_be_seen_and_goes_after_the_undo_window(
 ) -> None:
     plant(other, {"a.txt": "needle", "b.txt": "needle too"})
     with opened_world([root, other], ended_state) as world:
-        world.carry_out({str(other / "a.txt"): "a.txt"})
+        world.run_plan({str(other / "a.txt"): "a.txt"})
         assert [path.name for path in (other / QUARANTINE).iterdir()] != []
     with Agent([other], ended_state) as agent:
         for tool, arguments in (

@@ -101,12 +101,12 @@ def test_single_items_may_end_otherwise(journal: Journal) -> None:
 
 def test_a_failed_plan_may_have_kept_foreign_bytes(journal: Journal) -> None:
     journal.begin(plan("p"), [image()])
-    assert journal.keep(image("c" * 64), LATER)
-    kept = Item(Op.KEPT, "/r/a", before_hash="c" * 64, status=ItemStatus.DONE)
+    assert journal.keep_image(image("c" * 64), LATER)
+    kept = Item(Op.SAVE, "/r/a", before_hash="c" * 64, status=ItemStatus.DONE)
     journal.finish("p", Outcome.failed("conflict", kept), LATER)
     found = journal.find("p")
     assert found is not None
-    assert [(item.op, item.status) for item in found.items] == [(Op.REPLACE, "ERROR"), (Op.KEPT, "DONE")]
+    assert [(item.op, item.status) for item in found.items] == [(Op.REPLACE, "ERROR"), (Op.SAVE, "DONE")]
 
 
 def test_an_undo_marks_what_it_undid_and_revives_what_that_had_undone(journal: Journal) -> None:
@@ -164,7 +164,7 @@ def test_changes_and_plans_of_a_root_whose_name_is_not_utf_8_are_listed(
     journal.finish("change", Outcome.done(), LATER)
     journal.plans.create(moving("plan", root="/caf\udce9/sub"))
     assert [change.id for change in journal.changes(roots, 10, None)] == ["change"] * is_seen
-    assert [line.id for line in journal.plans.lines(roots, 10, None)] == ["plan"] * is_seen
+    assert [line.id for line in journal.plans.list_plans(roots, 10, None)] == ["plan"] * is_seen
 
 
 def test_the_newest_later_change_of_a_path_is_known(journal: Journal) -> None:
@@ -274,8 +274,8 @@ def test_a_plan_that_is_carried_out_later_is_the_newest_change(journal: Journal)
 def test_only_plans_whose_roots_lie_beneath_are_seen(journal: Journal, roots: list[str], seen: list[str]) -> None:
     journal.plans.create(moving("in", root="/r/sub"))
     journal.plans.create(moving("across", other="/q"))
-    assert [line.id for line in journal.plans.lines(roots, 10, None)] == seen
-    assert all(line.moves == {ItemStatus.PENDING: 3} for line in journal.plans.lines(roots, 10, None))
+    assert [line.id for line in journal.plans.list_plans(roots, 10, None)] == seen
+    assert all(line.moves == {ItemStatus.PENDING: 3} for line in journal.plans.list_plans(roots, 10, None))
 
 
 def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal: Journal) -> None:

@@ -140,7 +140,7 @@ def _in_one_thread() -> None:
 
     new_content.closer.close = os.close  # type: ignore[method-assign]
     vars(new_content)["_pool"] = Inline()
-    JournalUpkeep.nudge = _nothing  # type: ignore[method-assign, assignment]
+    JournalUpkeep.wake = _nothing  # type: ignore[method-assign, assignment]
 
 
 def _nothing(_owner: object) -> None:

@@ -80,7 +80,7 @@ def _in_effect(stage: Stage) -> list[Change]:
 def _did(stage: Stage, change: Change) -> bool:
     plan = stage.world.changes._journal.find(change.id)
     items = () if plan is None else plan.items
-    return any(item.status in (ItemStatus.DONE, ItemStatus.UNDONE) for item in items if item.op is not Op.KEPT)
+    return any(item.status in (ItemStatus.DONE, ItemStatus.UNDONE) for item in items if item.op is not Op.SAVE)
 
 
 def judge(scenario: Scenario, moments: list[Moment], run: Run, stage: Stage) -> list[str]:

@@ -120,7 +120,7 @@ class Replaced:
         self._put(files, "_can_lease", lambda _fd: True)
         self._put(new_content, "_pool", Inline())
         self._put(new_content.closer, "close", disks.close)
-        self._put(JournalUpkeep, "nudge", lambda _self: None)
+        self._put(JournalUpkeep, "wake", lambda _self: None)
 
     def _put(self, owner: Any, name: str, value: Any) -> None:
         self._kept.append((owner, name, getattr(owner, name)))

@@ -18,7 +18,7 @@ from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Image, Item, ItemOutcome, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.recover import Recovery
 from holdfast.changes.single import content
-from holdfast.changes.single.content import Base, ContentChanges, ContentResult
+from holdfast.changes.single.content import BaseFile, ContentChanges, ContentResult
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.folders.access.jail import Place
 
@@ -78,18 +78,18 @@ def _published_over_what_is_there() -> None:
 
 
 def _outcome_first() -> None:
-    def carry_out(
+    def run(
         self: Recorder,
         plan: Plan,
         images: Sequence[Image],
         work: Callable[[], Outcome],
-        _settle: Callable[[Plan], Outcome],
+        _recover: Callable[[Plan], Outcome],
     ) -> None:
         self._journal.begin(plan, images)
         self.finish(plan, Outcome.done(plan.first.identity))
         work()
 
-    _put(Recorder, "carry_out", carry_out)
+    _put(Recorder, "run", run)
 
 
 def _outcome_first_of_a_plan() -> None:
@@ -113,18 +113,18 @@ def _outcome_first_of_a_plan() -> None:
 
 
 def _intent_last() -> None:
-    def carry_out(
+    def run(
         self: Recorder,
         plan: Plan,
         images: Sequence[Image],
         work: Callable[[], Outcome],
-        _settle: Callable[[Plan], Outcome],
+        _recover: Callable[[Plan], Outcome],
     ) -> None:
         outcome = work()
         self._journal.begin(plan, images)
         self.finish(plan, outcome)
 
-    _put(Recorder, "carry_out", carry_out)
+    _put(Recorder, "run", run)
 
 
 def _intent_not_durable() -> None:
@@ -150,14 +150,16 @@ def _copy_not_compared() -> None:
 
 
 def _no_image() -> None:
-    _put(ContentChanges, "_image_of", lambda _self, _base, _path: [])
+    _put(ContentChanges, "_make_image", lambda _self, _base, _path: [])
 
 
 def _in_place() -> None:
     """A file is opened, emptied and written, as an editor does."""
 
-    def put(self: ContentChanges, place: Place, base: Base | None, data: bytes, intent: ChangeRequest) -> ContentResult:
-        plan = new_plan(intent, place.root.path, [content._item(place, base, hash_bytes(data))], None)
+    def put(
+        self: ContentChanges, place: Place, base: BaseFile | None, data: bytes, request: ChangeRequest
+    ) -> ContentResult:
+        plan = new_plan(request, place.root.path, [content._item(place, base, hash_bytes(data))], None)
 
         def work() -> Outcome:
             flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC
@@ -167,22 +169,22 @@ def _in_place() -> None:
             os.close(fd)
             return Outcome.done()
 
-        kept = [] if base is None else self._image_of(base, place.path)
-        self._recorder.carry_out(plan, kept, work, lambda unfinished: self.settle(unfinished, place))
+        images = [] if base is None else self._make_image(base, place.path)
+        self._recorder.run(plan, images, work, lambda unfinished: self.recover(unfinished, place))
         return ContentResult(plan.id, hash_bytes(data))
 
     _put(ContentChanges, "put", put)
 
 
 def _helper_left() -> None:
-    def set_aside(_self: ContentChanges, _place: Place, _temp: str, _helper: str, _item: Item) -> Item | None:
+    def leave_temp_file(_self: ContentChanges, _place: Place, _temp: str, _helper: str, _item: Item) -> Item | None:
         return None
 
-    _put(ContentChanges, "_set_aside", set_aside)
+    _put(ContentChanges, "_remove_temp_file", leave_temp_file)
 
 
-def _settled_blindly() -> None:
-    _put(Recovery, "_settle", lambda _self, _plan: Outcome.done())
+def _recovered_blindly() -> None:
+    _put(Recovery, "_recover", lambda _self, _jail, _plan: Outcome.done())
 
 
 MUTANTS = {
@@ -203,7 +205,7 @@ MUTANTS = {
     "no-image": Mutant(_no_image, KILL, "replace"),
     "in-place": Mutant(_in_place, KILL, "replace"),
     "helper-left": Mutant(_helper_left, KILL, "replace"),
-    "settled-blindly": Mutant(_settled_blindly, KILL, "edit"),
+    "recovered-blindly": Mutant(_recovered_blindly, KILL, "edit"),
 }
 
 

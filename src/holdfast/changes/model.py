@@ -1,4 +1,4 @@
-"""Pure: what a change is: a plan of items, the statuses they pass through, and the bytes kept to take them back."""
+"""Pure: the model of a change: plans, their items and statuses, before-images and outcomes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 
 
 class ChangeKind(StrEnum):
-    """What a caller asked for."""
+    """What a change does, in the words of the caller."""
 
     WRITE = "write"
     EDIT = "edit"
@@ -47,8 +47,8 @@ class ItemStatus(StrEnum):
 class Op(StrEnum):
     """What one item does to one path; each has its reverse in the same list, so an undo is a change like any other.
 
-    REPLACE turns one content into another; REMOVE and RESTORE take away and bring back a file, link or directory
-    of a tree whose topmost entry is the first item; KEPT records bytes of somebody else that were saved.
+    REPLACE replaces the content of a file; REMOVE and RESTORE remove and restore a file, link or directory of a tree
+    whose top is the first item; SAVE records bytes of another program that were saved.
     """
 
     REPLACE = "replace"
@@ -57,11 +57,11 @@ class Op(StrEnum):
     MOVE = "move"
     MKDIR = "mkdir"
     RMDIR = "rmdir"
-    KEPT = "kept"
+    SAVE = "kept"
 
 
 class NodeType(StrEnum):
-    """What an entry is."""
+    """The type of a directory entry."""
 
     FILE = "file"
     DIRECTORY = "dir"
@@ -70,7 +70,7 @@ class NodeType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """Bytes kept under their SHA-256: inside the journal (`data`) or as a file of the image store (`file`)."""
+    """A before-image, bytes kept under their SHA-256: inside the journal (`data`) or as a file of the image store (`file`)."""
 
     hash: str
     size_bytes: int
@@ -79,11 +79,11 @@ class Image:
 
 
 class Item(NamedTuple):
-    """One step of a plan. `before_hash` is what must be there, `after_hash` what is left; None means nothing.
+    """One step of a plan. `before_hash` is the content before it, `after_hash` the content after; None means no file.
 
-    `identity`, size, times and `composite_hash` say which source was meant. `temp_name` is the helper name of a copy
-    to another device, `dest_identity` that copy and `aside` where its source is kept; `reverses` is the item that
-    an undo takes back. Moves with the same `unit` are made together or not at all.
+    `identity`, size, times and `composite_hash` identify the source. For a copy to another device, `temp_name` is its
+    temporary name, `dest_identity` the copy and `quarantine_path` where its source is kept; `reverses` is the position
+    of the item that an undo reverses. Moves with the same `unit` are made together or not at all.
     """
 
     op: Op
@@ -116,10 +116,10 @@ class Item(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A change: `seq` orders changes, times only show when. `temp_name` is the one helper name it may leave behind.
+    """A change. `seq` orders changes; times are only shown. `temp_name` is the temporary name that a crash may leave.
 
-    `other_root` is set when a move crosses from one allowed directory to another. A `stepwise` plan is carried out
-    item by item, in batches; its `folder` is what it was made for, and its approval holds for `approved_hash`.
+    `other_root` is set when a move goes from one allowed directory to another. A `stepwise` plan is executed item by
+    item, in batches; `folder` is the folder it was made for, and its approval holds for `approved_hash`.
     """
 
     id: str
@@ -141,35 +141,35 @@ class Plan:
 
     @property
     def first(self) -> Item:
-        """Return the item that names the change: the file, or the top of the tree."""
+        """Return the first item: the file, or the top of the tree."""
         return self.items[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a plan ended. `exceptions` names single items by position; every other one takes `item_status`."""
+    """How a plan ended. Items get `item_status`, except those in `exceptions`, by position. `saved` are foreign bytes."""
 
     status: PlanStatus
     item_status: ItemStatus
     message: str | None = None
     exceptions: dict[int, tuple[ItemStatus, str | None]] = field(default_factory=dict)
     identity: str | None = None
-    kept: Item | None = None
+    saved: Item | None = None
 
     @classmethod
     def done(cls, identity: str | None = None) -> "Outcome":
-        """Everything was carried out."""
+        """Return the outcome of a change that was made."""
         return cls(PlanStatus.EXECUTED, ItemStatus.DONE, identity=identity)
 
     @classmethod
-    def failed(cls, message: str, kept: Item | None = None) -> "Outcome":
-        """Nothing was carried out; `kept` are foreign bytes that were saved on the way."""
-        return cls(PlanStatus.FAILED, ItemStatus.ERROR, message, kept=kept)
+    def failed(cls, message: str, saved: Item | None = None) -> "Outcome":
+        """Return the outcome of a change that was not made; `saved` are another program's bytes that it met."""
+        return cls(PlanStatus.FAILED, ItemStatus.ERROR, message, saved=saved)
 
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """One line of the list of changes."""
+    """A change as `list_changes` shows it."""
 
     seq: int
     id: str
@@ -182,18 +182,18 @@ class Change:
     undoes: str | None
     images_missing: int
     done: int = 0
-    kept: int = 0
+    saved: int = 0
 
     @property
     def undoable(self) -> bool:
-        """Return whether undoing it brings something back: all of it, or foreign bytes that were saved on the way."""
+        """Return whether an undo restores something: the change, or another program's bytes that it saved."""
         in_effect = self.status is PlanStatus.EXECUTED or (self.status is not PlanStatus.UNDONE and self.done > 0)
-        return self.images_missing == 0 and (in_effect or self.kept > 0)
+        return self.images_missing == 0 and (in_effect or self.saved > 0)
 
 
 @dataclass(frozen=True, slots=True)
 class PlanOverview:
-    """One line of the list of plans: what it is for, and how many of its moves have which status."""
+    """A plan as `list_plans` shows it: its folder, and how many of its moves have which status."""
 
     seq: int
     id: str
@@ -207,7 +207,7 @@ class PlanOverview:
 
 @dataclass(frozen=True, slots=True)
 class QuarantinedFile:
-    """The source of a move to another device, kept where it cannot be seen; `roots` are those of its plan."""
+    """The source of a move to another device, kept in quarantine; `roots` are those of its plan."""
 
     plan_id: str
     position: int
@@ -216,7 +216,7 @@ class QuarantinedFile:
 
 
 class ItemOutcome(NamedTuple):
-    """How one item of a stepwise plan ended, and which file stands at its destination where that is another one."""
+    """How one item of a stepwise plan ended; `identity` is that of its copy on another device."""
 
     position: int
     status: ItemStatus
@@ -226,10 +226,10 @@ class ItemOutcome(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
-    """What came of taking a plan back: which change did so, None where all of it had been taken back before.
+    """The result of an undo: the id of the change that undid the plan, None when the plan was undone before.
 
-    Of a stepwise plan, `back` is how many moves returned and `stayed` are those that did not, from where they are now,
-    each with the reason.
+    For a stepwise plan, `back` is how many moves were undone, and `stayed` are the moves that were not, each with the
+    reason; their `src_path` is where the file is.
     """
 
     plan: Plan
@@ -244,17 +244,17 @@ def is_beneath(path: str, roots: Sequence[str]) -> bool:
 
 
 def reverse_items(items: Sequence[Item]) -> tuple[Item, ...]:
-    """Return the items that take these back, in the order to carry them out.
+    """Return the items that undo these, in the order of execution.
 
-    A tree keeps its order, top first: whoever carries it out knows which end to start from.
+    A tree keeps its order, top first; `Removals` knows at which end to begin.
     """
-    done = [item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.KEPT]
+    done = [item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE]
     if done and done[0].op in (Op.MKDIR, Op.RMDIR):
         done.reverse()
-    return tuple(_reversed_item(item) for item in done)
+    return tuple(_reverse_item(item) for item in done)
 
 
-def _reversed_item(item: Item) -> Item:
+def _reverse_item(item: Item) -> Item:
     if item.op is Op.REPLACE and item.before_hash is None:
         return _copy(item, Op.REMOVE, before=item.after_hash, after=None)
     if item.op is Op.REPLACE:
@@ -290,9 +290,9 @@ def _copy(
 
 
 class Abandoned(Exception):
-    """Raised by the work of a plan when nothing was changed; carries the error and what was saved on the way."""
+    """Raised by the work of a change that changed nothing; has the error, and foreign bytes that were saved."""
 
-    def __init__(self, error: HoldfastError, kept: Item | None = None) -> None:
+    def __init__(self, error: HoldfastError, saved: Item | None = None) -> None:
         super().__init__(str(error))
         self.error = error
-        self.kept = kept
+        self.saved = saved

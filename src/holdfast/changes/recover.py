@@ -1,4 +1,4 @@
-"""What a crash left: every intent without an outcome is decided by what is on the disk."""
+"""Recovers from a crash: every intent without an outcome gets one, decided by what is on the disk."""
 
 import logging
 from contextlib import ExitStack
@@ -19,18 +19,18 @@ _log = logging.getLogger(__name__)
 
 
 class Recovery:
-    """Settles unfinished plans with the code that carries plans out."""
+    """Recovers unfinished changes with the code that makes changes."""
 
     def __init__(
         self,
-        commits: ContentChanges,
+        contents: ContentChanges,
         removals: Removals,
         moves: Moves,
         directories: Directories,
         executor: Executor,
         state_dir: str,
     ) -> None:
-        self._commits = commits
+        self._contents = contents
         self._removals = removals
         self._moves = moves
         self._directories = directories
@@ -38,47 +38,44 @@ class Recovery:
         self._state_dir = state_dir
 
     def run(self, journal: Journal, recorder: Recorder) -> int:
-        """Settle all that can be; returns how many. A plan whose folder is not there stays for the next start."""
-        settled = 0
+        """Recover all changes that can be; returns how many. One whose folder is missing waits for the next start."""
+        recovered = 0
         for plan in journal.unfinished():
             try:
-                outcome = self._settle(plan)
+                with open_jail(_roots(plan), self._state_dir) as jail:
+                    outcome = self._recover(jail, plan)
             except (OSError, HoldfastError) as error:
-                _log.warning("change %s could not be settled: %s", plan.id, type(error).__name__)
+                _log.warning("change %s could not be recovered: %s", plan.id, type(error).__name__)
                 continue
             recorder.finish(plan, outcome)
-            settled += 1
-        return settled + sum(self._settle_steps(plan) for plan in journal.plans.interrupted())
+            recovered += 1
+        return recovered + sum(self._recover_batch(plan) for plan in journal.plans.interrupted())
 
-    def _settle(self, plan: Plan) -> Outcome:
-        with open_jail(_roots(plan), self._state_dir) as jail:
-            return self._settle_in(jail, plan)
-
-    def _settle_steps(self, plan: Plan) -> bool:
-        """Settle the last batch of a plan; what it did not come to waits for the next execution."""
+    def _recover_batch(self, plan: Plan) -> bool:
+        """Recover the last batch of a plan; the items after it wait for the next execution."""
         try:
             with open_jail(_roots(plan), self._state_dir) as jail:
-                self._executor.settle(jail, plan)
+                self._executor.recover(jail, plan)
         except (OSError, HoldfastError) as error:
-            _log.warning("plan %s could not be settled: %s", plan.id, type(error).__name__)
+            _log.warning("plan %s could not be recovered: %s", plan.id, type(error).__name__)
             return False
         return True
 
-    def _settle_in(self, jail: Jail, plan: Plan) -> Outcome:
+    def _recover(self, jail: Jail, plan: Plan) -> Outcome:
         first = plan.first
         if first.op in (Op.MKDIR, Op.RMDIR):
-            return self._directories.settle(jail, plan)
+            return self._directories.recover(jail, plan)
         with ExitStack() as stack:
             try:
                 place = stack.enter_context(jail.place(first.src_path, follow=False))
                 if first.op is Op.MOVE:
                     target = stack.enter_context(jail.place(first.dest_path or "", follow=False))
-                    return self._moves.settle(jail, plan, place, target)
+                    return self._moves.recover(jail, plan, place, target)
             except (AccessDenied, NotDirectory, NotFound):
                 return Outcome.failed("It was interrupted, and its directory is gone.")
             if first.op is Op.REPLACE:
-                return self._commits.settle(plan, place)
-            return self._removals.settle(jail, plan, place)
+                return self._contents.recover(plan, place)
+            return self._removals.recover(jail, plan, place)
 
 
 def _roots(plan: Plan) -> list[str]:

@@ -1,4 +1,4 @@
-"""The use cases that change local files; nothing else in Holdfast does."""
+"""The use cases that change local files: write, edit, move, delete, undo. Nothing else in Holdfast changes one."""
 
 import os
 import stat
@@ -17,7 +17,7 @@ from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
 from holdfast.changes.recover import Recovery
-from holdfast.changes.single.content import SMALL_BYTES, Base, ContentChanges, ContentResult, read_base
+from holdfast.changes.single.content import SMALL_BYTES, BaseFile, ContentChanges, ContentResult, read_base
 from holdfast.changes.single.directories import Directories
 from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import ChangeRequest, Recorder
@@ -35,7 +35,7 @@ from holdfast.errors import (
     ResourceBusy,
 )
 from holdfast.folders.access.descriptors import READ_DIRECTORY
-from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.jail import Place
 from holdfast.folders.service import Folders
 from holdfast.text.edit import APPEND, Edit, EditLimits
 from holdfast.text.edit_text import EditResult, edit_bytes
@@ -45,7 +45,7 @@ HASH_PREFIX = "sha256:"
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a change of content left. `change_id` is None for a dry run."""
+    """The result of a change of content; `change_id` is None for a dry run, `before` and `after` show an edit."""
 
     path: str
     hash: str
@@ -57,7 +57,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class EditPreview:
-    """What edits would make of a file: where it is, its bytes (None when it is missing), and those it would get."""
+    """What edits would write: the real path and root of the file, its bytes (None when it is missing), the new bytes."""
 
     path: str
     root: str
@@ -66,7 +66,7 @@ class EditPreview:
 
 
 class Changes:
-    """Writes, edits, moves and deletes through the journal, and takes them back.
+    """Writes, edits, moves and deletes through the journal, and undoes changes.
 
     `state_dir` is where large before-images go; the journal is whatever adapter wiring chose. Call `recover()`
     once before the first change and `close()` at the end.
@@ -79,24 +79,24 @@ class Changes:
         self._images = Images(journal, state_dir, settings)
         self._quarantine = Quarantine(state_dir)
         self._upkeep = JournalUpkeep(journal, self._images, self._quarantine, settings)
-        self._recorder = Recorder(journal, self._images, self._upkeep.nudge)
+        self._recorder = Recorder(journal, self._images, self._upkeep.wake)
         self._locks = Locks()
-        self._commits = ContentChanges(journal, self._images, self._recorder)
+        self._contents = ContentChanges(journal, self._images, self._recorder)
         self._removals = Removals(self._images, self._recorder)
         self._moves = Moves(self._recorder, self._quarantine)
         self._directories = Directories(self._recorder)
-        executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.nudge)
+        executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.wake)
         self.plans = Plans(journal, executor, require_approval=require_approval)
-        self._recovery = Recovery(self._commits, self._removals, self._moves, self._directories, executor, state_dir)
+        self._recovery = Recovery(self._contents, self._removals, self._moves, self._directories, executor, state_dir)
         self._undo = Undo(
-            journal, self._images, self._commits, self._removals, self._moves, self._directories, self._locks
+            journal, self._images, self._contents, self._removals, self._moves, self._directories, self._locks
         )
 
     def recover(self) -> int:
-        """Settle what a crash left unfinished, before anything new begins; returns how many changes that were."""
-        settled = self._recovery.run(self._journal, self._recorder)
+        """Recover changes that a crash left unfinished, before the first new one; returns how many they were."""
+        recovered = self._recovery.run(self._journal, self._recorder)
         self._images.sweep()
-        return settled
+        return recovered
 
     def close(self) -> None:
         """Stop the upkeep and close the journal."""
@@ -105,15 +105,15 @@ class Changes:
 
     def write(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
         """Create a file or replace its whole content."""
-        data = _utf8(content)
-        with _told(path), self._held(folders.jail, call, path) as place:
+        data = _encode(content)
+        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
-                return _written(
-                    place, self._commits.put(place, None, data, ChangeRequest(ChangeKind.WRITE)), created=True
+                return _write_result(
+                    place, self._contents.put(place, None, data, ChangeRequest(ChangeKind.WRITE)), created=True
                 )
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.admit) as base:
-                done = self._commits.put(place, base, data, ChangeRequest(ChangeKind.WRITE))
-                return _written(place, done, created=False)
+                done = self._contents.put(place, base, data, ChangeRequest(ChangeKind.WRITE))
+                return _write_result(place, done, created=False)
 
     def edit(
         self,
@@ -126,49 +126,49 @@ class Changes:
         dry_run: bool = False,
         kind: ChangeKind = ChangeKind.EDIT,
     ) -> WriteResult:
-        """Apply edits to one file, all or none; EditRejected says why they do not fit.
+        """Apply edits to one file, all or none; EditRejected says why they do not match.
 
-        Conflict when `expected_hash` is given and the file is another one.
+        Conflict when `expected_hash` is given and the file has another hash.
         """
-        with _told(path), self._held(folders.jail, call, path) as place:
+        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 _check_hash(None, expected_hash, place.path)
                 edited = edit_bytes(None, edits, _limits(folders), call.check)
-                return self._commit_edit(place, None, edited, dry_run, kind)
-            with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
+                return self._write_edit(place, None, edited, dry_run, kind)
+            with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
                 _check_hash(base.hash, expected_hash, place.path)
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
-                return self._commit_edit(place, base, edited, dry_run, kind)
+                return self._write_edit(place, base, edited, dry_run, kind)
 
-    def draft(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
-        """Return what edits would make of a file, refused as `edit` refuses them; nothing is written."""
-        with _told(path), self._held(folders.jail, call, path) as place:
+    def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
+        """Return what edits would write, refused as `edit` refuses them; nothing is written."""
+        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 edited = edit_bytes(None, edits, _limits(folders), call.check)
                 return EditPreview(place.path, place.root.path, None, edited.data)
-            with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
+            with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
                 return EditPreview(place.path, place.root.path, base.data, edited.data)
 
     def apply_approved(
         self, folders: Folders, call: Call, plan: Plan, path: str, content: Callable[[bytes | None], bytes]
     ) -> WriteResult:
-        """Carry out a proposal of one file that was approved; it becomes the newest change, under its own id.
+        """Apply an approved proposal for one file; it becomes the newest change, under its own id.
 
-        `content` is given what the file holds, None when it is missing, and returns what it shall hold, or raises.
+        `content` gets the bytes of the file, None when it is missing, and returns the new bytes, or raises.
         """
-        intent = ChangeRequest(plan.kind, proposed=plan)
-        with _told(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
+        request = ChangeRequest(plan.kind, proposed=plan)
+        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
             status = stat_entry(place.parent_fd, place.name)
             if status is None:
-                return _written(place, self._commits.put(place, None, content(None), intent), created=True)
+                return _write_result(place, self._contents.put(place, None, content(None), request), created=True)
             if not stat.S_ISREG(status.st_mode):
-                raise Conflict(f"{place.path} is no regular file any more. Nothing was written.")
-            with read_base(place, with_data=True, admit=_editable(folders.settings.max_edit_bytes)) as base:
-                return _written(place, self._commits.put(place, base, content(base.data), intent), created=False)
+                raise Conflict(f"{place.path} is not a regular file any more. Nothing was written.")
+            with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
+                return _write_result(place, self._contents.put(place, base, content(base.data), request), created=False)
 
     def append(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
-        """Add text at the end of a file, in its encoding and with its line ends; a missing file is created."""
+        """Append text to a file, in its encoding and with its line ends; a missing file is created."""
         if not content:
             raise EditRejected("validation_error", "There is nothing to append.", "Give the text to add.")
         try:
@@ -179,19 +179,19 @@ class Changes:
         return self.edit(folders, call, path, [Edit("", content)], kind=ChangeKind.APPEND)
 
     def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
-        """Make a directory and those above it; returns the change (None when it was there) and the real path."""
-        with _told(path), self._locks.hold_all(call):
+        """Make a directory and those above it; returns the change id (None when it exists) and the real path."""
+        with _translate_os_errors(path), self._locks.hold_all(call):
             return self._directories.make(folders.jail, path, ChangeRequest(ChangeKind.MKDIR))
 
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
-        """Move or rename; AlreadyExists when the destination is there. Returns the id of the change."""
+        """Move or rename; AlreadyExists when the destination exists. Returns the id of the change."""
         jail = folders.jail
         while True:
             with (
-                _told(source),
+                _translate_os_errors(source),
                 jail.place(source, follow=False) as old,
                 open_place(jail, destination, follow=False) as new,
-                self._held_for(call, source, old, new),
+                self._lock_places(call, source, old, new),
             ):
                 if is_same_place(jail, source, old, follow=False) and is_same_place(
                     jail, destination, new, follow=False
@@ -199,10 +199,14 @@ class Changes:
                     return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE))
 
     def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
-        """Take a file, a link or a directory away, every byte kept; returns the id of the change."""
+        """Delete a file, link or directory, keeping an image of every byte; returns the id of the change."""
         jail = folders.jail
         while True:
-            with _told(path), jail.place(path, follow=False) as place, self._held_for(call, path, place):
+            with (
+                _translate_os_errors(path),
+                jail.place(path, follow=False) as place,
+                self._lock_places(call, path, place),
+            ):
                 if not is_same_place(jail, path, place, follow=False):
                     continue
                 if is_directory(place.status) and not recursive:
@@ -210,13 +214,13 @@ class Changes:
                 return self._removals.remove(jail, place, call, ChangeRequest(ChangeKind.DELETE))
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
-        """Return the caller's changes, newest first, those with a smaller `seq` than given."""
+        """Return the caller's changes, newest first, those with a `seq` below the given one."""
         return self._journal.changes(folders.jail.allowed_paths, limit, before_seq)
 
     def undo(self, folders: Folders, call: Call, change_id: str) -> UndoResult:
-        """Take a change back; one that was taken back before is answered so.
+        """Undo a change; the result has no change id when it was undone before.
 
-        A change that failed and had saved another program's bytes brings those out, beside the file.
+        For a failed change that had saved another program's bytes, those are written to a new file beside the file.
         NotFound for a change that is not beneath the caller's roots, Conflict when a newer one is in the way.
         """
         plan = self._journal.find(change_id)
@@ -226,29 +230,29 @@ class Changes:
         if plan.stepwise:
             return self.plans.undo(folders, call, plan)
         if plan.status is PlanStatus.RUNNING:
-            raise ResourceBusy(f"Change {change_id} is still under way.")
-        kept = [item for item in plan.items if item.op is Op.KEPT]
-        if plan.status is PlanStatus.FAILED and kept:
-            with _told(kept[0].src_path):
-                return UndoResult(plan, self._undo.bring_out(folders.jail, kept[0], call))
+            raise ResourceBusy(f"Change {change_id} is still running.")
+        saved = [item for item in plan.items if item.op is Op.SAVE]
+        if plan.status is PlanStatus.FAILED and saved:
+            with _translate_os_errors(saved[0].src_path):
+                return UndoResult(plan, self._undo.restore_saved(folders.jail, saved[0], call))
         if plan.status is PlanStatus.UNDONE:
             return UndoResult(plan, None)
         if plan.status is not PlanStatus.EXECUTED:
-            raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to take back.")
-        with _told(plan.first.src_path):
+            raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to undo.")
+        with _translate_os_errors(plan.first.src_path):
             return UndoResult(plan, self._undo.run(folders.jail, plan, call))
 
-    def _commit_edit(
-        self, place: Place, base: Base | None, edited: EditResult, dry_run: bool, kind: ChangeKind
+    def _write_edit(
+        self, place: Place, base: BaseFile | None, edited: EditResult, dry_run: bool, kind: ChangeKind
     ) -> WriteResult:
         if dry_run:
-            shown = "" if base is None else base.hash
-            return WriteResult(place.path, HASH_PREFIX + shown, None, base is None, edited.before, edited.after)
-        done = self._commits.put(place, base, edited.data, ChangeRequest(kind))
-        return _written(place, done, created=base is None, edited=edited)
+            present_hash = "" if base is None else base.hash
+            return WriteResult(place.path, HASH_PREFIX + present_hash, None, base is None, edited.before, edited.after)
+        done = self._contents.put(place, base, edited.data, ChangeRequest(kind))
+        return _write_result(place, done, created=base is None, edited=edited)
 
-    def _held_for(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
-        """Hold the places, or everything when a tree goes; NotFound when there is nothing to take."""
+    def _lock_places(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
+        """Lock the places, or everything when the source is a directory; NotFound when it does not exist."""
         call.check()
         if source.status is None:
             raise NotFound(f"No such file or directory: {path}")
@@ -256,27 +260,22 @@ class Changes:
             return self._locks.hold_all(call)
         return self._locks.hold(call, [place.lock_key for place in (source, *others)])
 
-    @contextmanager
-    def _held(self, jail: Jail, call: Call, path: str) -> Iterator[Place]:
-        with lock_place(jail, self._locks, call, path, follow=True) as place:
-            yield place
-
 
 @contextmanager
-def _told(path: str) -> Iterator[None]:
-    """Turn an error of the system into one that the caller understands."""
+def _translate_os_errors(path: str) -> Iterator[None]:
+    """Turn errors of the system into HoldfastErrors that name the path."""
     try:
         yield
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already.") from None
     except OSError as error:
-        told = error_from_os(error, path)
-        if told is None:
+        refusal = error_from_os(error, path)
+        if refusal is None:
             raise
-        raise told from None
+        raise refusal from None
 
 
-def _utf8(content: str) -> bytes:
+def _encode(content: str) -> bytes:
     try:
         return content.encode()
     except UnicodeEncodeError as error:
@@ -287,7 +286,7 @@ def _limits(folders: Folders) -> EditLimits:
     return EditLimits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
 
 
-def _written(place: Place, done: ContentResult, *, created: bool, edited: EditResult | None = None) -> WriteResult:
+def _write_result(place: Place, done: ContentResult, *, created: bool, edited: EditResult | None = None) -> WriteResult:
     before, after = ("", "") if edited is None else (edited.before, edited.after)
     return WriteResult(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
 
@@ -314,8 +313,8 @@ def _check_empty(place: Place) -> None:
         raise NotEmpty(f"{place.path} holds {entries} entries. Set recursive to delete it with all of them.")
 
 
-def _editable(limit: int) -> Callable[[int, str], None]:
-    def admit(size_bytes: int, path: str) -> None:
+def _size_check(limit: int) -> Callable[[int, str], None]:
+    def check(size_bytes: int, path: str) -> None:
         if size_bytes > limit:
             raise EditRejected(
                 "validation_error",
@@ -323,4 +322,4 @@ def _editable(limit: int) -> Callable[[int, str], None]:
                 "Use a smaller file, or raise folders.max_edit_bytes.",
             )
 
-    return admit
+    return check

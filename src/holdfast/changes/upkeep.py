@@ -1,4 +1,4 @@
-"""Tidying in the background: images over the cap or past their days, what was set aside as long ago, the database's log."""
+"""Background upkeep of the journal: expires images and quarantined files, checkpoints the database."""
 
 import logging
 import threading
@@ -10,11 +10,11 @@ from holdfast.clock import utc_days_ago
 from holdfast.config.settings import JournalSettings
 
 _log = logging.getLogger(__name__)
-_EVERY_SECONDS = 1.0
+_INTERVAL_SECONDS = 1.0
 
 
 class JournalUpkeep:
-    """A thread that works after changes, at most once a second, and sleeps while nothing changes."""
+    """A thread that runs after changes, at most once a second, and sleeps while nothing changes."""
 
     def __init__(self, journal: Journal, images: Images, quarantine: Quarantine, settings: JournalSettings) -> None:
         self._journal = journal
@@ -27,14 +27,14 @@ class JournalUpkeep:
         self._starting = threading.Lock()
         self._thread = threading.Thread(target=self._loop, name="journal-upkeep", daemon=True)
 
-    def nudge(self) -> None:
-        """Say that something changed; never waits."""
+    def wake(self) -> None:
+        """Ask for a round after a change; never waits."""
         if not self._started.is_set():
             self._start()
         self._due.set()
 
     def run(self) -> None:
-        """Do the work now."""
+        """Do one round now."""
         kept_since = utc_days_ago(self._settings.keep_days)
         self._images.remove_files(self._journal.expire(self._settings.max_bytes, kept_since))
         self._quarantine.purge(self._journal.plans, kept_since)
@@ -56,7 +56,7 @@ class JournalUpkeep:
                 self._started.set()
 
     def _loop(self) -> None:
-        while not self._closing.wait(_EVERY_SECONDS):
+        while not self._closing.wait(_INTERVAL_SECONDS):
             self._due.wait()
             if self._closing.is_set():
                 return

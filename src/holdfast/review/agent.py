@@ -34,7 +34,7 @@ class AgentReviews:
         An equal proposal that is open, or was just rejected, is returned instead; a failure leaves nothing behind.
         """
         records = self._records
-        drafted = self._changes.draft(folders, call, path, edits)
+        drafted = self._changes.preview_edit(folders, call, path, edits)
         review = Review(
             id=secrets.token_hex(16),
             session=records.sessions.new_name(),

@@ -79,7 +79,7 @@ def test_any_error_of_the_system_leaves_one_whole_version_and_a_true_journal(
 def test_a_file_system_without_unnamed_files_is_written_all_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(new_content, "_UNNAMED", None)
+    monkeypatch.setattr(new_content, "_O_TMPFILE", None)
     world.write("a.txt", "one")
     change = world.write("a.txt", "two")
     assert harvest(world.root) == {"a.txt": b"two"}
@@ -130,7 +130,7 @@ def test_recovery_decides_by_what_is_on_the_disk(
     assert change.status == status
     plan = world.changes._journal.find(change.id)
     assert plan is not None
-    saved = [item.before_hash for item in plan.items if item.op is Op.KEPT]
+    saved = [item.before_hash for item in plan.items if item.op is Op.SAVE]
     assert saved == [files.hash_bytes(helper or b"")] * kept
 
 
@@ -142,7 +142,7 @@ def test_saved_bytes_of_another_program_are_named_and_written_out_on_demand(worl
     plant(world.root, {"a (kept).txt": "taken"})
     world.changes.recover()
     (change,) = world.listed()
-    assert (change.status, change.kept, change.undoable) == ("FAILED", 1, True)
+    assert (change.status, change.saved, change.undoable) == ("FAILED", 1, True)
     brought = world.undo(change.id)
     assert harvest(world.root) == {"a.txt": b"theirs", "a (kept).txt": b"taken", "a (kept) (2).txt": b"others"}
     world.undo(brought)

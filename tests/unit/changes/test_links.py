@@ -62,7 +62,7 @@ def test_a_link_and_what_it_leads_to_move_in_one_plan_and_back_one_by_one(world:
     plant(world.root, {"data": "d", "film": "f"})
     os.symlink("data", world.root / "near")
     os.symlink("film", world.root / "latest")
-    plan = world.carry_out({"near": "V/near", "latest": "V/latest", "film": "W/film"})
+    plan = world.run_plan({"near": "V/near", "latest": "V/latest", "film": "W/film"})
     assert os.readlink(world.root / "V/near") == "../data"
     assert os.readlink(world.root / "V/latest") == "../W/film"
     assert (world.root / "V/latest").read_text() == "f"

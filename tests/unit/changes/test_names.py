@@ -47,13 +47,13 @@ def test_a_target_that_appears_at_the_last_moment_is_not_replaced(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     plant(world.root, {"a.txt": "a"})
-    carry = Moves._carry_out
+    move = Moves._move
 
     def late(self: Moves, *args: object) -> object:
         (world.root / "b.txt").write_text("late")
-        return carry(self, *args)  # type: ignore[arg-type]
+        return move(self, *args)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(Moves, "_carry_out", late)
+    monkeypatch.setattr(Moves, "_move", late)
     with pytest.raises(AlreadyExists):
         world.move("a.txt", "b.txt")
     assert harvest(world.root) == {"a.txt": b"a", "b.txt": b"late"}

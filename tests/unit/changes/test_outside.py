@@ -37,7 +37,7 @@ def kept_bytes(world: World) -> set[bytes]:
         plan = world.changes._journal.find(change.id)
         assert plan is not None
         for item in plan.items:
-            if item.op in (Op.REPLACE, Op.KEPT) and item.before_hash:
+            if item.op in (Op.REPLACE, Op.SAVE) and item.before_hash:
                 found.add(b"".join(world.changes._images.read(item.before_hash)))
     return found
 

@@ -41,7 +41,7 @@ def test_a_plan_moves_nothing_until_it_is_executed(world: World) -> None:
 
 def test_an_approved_plan_is_carried_out_and_is_one_line_of_the_changes(world: World) -> None:
     plant(world.root, {"a.txt": "a", "b.txt": "b"})
-    plan = world.carry_out({"a.txt": "docs/a.txt", "b.txt": "docs/deep/b.txt"})
+    plan = world.run_plan({"a.txt": "docs/a.txt", "b.txt": "docs/deep/b.txt"})
     assert harvest(world.root) == {"docs/a.txt": b"a", "docs/deep/b.txt": b"b"}
     assert (plan.status, moves(plan)) == ("EXECUTED", ["DONE", "DONE"])
     assert plan.executed_at is not None
@@ -159,7 +159,7 @@ def test_the_state_folder_is_neither_moved_nor_moved_into(root: Path) -> None:
         for wanted in ({"deep/state": "s"}, {"deep/state/state.db": "s"}, {"a": "deep/state/a"}):
             with pytest.raises(HoldfastError):
                 world.plan(wanted)
-        done = world.carry_out({"deep": "other"})
+        done = world.run_plan({"deep": "other"})
         assert (moves(done), messages(done)) == (
             ["ERROR"],
             [f"{root}/deep/state belongs to Holdfast itself and stays where it is."],
@@ -189,15 +189,15 @@ def test_a_source_that_changed_is_skipped_and_a_taken_destination_is_an_error(wo
     again = world.changes.plans.execute(world.folders, world.call(), plan.id)
     assert again.plan.status == "EXECUTED"
     assert moves(again.plan) == ["DONE", "SKIPPED", "SKIPPED", "DONE", "SKIPPED"]
-    assert 0 in again.already
-    assert 3 not in again.already
+    assert 0 in again.done_before
+    assert 3 not in again.done_before
 
 
 def test_executing_twice_reports_what_was_done_already(world: World) -> None:
     plant(world.root, {"a": "a"})
-    plan = world.carry_out({"a": "b"})
+    plan = world.run_plan({"a": "b"})
     again = world.changes.plans.execute(world.folders, world.call(), plan.id)
-    assert again.already == {0}
+    assert again.done_before == {0}
     assert again.plan == plan
 
 
@@ -208,7 +208,7 @@ def test_many_executions_at_once_move_each_item_once(world: World) -> None:
     with ThreadPoolExecutor(6) as pool:
         runs = list(pool.map(lambda _: world.changes.plans.execute(world.folders, world.call(), plan.id), range(6)))
     assert {run.plan.status for run in runs} == {"EXECUTED"}
-    assert sum(not run.already for run in runs) == 1
+    assert sum(not run.done_before for run in runs) == 1
     assert harvest(world.root) == {f"d{n % 7}/f{n}": str(n).encode() for n in range(count)}
 
 
@@ -239,7 +239,7 @@ def test_a_cancelled_execution_stops_between_batches_and_the_next_one_completes(
 def test_directories_and_links_move_as_they_are(world: World) -> None:
     plant(world.root, {"repo": {"f": "1", "sub": {"g": "2"}}})
     (world.root / "link").symlink_to("/nowhere")
-    plan = world.carry_out({"repo": "code/repo", "link": "code/link"})
+    plan = world.run_plan({"repo": "code/repo", "link": "code/link"})
     assert moves(plan) == ["DONE", "DONE"]
     assert harvest(world.root) == {"code/repo/f": b"1", "code/repo/sub/g": b"2"}
     assert os.readlink(world.root / "code/link") == "/nowhere"
@@ -268,7 +268,7 @@ def test_a_plan_can_be_cancelled_until_it_is_started(world: World) -> None:
         assert world.changes.plans.cancel(world.folders, plan.id).status == "CANCELLED"
         with pytest.raises(Conflict, match="CANCELLED"):
             world.execute(plan)
-    done = world.carry_out({"b": "c"})
+    done = world.run_plan({"b": "c"})
     with pytest.raises(Conflict, match="EXECUTED"):
         world.changes.plans.cancel(world.folders, done.id)
 
@@ -303,7 +303,7 @@ def test_times_modes_and_attributes_go_along(world: World) -> None:
     path.chmod(0o741)
     os.setxattr(path, "user.note", b"n")
     os.utime(path, ns=(5, 7_000_000_001))
-    world.carry_out({"a": "d/a"})
+    world.run_plan({"a": "d/a"})
     moved = world.root / "d/a"
     assert (moved.stat().st_mode & 0o777, moved.stat().st_mtime_ns) == (0o741, 7_000_000_001)
     assert os.getxattr(moved, "user.note") == b"n"

@@ -14,7 +14,7 @@ from tests.unit.changes.world import World, moves
 def test_a_whole_plan_is_taken_back_and_brought_again(world: World) -> None:
     plant(world.root, {"a": "1", "s": {"b": "2"}})
     before = harvest(world.root)
-    plan = world.carry_out({"a": "x/a", "s/b": "x/y/b"})
+    plan = world.run_plan({"a": "x/a", "s/b": "x/y/b"})
     after = harvest(world.root)
     change = plan.id
     for expected, status in ((before, "UNDONE"), (after, "EXECUTED"), (before, "UNDONE"), (after, "EXECUTED")):
@@ -27,7 +27,7 @@ def test_a_whole_plan_is_taken_back_and_brought_again(world: World) -> None:
 
 def test_an_undone_plan_leaves_directories_that_hold_something_else(world: World) -> None:
     plant(world.root, {"a": "1"})
-    plan = world.carry_out({"a": "x/y/a"})
+    plan = world.run_plan({"a": "x/y/a"})
     (world.root / "x/mine").write_text("m")
     world.undo(plan.id)
     assert harvest(world.root) == {"a": b"1", "x/mine": b"m"}
@@ -37,7 +37,7 @@ def test_an_undone_plan_leaves_directories_that_hold_something_else(world: World
 
 def test_an_undo_never_overwrites_and_says_what_stayed(world: World) -> None:
     plant(world.root, {"a": "1", "b": "2", "c": "3"})
-    plan = world.carry_out({"a": "x/a", "b": "x/b", "c": "x/c"})
+    plan = world.run_plan({"a": "x/a", "b": "x/b", "c": "x/c"})
     (world.root / "a").write_text("new")
     (world.root / "x/c").unlink()
     (world.root / "x/c").write_text("another")
@@ -58,7 +58,7 @@ def test_an_undo_never_overwrites_and_says_what_stayed(world: World) -> None:
 
 def test_single_items_are_taken_back_one_by_one(world: World) -> None:
     plant(world.root, {"a": "1", "b": "2"})
-    plan = world.carry_out({"a": "x/a", "b": "y/b"})
+    plan = world.run_plan({"a": "x/a", "b": "y/b"})
     world.changes.plans.undo(world.folders, world.call(), plan, [1])
     assert harvest(world.root) == {"x/a": b"1", "b": b"2"}
     assert not (world.root / "y").exists()
@@ -69,7 +69,7 @@ def test_single_items_are_taken_back_one_by_one(world: World) -> None:
 
 def test_what_is_all_back_already_is_answered_so_and_makes_no_change(world: World) -> None:
     plant(world.root, {"a": "1", "b": "2"})
-    plan = world.carry_out({"a": "x/a", "b": "y/b"})
+    plan = world.run_plan({"a": "x/a", "b": "y/b"})
     undone = world.changes.undo(world.folders, world.call(), plan.id)
     assert (undone.back, undone.stayed) == (2, ())
     for positions in (None, [0]):
@@ -79,7 +79,7 @@ def test_what_is_all_back_already_is_answered_so_and_makes_no_change(world: Worl
 
 def test_a_directory_that_stays_does_not_make_a_second_undo_a_conflict(world: World) -> None:
     plant(world.root, {"a": "1"})
-    plan = world.carry_out({"a": "x/a"})
+    plan = world.run_plan({"a": "x/a"})
     (world.root / "x/mine").write_text("m")
     world.undo(plan.id)
     again = world.changes.plans.undo(world.folders, world.call(), plan)
@@ -89,7 +89,7 @@ def test_a_directory_that_stays_does_not_make_a_second_undo_a_conflict(world: Wo
 def test_an_undo_that_was_stopped_is_completed_by_the_next_and_then_all_is_back(world: World) -> None:
     plant(world.root, {f"f{n}": str(n) for n in range(150)})
     before = harvest(world.root)
-    plan = world.carry_out({f"f{n}": f"d/f{n}" for n in range(150)})
+    plan = world.run_plan({f"f{n}": f"d/f{n}" for n in range(150)})
     call = Call(
         Caller(LOCAL_USER), timeout_seconds=60, progress=lambda done, _t, _m: call.cancel() if done > 5 else None
     )
@@ -104,7 +104,7 @@ def test_an_undo_that_was_stopped_is_completed_by_the_next_and_then_all_is_back(
 
 def test_directories_that_were_removed_since_are_made_again_by_an_undo(world: World) -> None:
     plant(world.root, {"s": {"t": {"a": "1"}}})
-    plan = world.carry_out({"s/t/a": "x/a"})
+    plan = world.run_plan({"s/t/a": "x/a"})
     (world.root / "s/t").rmdir()
     (world.root / "s").rmdir()
     world.undo(plan.id)
@@ -130,7 +130,7 @@ def test_a_plan_that_was_cut_short_can_be_taken_back(world: World) -> None:
 
 def test_what_another_program_saved_after_an_undo_of_ours_stays_where_it_is(world: World) -> None:
     plant(world.root, {"a.txt": "a", "c.txt": "c"})
-    plan = world.carry_out({"a.txt": "docs/a.txt", "c.txt": "docs/c.txt"})
+    plan = world.run_plan({"a.txt": "docs/a.txt", "c.txt": "docs/c.txt"})
     for name in ("docs/a.txt", "docs/c.txt"):
         written = world.changes.write(world.folders, world.call(), name, "edited")
         world.undo(written.change_id or "")

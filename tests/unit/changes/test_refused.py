@@ -119,7 +119,7 @@ def test_a_removal_that_a_crash_interrupted_and_that_cannot_be_finished_is_put_b
 
     state = tmp_path / "state"
     with opened_world([root], state) as world, monkeypatch.context() as patched, pytest.raises(Crash):
-        patched.setattr("holdfast.changes.single.remove.Removals.settle", crash)
+        patched.setattr("holdfast.changes.single.remove.Removals.recover", crash)
         patched.setattr(os, "rmdir", crash)
         world.delete("d", recursive=True)
     assert harvest(root) != before

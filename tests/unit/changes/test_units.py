@@ -88,7 +88,7 @@ def test_a_unit_whose_folder_cannot_be_found_stays_whole(world: World) -> None:
 @pytest.mark.req("OR-04", "OR-45")
 def test_taking_one_file_of_a_unit_back_takes_all_of_it_back(world: World) -> None:
     shot(world)
-    plan = world.carry_out(MOVES, unit=list(PHOTO))
+    plan = world.run_plan(MOVES, unit=list(PHOTO))
     world.changes.plans.undo(world.folders, world.call(), plan, [1])
     assert photos(world.root) == set(PHOTO)
     assert moves(world.found(plan)) == ["UNDONE", "UNDONE", "UNDONE", "DONE"]
@@ -98,7 +98,7 @@ def test_taking_one_file_of_a_unit_back_takes_all_of_it_back(world: World) -> No
 @pytest.mark.parametrize("member", list(PHOTO))
 def test_a_unit_of_which_one_file_was_changed_since_is_not_taken_back_in_part(world: World, member: str) -> None:
     shot(world)
-    plan = world.carry_out(MOVES, unit=list(PHOTO))
+    plan = world.run_plan(MOVES, unit=list(PHOTO))
     (world.root / "new" / member).write_text("worked on since")
     world.undo(plan.id)
     assert photos(world.root) == set(PHOTO.values())
@@ -108,7 +108,7 @@ def test_a_unit_of_which_one_file_was_changed_since_is_not_taken_back_in_part(wo
 @pytest.mark.req("OR-04", "OR-45")
 def test_a_unit_of_which_one_old_name_is_taken_is_not_taken_back_in_part(world: World) -> None:
     shot(world)
-    plan = world.carry_out(MOVES, unit=list(PHOTO))
+    plan = world.run_plan(MOVES, unit=list(PHOTO))
     (world.root / "p.jpg").write_text("another one")
     world.undo(plan.id)
     assert photos(world.root) == {*PHOTO.values(), "p.jpg"}
@@ -156,7 +156,7 @@ def test_every_name_of_a_file_that_has_several_is_moved_and_taken_back(world: Wo
     plant(world.root, {"a.jpg": "photo"})
     for name in ("b.jpg", "c.jpg"):
         os.link(world.root / "a.jpg", world.root / name)
-    plan = world.carry_out({name: f"new/{name}" for name in ("a.jpg", "b.jpg", "c.jpg")})
+    plan = world.run_plan({name: f"new/{name}" for name in ("a.jpg", "b.jpg", "c.jpg")})
     assert moves(plan) == [ItemStatus.DONE] * 3
     world.undo(plan.id)
     assert set(harvest(world.root)) == {"a.jpg", "b.jpg", "c.jpg"}

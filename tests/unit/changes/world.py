@@ -69,7 +69,7 @@ class World:
     def execute(self, plan: Plan, call: Call | None = None) -> Plan:
         return self.changes.plans.execute(self.folders, call or self.call(), plan.id).plan
 
-    def carry_out(self, moves: Mapping[str, str], *, unit: Collection[str] = ()) -> Plan:
+    def run_plan(self, moves: Mapping[str, str], *, unit: Collection[str] = ()) -> Plan:
         """Plan, approve and execute."""
         return self.execute(self.approve(self.plan(moves, unit=unit)))
 

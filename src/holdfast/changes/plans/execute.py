@@ -1,6 +1,6 @@
-"""Carries a plan out in batches: intents durable, places checked and moved, directories synced, outcomes durable.
+"""Executes a plan in batches: intents durable, places checked and moved, directories synced, outcomes durable.
 
-The outcomes of one batch and the intents of the next are one commit. Whatever stops it, the next execution goes on
+The outcomes of one batch and the intents of the next are one commit. Whatever stops an execution, the next one goes on
 from what the journal and the disk say.
 """
 
@@ -26,99 +26,102 @@ from holdfast.folders.access.jail import Jail, Place
 
 
 class Executor:
-    """One plan at a time for each caller of `run`; who calls it holds the plan."""
+    """Executes one plan per call of `run`; the caller has locked the plan."""
 
-    def __init__(self, book: PlanJournal, locks: Locks, quarantine: Quarantine, noticed: Callable[[], None]) -> None:
-        self._book = book
+    def __init__(self, plans: PlanJournal, locks: Locks, quarantine: Quarantine, on_change: Callable[[], None]) -> None:
+        self._plans = plans
         self._locks = locks
         self._quarantine = quarantine
-        self._noticed = noticed
+        self._on_change = on_change
 
     def run(self, jail: Jail, plan: Plan, call: Call) -> PlanStatus:
-        """Carry out what is PENDING; returns the plan's status afterwards.
+        """Execute what is PENDING; returns the plan's status afterwards.
 
         Cancelled or TimedOut between two batches leave a plan that the next execution completes.
         """
         progress, links = _Progress(plan, call), Links.from_items(plan.items)
-        steps = self._settled(jail, plan)
-        settled = {step.position for step in steps}
-        waiting = [item for item in plan.items if item.status is ItemStatus.PENDING and item.position not in settled]
+        outcomes = self._recover_begun(jail, plan)
+        recovered = {outcome.position for outcome in outcomes}
+        waiting = [item for item in plan.items if item.status is ItemStatus.PENDING and item.position not in recovered]
         try:
             with Parents(jail) as parents:
                 for items in split_batches(waiting):
                     call.check()
                     parents.refresh()
-                    self._batch(jail, parents, links, plan.id, items, steps, progress)
+                    if items[0].op is Op.MOVE:
+                        self._run_moves(jail, parents, links, plan.id, items, outcomes, progress)
+                    else:
+                        self._run_directories(jail, plan.id, items, outcomes, progress)
         finally:
-            status = self._book.advance(plan.id, steps, [], utc_now())
-            self._noticed()
+            status = self._plans.advance(plan.id, outcomes, [], utc_now())
+            self._on_change()
         return status
 
-    def settle(self, jail: Jail, plan: Plan) -> PlanStatus:
+    def recover(self, jail: Jail, plan: Plan) -> PlanStatus:
         """Record what a crash left of the last batch, by what is on the disk; an undo ends with that."""
         if plan.status is not PlanStatus.RUNNING:
             return plan.status
-        status = self._book.advance(plan.id, self._settled(jail, plan), [], utc_now())
+        status = self._plans.advance(plan.id, self._recover_begun(jail, plan), [], utc_now())
         if plan.undoes is not None and status is PlanStatus.RUNNING:
-            status = self._book.skip_rest(plan.id, "It was interrupted before this step.", utc_now())
+            status = self._plans.skip_rest(plan.id, "It was interrupted before this step.", utc_now())
         return status
 
-    def _settled(self, jail: Jail, plan: Plan) -> list[ItemOutcome]:
+    def _recover_begun(self, jail: Jail, plan: Plan) -> list[ItemOutcome]:
+        """Return the outcomes of items that were begun and took effect."""
         begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
-        steps: list[ItemOutcome] = []
+        outcomes: list[ItemOutcome] = []
         links = Links.from_items(plan.items) if begun else Links({})
-        staying = {
+        staying_units = {
             item.unit for item in plan.items if item.unit and item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)
         }
         for items in split_batches(begun):
             if items[0].op is not Op.MOVE:
-                steps += _settled_directories(jail, items)
+                outcomes += _recover_directories(jail, items)
                 continue
             with Parents(jail) as parents:
-                steps += Batch(jail, parents, self._quarantine, self._locks, links).settle(items, staying)
-        return steps
+                outcomes += Batch(jail, parents, self._quarantine, self._locks, links).recover(items, staying_units)
+        return outcomes
 
-    def _batch(
+    def _run_moves(
         self,
         jail: Jail,
         parents: Parents,
         links: Links,
         plan_id: str,
         items: Sequence[Item],
-        steps: list[ItemOutcome],
+        outcomes: list[ItemOutcome],
         progress: "_Progress",
     ) -> None:
-        """Carry out one batch; `steps` holds the outcomes before it, and then its own."""
-        if items[0].op is not Op.MOVE:
-            self._advance(plan_id, steps, items)
-            self._directories(jail, items, steps, progress)
-            return
+        """Execute one batch of moves; `outcomes` has those of the batch before, and then those of this one."""
         batch = Batch(jail, parents, self._quarantine, self._locks, links)
         intents = batch.prepare(plan_id, items)
-        self._advance(plan_id, steps, intents)
+        self._plans.advance(plan_id, outcomes, intents, utc_now())
+        outcomes.clear()
         try:
             batch.run(progress.call)
         finally:
-            steps += batch.steps
+            outcomes += batch.outcomes
         progress.add(len(items))
 
-    def _advance(self, plan_id: str, steps: list[ItemOutcome], intents: Sequence[Item]) -> None:
-        self._book.advance(plan_id, steps, intents, utc_now())
-        steps.clear()
-
-    def _directories(self, jail: Jail, items: Sequence[Item], steps: list[ItemOutcome], progress: "_Progress") -> None:
+    def _run_directories(
+        self, jail: Jail, plan_id: str, items: Sequence[Item], outcomes: list[ItemOutcome], progress: "_Progress"
+    ) -> None:
+        """Make or remove the directories of one batch, like `_run_moves`."""
+        self._plans.advance(plan_id, outcomes, items, utc_now())
+        outcomes.clear()
         done: list[tuple[Item, Place]] = []
         with Parents(jail) as parents:
             for item in items:
-                step = self._make_or_remove(parents, item, done, progress.call)
-                if step is not None:
-                    steps.append(step)
-            steps += _synced_directories(done)
+                outcome = self._make_or_remove(parents, item, done, progress.call)
+                if outcome is not None:
+                    outcomes.append(outcome)
+            outcomes += _sync_directories(done)
         progress.add(len(items))
 
     def _make_or_remove(
         self, parents: Parents, item: Item, done: list[tuple[Item, Place]], call: Call
     ) -> ItemOutcome | None:
+        """Make or remove one directory and add it to `done`; otherwise return why not."""
         try:
             place = parents.place(item.src_path)
             if place.path != item.src_path:
@@ -126,60 +129,56 @@ class Executor:
             with self._locks.hold(call, [place.lock_key]):
                 (files.make_directory if item.op is Op.MKDIR else files.remove_directory)(place.parent_fd, place.name)
         except FileExistsError:
-            return _there_already(item, place)
+            if is_directory(stat_entry(place.parent_fd, place.name)):
+                return ItemOutcome(item.position, ItemStatus.SKIPPED, "It was there already.")
+            return ItemOutcome(item.position, ItemStatus.ERROR, TAKEN)
         except OSError as error:
-            harmless = item.op is Op.RMDIR and error.errno in (errno.ENOTEMPTY, errno.ENOENT)
-            return ItemOutcome(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.strerror)
+            is_harmless = item.op is Op.RMDIR and error.errno in (errno.ENOTEMPTY, errno.ENOENT)
+            return ItemOutcome(item.position, ItemStatus.SKIPPED if is_harmless else ItemStatus.ERROR, error.strerror)
         except (AccessDenied, NotFound, NotDirectory, PermissionDenied) as error:
-            harmless = item.op is Op.RMDIR
-            return ItemOutcome(item.position, ItemStatus.SKIPPED if harmless else ItemStatus.ERROR, error.message)
+            is_harmless = item.op is Op.RMDIR
+            return ItemOutcome(item.position, ItemStatus.SKIPPED if is_harmless else ItemStatus.ERROR, error.message)
         done.append((item, place))
         return None
 
 
 class _Progress:
-    """How far a plan is, in items."""
+    """Reports how many items of a plan have an outcome."""
 
     def __init__(self, plan: Plan, call: Call) -> None:
         self.call = call
         self._total = len(plan.items)
         self._done = sum(item.status is not ItemStatus.PENDING for item in plan.items)
 
-    def add(self, items: int) -> None:
-        """Report that so many more items have been looked at."""
-        self._done += items
+    def add(self, count: int) -> None:
+        """Report that this many more items were executed."""
+        self._done += count
         self.call.progress(self._done, self._total, f"{self._done} of {self._total} items")
 
 
-def _there_already(item: Item, place: Place) -> ItemOutcome:
-    if is_directory(stat_entry(place.parent_fd, place.name)):
-        return ItemOutcome(item.position, ItemStatus.SKIPPED, "It was there already.")
-    return ItemOutcome(item.position, ItemStatus.ERROR, TAKEN)
-
-
-def _synced_directories(done: Sequence[tuple[Item, Place]]) -> list[ItemOutcome]:
-    """Make new directories durable; one whose parent the disk does not confirm is removed again."""
+def _sync_directories(done: Sequence[tuple[Item, Place]]) -> list[ItemOutcome]:
+    """Make new directories durable; one whose parent cannot be synced is removed again."""
     unsynced = {fd for fd in {place.parent_fd for _, place in done} if not is_synced(fd)}
-    steps = []
+    outcomes = []
     for item, place in reversed(done):
         status, message = ItemStatus.DONE, None
         if place.parent_fd in unsynced and item.op is Op.MKDIR:
             with suppress(OSError):
                 files.remove_directory(place.parent_fd, place.name)
                 status, message = ItemStatus.ERROR, UNSYNCED
-        steps.append(ItemOutcome(item.position, status, message))
-    return steps
+        outcomes.append(ItemOutcome(item.position, status, message))
+    return outcomes
 
 
-def _settled_directories(jail: Jail, items: Sequence[Item]) -> list[ItemOutcome]:
-    steps = []
+def _recover_directories(jail: Jail, items: Sequence[Item]) -> list[ItemOutcome]:
+    outcomes = []
     for item in items:
         try:
             with jail.place(item.src_path, follow=False) as place:
-                is_there = is_directory(stat_entry(place.parent_fd, place.name))
-                if is_there is (item.op is Op.MKDIR):
+                exists = is_directory(stat_entry(place.parent_fd, place.name))
+                if exists is (item.op is Op.MKDIR):
                     files.sync_directory(place.parent_fd)
-                    steps.append(ItemOutcome(item.position, ItemStatus.DONE))
+                    outcomes.append(ItemOutcome(item.position, ItemStatus.DONE))
         except (OSError, HoldfastError):
             continue
-    return steps
+    return outcomes

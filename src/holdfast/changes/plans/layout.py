@@ -1,4 +1,4 @@
-"""Pure: how a plan of moves is laid out: the order of its items, its batches, and the hash of it all."""
+"""Pure: the order of a plan's items, their batches, and the hash that an approval names."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import sha256
@@ -13,25 +13,25 @@ _ORDER = {Op.MKDIR: 0, Op.MOVE: 1, Op.RMDIR: 2}
 
 
 def sort_items(items: Iterable[Item]) -> list[Item]:
-    """Return items as they are carried out: directories are made first and removed last, units are together."""
-    known = list(items)
+    """Return items in the order of execution: directories are made first and removed last, units stay together."""
+    items = list(items)
     heads: dict[str, int] = {}
-    for item in known:
+    for item in items:
         if item.unit is not None:
             heads[item.unit] = min(item.position, heads.get(item.unit, item.position))
     if not heads:
-        return sorted(known, key=lambda item: (_ORDER[item.op], item.position))
-    return sorted(known, key=lambda item: (_ORDER[item.op], heads.get(item.unit or "", item.position), item.position))
+        return sorted(items, key=lambda item: (_ORDER[item.op], item.position))
+    return sorted(items, key=lambda item: (_ORDER[item.op], heads.get(item.unit or "", item.position), item.position))
 
 
 def split_batches(items: Sequence[Item]) -> Iterator[list[Item]]:
-    """Yield items in order, so many at once; a directory that moves has, with its unit, a batch of its own."""
+    """Yield the items in order, batch by batch; a directory that moves has, with its unit, a batch of its own."""
     batch: list[Item] = []
     parents: set[str] = set()
-    apart = {item.unit for item in items if item.unit is not None and _is_tree(item)}
+    units_with_directory = {item.unit for item in items if item.unit is not None and _is_directory_move(item)}
     was_alone = False
     for item in sort_items(items):
-        is_alone = item.unit in apart or _is_tree(item)
+        is_alone = item.unit in units_with_directory or _is_directory_move(item)
         if batch and (item.unit is None or item.unit != batch[-1].unit):
             is_full = len(batch) >= BATCH_ITEMS or len(parents) >= BATCH_DIRECTORIES - 1
             if is_full or is_alone or was_alone or item.op is not batch[-1].op:
@@ -46,12 +46,12 @@ def split_batches(items: Sequence[Item]) -> Iterator[list[Item]]:
         yield batch
 
 
-def _is_tree(item: Item) -> bool:
+def _is_directory_move(item: Item) -> bool:
     return item.node is NodeType.DIRECTORY and item.op is Op.MOVE
 
 
 def plan_hash(folder: str, items: Iterable[Item]) -> str:
-    """Return the hash of what a person approves: every item with its reason, and which file each source is."""
+    """Return the hash of what a person approves: every item with its reason and the identity of its source."""
     digest = sha256(_bytes(folder))
     for item in sort_items(items):
         which = f"{item.op}\0{item.identity}\0{item.size_bytes}\0{item.mtime_ns}\0{item.composite_hash}"

@@ -1,4 +1,4 @@
-"""Turns wished moves into the items of a plan: which file each one is, a free name for it, and the directories to make."""
+"""Turns requested moves into the items of a plan: identifies each file, finds it a free name, adds missing directories."""
 
 import os
 from collections.abc import Sequence
@@ -20,10 +20,10 @@ _OPEN_DIRECTORIES = 200
 
 @dataclass(frozen=True, slots=True)
 class MoveRequest:
-    """One move as somebody wants it: from where to where, why, and how sure they are.
+    """One move to plan: from where to where, why, and with what confidence.
 
-    `seen` is the source as it was found before; one that is still so is not opened again. Wishes with the same `unit`
-    come true together or not at all.
+    `seen` is the version of the source that was read before; one that still has it is not opened again. Moves with the
+    same `unit` are made together or not at all.
     """
 
     src: str
@@ -35,23 +35,23 @@ class MoveRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Layout:
-    """The items of a plan and the allowed directories that they lie in, the first being that of the first source."""
+class PlanLayout:
+    """The items of a plan and the allowed directories that they are in; the first is that of the first source."""
 
     items: tuple[Item, ...]
     roots: tuple[str, ...]
 
 
-def build_layout(jail: Jail, requests: Sequence[MoveRequest], call: Call) -> Layout:
-    """Return the items for what is wished; a move to where the file is already makes none.
+def build_layout(jail: Jail, requests: Sequence[MoveRequest], call: Call) -> PlanLayout:
+    """Return the items for the requested moves; a move to where the file is already gives none.
 
-    Raises what the jail says of a path, InvalidArgument for moves that contradict each other.
+    Raises what the jail raises for a path, InvalidArgument for moves that contradict each other.
     """
     return assign_destinations(jail, describe_moves(jail, requests, call), call)
 
 
 def describe_moves(jail: Jail, requests: Sequence[MoveRequest], call: Call, first: int = 0) -> list[Item]:
-    """Return the moves that are wished, numbered from `first`, each with what tells its source from any other file."""
+    """Return the requested moves, numbered from `first`, each with what identifies its source."""
     sources: list[Item] = []
     with Parents(jail, _OPEN_DIRECTORIES) as parents:
         for position, request in enumerate(requests, start=first):
@@ -59,9 +59,9 @@ def describe_moves(jail: Jail, requests: Sequence[MoveRequest], call: Call, firs
             place = parents.place(request.src)
             if place.status is not None and jail.is_hidden(identity_of(place.status)):
                 raise NotFound(f"No such file or directory: {request.src}")
-            found = describe_source(place, request.seen)
+            source = describe_source(place, request.seen)
             sources.append(
-                found._replace(
+                source._replace(
                     dest_path=request.dest,
                     reasoning=request.reasoning,
                     confidence=request.confidence,
@@ -72,8 +72,8 @@ def describe_moves(jail: Jail, requests: Sequence[MoveRequest], call: Call, firs
     return sources
 
 
-def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> Layout:
-    """Give every move a destination that nothing has or gets, and add the directories that are missing."""
+def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> PlanLayout:
+    """Give every move a destination that is free and that no other move gets, and add the missing directories."""
     _check_sources(moves)
     targets = _Targets(jail)
     wanted = []
@@ -94,12 +94,12 @@ def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> Layout
         Item(Op.MKDIR, path, node=NodeType.DIRECTORY, position=after + number)
         for number, path in enumerate(targets.missing)
     ]
-    return Layout((*placed, *made), tuple(roots))
+    return PlanLayout((*placed, *made), tuple(roots))
 
 
 @dataclass
 class _Targets:
-    """The directories that things go to: which are missing, and which names in them are taken."""
+    """The destination directories: which are missing, and which names in them are taken."""
 
     jail: Jail
     missing: dict[str, None] = field(default_factory=dict)
@@ -108,7 +108,7 @@ class _Targets:
     _taken: dict[str, set[str]] = field(default_factory=dict)
 
     def resolve(self, dest: str) -> tuple[str, str]:
-        """Return the real directory and the name that a destination means."""
+        """Return the real directory and the name of a destination."""
         folder, name = os.path.split(self.jail.absolute(dest))
         if name in {"", ".", ".."}:
             raise InvalidArgument(f"{dest} does not name a file in a directory.")
@@ -117,7 +117,7 @@ class _Targets:
         return self._folders[folder], name
 
     def free(self, folder: str, name: str, src: str) -> str:
-        """Return a path in a directory that nothing has; what the source itself is called there does not count."""
+        """Return a free path in a directory; the name of the source itself in that directory counts as free."""
         taken = self._taken_in(folder)
         own = collision_key(os.path.basename(src)) if parent_of(src) == folder else None
         if own is not None and collision_key(name) == own and name != os.path.basename(src):

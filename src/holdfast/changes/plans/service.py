@@ -1,8 +1,7 @@
-"""Plans of moves: made, revised, approved by hash, carried out once, taken back whole or in part."""
+"""Plans of moves: create, revise, approve by hash, execute, undo whole or in part."""
 
 import secrets
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
@@ -22,7 +21,7 @@ from holdfast.changes.model import (
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.layout import plan_hash
 from holdfast.changes.plans.resolve_moves import MoveRequest, assign_destinations, build_layout, describe_moves
-from holdfast.changes.plans.undo import build_undo_plan, explain_failures, is_back
+from holdfast.changes.plans.undo import build_undo_plan, explain_failures, is_undone
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict, InvalidArgument, NotFound, PermissionDenied
@@ -33,27 +32,27 @@ _RUNNABLE = frozenset({PlanStatus.APPROVED, PlanStatus.RUNNING, PlanStatus.FAILE
 
 @dataclass(frozen=True)
 class Execution:
-    """What came of carrying a plan out; `already` are the items that an earlier execution had done.
+    """The result of executing a plan; `done_before` are the positions that an earlier execution had done.
 
-    `plan` is the plan with all of its items, read when it is looked at.
+    `plan` is the plan with all of its items, read when it is first used.
     """
 
     status: PlanStatus
-    already: frozenset[int]
+    done_before: frozenset[int]
     read: Callable[[], Plan]
 
     @cached_property
     def plan(self) -> Plan:
-        """Return the plan as it is afterwards."""
+        """Return the plan after the execution."""
         return self.read()
 
 
 class Plans:
-    """The plans of every caller; each sees those whose allowed directories are its own. NotFound for any other."""
+    """The plans of every caller; a caller sees those beneath its allowed directories. NotFound for any other."""
 
     def __init__(self, journal: Journal, executor: Executor, *, require_approval: bool) -> None:
         self._journal = journal
-        self._book = journal.plans
+        self._plan_journal = journal.plans
         self._executor = executor
         self._require_approval = require_approval
         self._locks = Locks()
@@ -68,10 +67,10 @@ class Plans:
         plan_id: str | None = None,
         may_be_empty: bool = False,
     ) -> Plan:
-        """Record what is wished for a folder as a CREATED plan; nothing moves.
+        """Record the requested moves of a folder as a CREATED plan; nothing moves.
 
-        InvalidArgument when there is nothing to move or moves contradict each other. One that may be empty waits for
-        `revise` to add moves.
+        InvalidArgument when there is nothing to move or moves contradict each other. With `may_be_empty` an empty plan
+        is recorded, and `revise` adds moves.
         """
         layout = build_layout(folders.jail, requests, call)
         if not layout.items and not may_be_empty:
@@ -88,7 +87,7 @@ class Plans:
             stepwise=True,
             folder=folders.jail.absolute(folder),
         )
-        self._book.create(plan)
+        self._plan_journal.create(plan)
         return self.find(folders, plan.id)
 
     def revise(
@@ -101,28 +100,28 @@ class Plans:
         reasons: Mapping[int, tuple[str, float]] | None = None,
         added: Sequence[MoveRequest] = (),
     ) -> Plan:
-        """Give moves of a CREATED plan another destination, or drop those that get None; its hash changes with it.
+        """Give moves of a CREATED plan another destination, or drop those that get None; the plan's hash changes.
 
-        `reasons` are new words and confidences of moves that stay, `added` are further moves. InvalidArgument for a
-        position that is none of its moves; Conflict once the plan was approved.
+        `reasons` are new reasons and confidences of moves that stay, `added` are further moves. InvalidArgument for a
+        position that is no move of the plan; Conflict once the plan was approved.
         """
-        with self._held(call, plan_id):
+        with self._locks.hold(call, [plan_id]):
             plan = self.find(folders, plan_id)
             moves = {item.position: item for item in plan.items if item.op is Op.MOVE}
             unknown = sorted(set(dests) - set(moves))
             if unknown:
                 raise InvalidArgument(f"Plan {plan_id} has no move {unknown[0]}.")
             kept = [
-                _redirected(item, dests, reasons or {})
+                _redirect(item, dests, reasons or {})
                 for item in moves.values()
                 if dests.get(item.position, "") is not None
             ]
             layout = assign_destinations(
-                folders.jail, [*kept, *describe_moves(folders.jail, added, call, _after(plan))], call
+                folders.jail, [*kept, *describe_moves(folders.jail, added, call, _next_position(plan))], call
             )
             if not set(layout.roots) <= {plan.root_dir, plan.other_root}:
                 raise InvalidArgument("A plan cannot be revised to touch another allowed directory; make a new one.")
-            self._book.revise(plan_id, layout.items)
+            self._plan_journal.revise(plan_id, layout.items)
         return self.find(folders, plan_id)
 
     def hash_of(self, plan: Plan) -> str:
@@ -130,28 +129,28 @@ class Plans:
         return plan_hash(plan.folder or "", plan.items)
 
     def approve(self, folders: Folders, plan_id: str, shown_hash: str, by: str) -> Plan:
-        """Approve a plan as it was shown. Conflict when it is another one by now, or not waiting for approval."""
+        """Approve a plan as it was shown. Conflict when it has changed since, or is not waiting for approval."""
         plan = self.find(folders, plan_id)
         if self.hash_of(plan) != shown_hash:
             raise Conflict(f"Plan {plan_id} is not the one that was shown; look at it again.", status=plan.status)
-        self._book.approve(plan_id, shown_hash, by, utc_now())
+        self._plan_journal.approve(plan_id, shown_hash, by, utc_now())
         return self.find(folders, plan_id)
 
     def cancel(self, folders: Folders, plan_id: str) -> Plan:
-        """Close a plan that has not been started. Conflict for any other."""
+        """Cancel a plan none of whose items was begun. Conflict for any other."""
         self.find(folders, plan_id)
-        self._book.cancel(plan_id)
+        self._plan_journal.cancel(plan_id)
         return self.find(folders, plan_id)
 
     def find(self, folders: Folders, plan_id: str) -> Plan:
         """Return a plan of the caller with its items."""
         plan = self._journal.find(plan_id)
-        if plan is None or plan.kind is not ChangeKind.ORGANISE or not _is_seen(plan, folders):
+        if plan is None or plan.kind is not ChangeKind.ORGANISE or not _is_visible(plan, folders):
             raise NotFound(f"There is no plan {plan_id!r}.")
         return plan
 
     def roots_of(self, plan_id: str) -> tuple[str, ...]:
-        """Return the allowed directories that any plan of this machine touches: a person sees all. NotFound for none."""
+        """Return the allowed directories that a plan of any caller touches, for the person."""
         plan = self._journal.find(plan_id)
         if plan is None or plan.kind is not ChangeKind.ORGANISE:
             raise NotFound(f"There is no plan {plan_id!r}.")
@@ -159,101 +158,92 @@ class Plans:
 
     def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanOverview]":
         """Return the caller's plans, newest first, those with a smaller `seq` than given."""
-        return self._book.lines(folders.jail.allowed_paths, limit, before_seq)
+        return self._plan_journal.list_plans(folders.jail.allowed_paths, limit, before_seq)
 
-    def every(self, limit: int) -> Sequence[PlanOverview]:
-        """Return the newest plans of this machine, whoever made them: a person sees all."""
-        return self._book.lines(["/"], limit, None)
+    def list_all(self, limit: int) -> Sequence[PlanOverview]:
+        """Return the newest plans of this machine, whoever made them, for the person."""
+        return self._plan_journal.list_plans(["/"], limit, None)
 
     def execute(self, folders: Folders, call: Call, plan_id: str) -> Execution:
-        """Carry a plan out, or go on with it; what was done before is left as it is.
+        """Execute a plan, or go on with it; items that were done before stay as they are.
 
-        PermissionDenied while a person has not approved it, Conflict when it changed since or is over. Cancelled and
+        PermissionDenied while no person has approved it, Conflict when it changed since or has ended. Cancelled and
         TimedOut leave a plan that the next execution completes.
         """
-        with self._held(call, plan_id):
+        with self._locks.hold(call, [plan_id]):
             plan = self.find(folders, plan_id)
-            already = frozenset(item.position for item in plan.items if item.status is ItemStatus.DONE)
+            done_before = frozenset(item.position for item in plan.items if item.status is ItemStatus.DONE)
             status = plan.status
             if status is not PlanStatus.EXECUTED:
-                self._admit(plan)
-                self._book.start(plan_id)
-                status = self._executor.run(folders.jail, _started(plan), call)
-            return Execution(status, already, partial(self.find, folders, plan_id))
+                self._check_approval(plan)
+                self._plan_journal.start(plan_id)
+                status = self._executor.run(folders.jail, _as_started(plan), call)
+            return Execution(status, done_before, partial(self.find, folders, plan_id))
 
     def undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None) -> UndoResult:
-        """Take a stepwise plan back, or only some of its moves.
+        """Undo a stepwise plan, or only some of its moves.
 
-        What cannot go back without overwriting stays, and the answer says why. Conflict when nothing could; what is all
-        back already is answered so.
+        What cannot go back without overwriting stays, and the result says why. Conflict when nothing could go back; a
+        plan that is undone already gives a result without a change.
         """
-        with self._held(call, plan.id):
-            plan = self._settled(folders, plan)
-            back = build_undo_plan(self._journal, folders.jail, plan, positions, call)
-            if back is None:
+        with self._locks.hold(call, [plan.id]):
+            plan = self._recover(folders, plan)
+            undo_plan = build_undo_plan(self._journal, folders.jail, plan, positions, call)
+            if undo_plan is None:
                 return UndoResult(plan, None)
             if positions is None and plan.status is PlanStatus.RUNNING:
-                self._book.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
-            self._book.create(back)
+                self._plan_journal.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
+            self._plan_journal.create(undo_plan)
             try:
-                self._executor.run(folders.jail, back, call)
+                self._executor.run(folders.jail, undo_plan, call)
             finally:
-                self._executor.settle(folders.jail, self._journal.find(back.id) or back)
-        made = self._journal.find(back.id) or back
-        if any(item.status is ItemStatus.DONE for item in made.items):
-            return _undone(plan, made)
-        if is_back(plan, positions):
+                self._executor.recover(folders.jail, self._journal.find(undo_plan.id) or undo_plan)
+        undo_plan = self._journal.find(undo_plan.id) or undo_plan
+        if any(item.status is ItemStatus.DONE for item in undo_plan.items):
+            moves = [item for item in undo_plan.items if item.op is Op.MOVE]
+            stayed = tuple(item for item in moves if item.status is not ItemStatus.DONE)
+            return UndoResult(plan, undo_plan.id, len(moves) - len(stayed), stayed)
+        if is_undone(plan, positions):
             return UndoResult(plan, None)
-        raise Conflict(f"Nothing of {plan.kind} {plan.id} was taken back. {explain_failures(made.items)}")
+        raise Conflict(f"Nothing of {plan.kind} {plan.id} was undone. {explain_failures(undo_plan.items)}")
 
-    def _settled(self, folders: Folders, plan: Plan) -> Plan:
-        """Return a plan as it is now, with what an execution that was stopped had done and could not record."""
-        found = self._journal.find(plan.id) or plan
-        if found.status is PlanStatus.RUNNING:
-            self._executor.settle(folders.jail, found)
-            found = self._journal.find(plan.id) or found
-        return found
+    def _recover(self, folders: Folders, plan: Plan) -> Plan:
+        """Return the present state of a plan, after recording what an interrupted execution had done."""
+        plan = self._journal.find(plan.id) or plan
+        if plan.status is PlanStatus.RUNNING:
+            self._executor.recover(folders.jail, plan)
+            plan = self._journal.find(plan.id) or plan
+        return plan
 
-    def _admit(self, plan: Plan) -> None:
+    def _check_approval(self, plan: Plan) -> None:
         if plan.status is PlanStatus.CREATED:
             if self._require_approval:
-                raise PermissionDenied(f"A person has to approve plan {plan.id} before it is carried out.")
-            self._book.approve(plan.id, self.hash_of(plan), "settings", utc_now())
+                raise PermissionDenied(f"A person has to approve plan {plan.id} before it is executed.")
+            self._plan_journal.approve(plan.id, self.hash_of(plan), "settings", utc_now())
         elif plan.status not in _RUNNABLE:
-            raise Conflict(f"Plan {plan.id} is {plan.status}, so it cannot be carried out.", status=plan.status)
+            raise Conflict(f"Plan {plan.id} is {plan.status}, so it cannot be executed.", status=plan.status)
         elif plan.approved_hash != self.hash_of(plan):
             raise Conflict(f"Plan {plan.id} is not the one that was approved; nothing was moved.")
 
-    @contextmanager
-    def _held(self, call: Call, plan_id: str) -> Iterator[None]:
-        with self._locks.hold(call, [plan_id]):
-            yield
 
-
-def _started(plan: Plan) -> Plan:
-    """Return a plan as `start` leaves it: what failed waits again."""
+def _as_started(plan: Plan) -> Plan:
+    """Return a plan as `start` leaves it: failed items are PENDING again."""
     items = tuple(
         item._replace(status=ItemStatus.PENDING) if item.status is ItemStatus.ERROR else item for item in plan.items
     )
     return replace(plan, status=PlanStatus.RUNNING, items=items)
 
 
-def _redirected(item: Item, dests: Mapping[int, str | None], reasons: Mapping[int, tuple[str, float]]) -> Item:
+def _redirect(item: Item, dests: Mapping[int, str | None], reasons: Mapping[int, tuple[str, float]]) -> Item:
     reasoning, confidence = reasons.get(item.position, (item.reasoning, item.confidence))
     dest = dests.get(item.position) or item.dest_path
     return item._replace(dest_path=dest, reasoning=reasoning, confidence=confidence)
 
 
-def _after(plan: Plan) -> int:
+def _next_position(plan: Plan) -> int:
     return max((item.position for item in plan.items), default=-1) + 1
 
 
-def _is_seen(plan: Plan, folders: Folders) -> bool:
+def _is_visible(plan: Plan, folders: Folders) -> bool:
     allowed = folders.jail.allowed_paths
     return all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root)
-
-
-def _undone(plan: Plan, by: Plan) -> UndoResult:
-    moves = [item for item in by.items if item.op is Op.MOVE]
-    stayed = tuple(item for item in moves if item.status is not ItemStatus.DONE)
-    return UndoResult(plan, by.id, len(moves) - len(stayed), stayed)

@@ -1,4 +1,4 @@
-"""Moving a file, link or tree to a free place: by one rename, or across devices by copy, comparison and publication."""
+"""Moves a file, link or tree to a free place: by one rename, or to another device by `CrossDeviceMove`."""
 
 import errno
 import os
@@ -20,7 +20,7 @@ from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.roots import identity_of
 
-_HASHED_BYTES = 16 << 20
+_MAX_HASHED_BYTES = 16 << 20
 
 
 class Moves:
@@ -30,10 +30,10 @@ class Moves:
         self._recorder = recorder
         self._quarantine = quarantine
 
-    def move(self, jail: Jail, source: Place, target: Place, call: Call, intent: ChangeRequest) -> str:
-        """Move what is at the source to the target; returns the id of the change.
+    def move(self, jail: Jail, source: Place, target: Place, call: Call, request: ChangeRequest) -> str:
+        """Move the entry at the source to the target; returns the id of the change.
 
-        AlreadyExists when the target is there, even if it appears at the last moment; both stay as they are.
+        AlreadyExists when the target exists, even if it appears at the last moment; both stay as they are.
         """
         if target.path.startswith(source.path + "/"):
             raise InvalidArgument(f"{source.path} cannot be moved into itself.")
@@ -44,52 +44,50 @@ class Moves:
             raise NotFound(f"No such file or directory: {source.path}")
         source = replace(source, status=status)
         same_device = os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
-        stock = (
+        tree = (
             None
             if same_device
             else read_tree(source.parent_fd, source.name, source.path, TreeOptions(call, jail.is_hidden))
         )
         if same_device and source.root.walk_only:
             read_tree(source.parent_fd, source.name, source.path, TreeOptions.without_hashes(call, jail.is_hidden))
-        item = _item(source, target, stock)
-        plan = new_plan(intent, source.root.path, [item], None, other_root=target.root.path)
-        if stock is not None:
-            plan = self._crossing_plan(jail, plan, source)
-        self._recorder.carry_out(
+        item = _item(source, target, tree)
+        plan = new_plan(request, source.root.path, [item], None, other_root=target.root.path)
+        if tree is not None:
+            quarantine_path = f"{self._quarantine.folder_for(jail, source)}/{plan.id}.0"
+            item = plan.first._replace(quarantine_path=quarantine_path, temp_name=temp_name())
+            plan = replace(plan, items=(item,))
+        self._recorder.run(
             plan,
             [],
-            lambda: self._carry_out(jail, source, target, plan, stock, call),
-            lambda unfinished: self.settle(jail, unfinished, source, target),
+            lambda: self._move(jail, source, target, plan, tree, call),
+            lambda unfinished: self.recover(jail, unfinished, source, target),
         )
         return plan.id
 
-    def settle(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Outcome:
-        """Say by what is on the disk whether a move took effect, finish one that was published, and tidy up."""
+    def recover(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Outcome:
+        """Return whether an interrupted move took effect, by what is on the disk; a published copy is finished."""
         if plan.first.quarantine_path is None:
-            return _settle_rename(source, target, plan.first.identity)
+            return _recover_rename(source, target, plan.first.identity)
         try:
-            identity = self._crossing(jail, plan, source, target).recover()
+            identity = self._cross_device_move(jail, plan, source, target).recover()
         except Conflict as conflict:
             return Outcome.failed(conflict.message)
         if identity is None:
             return Outcome.failed("It was interrupted before it took effect.")
         return Outcome.done(identity)
 
-    def _crossing_plan(self, jail: Jail, plan: Plan, source: Place) -> Plan:
-        aside = f"{self._quarantine.folder_for(jail, source)}/{plan.id}.0"
-        return replace(plan, items=(plan.first._replace(quarantine_path=aside, temp_name=temp_name()),))
-
-    def _crossing(self, jail: Jail, plan: Plan, source: Place, target: Place) -> CrossDeviceMove:
+    def _cross_device_move(self, jail: Jail, plan: Plan, source: Place, target: Place) -> CrossDeviceMove:
         first = plan.first
         return CrossDeviceMove(
             jail, self._quarantine, source, target, first.temp_name or "", first.quarantine_path or ""
         )
 
-    def _carry_out(
-        self, jail: Jail, source: Place, target: Place, plan: Plan, stock: Sequence[Item] | None, call: Call
+    def _move(
+        self, jail: Jail, source: Place, target: Place, plan: Plan, tree: Sequence[Item] | None, call: Call
     ) -> Outcome:
-        if stock is not None:
-            return Outcome.done(self._crossing(jail, plan, source, target).run(stock, call))
+        if tree is not None:
+            return Outcome.done(self._cross_device_move(jail, plan, source, target).run(tree, call))
         try:
             files.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
         except FileExistsError:
@@ -106,7 +104,7 @@ class Moves:
         return Outcome.done(plan.first.identity)
 
 
-def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcome:
+def _recover_rename(source: Place, target: Place, identity: str | None) -> Outcome:
     at_target = stat_entry(target.parent_fd, target.name)
     if stat_entry(source.parent_fd, source.name) is not None or not is_same_entry(_identity(at_target), identity):
         return Outcome.failed("It was interrupted before it took effect.")
@@ -114,10 +112,10 @@ def _settle_rename(source: Place, target: Place, identity: str | None) -> Outcom
     return Outcome.done(identity)
 
 
-def _item(source: Place, target: Place, stock: Sequence[Item] | None) -> Item:
+def _item(source: Place, target: Place, tree: Sequence[Item] | None) -> Item:
     status = source.status
     size, mode = (0, 0) if status is None else (status.st_size, status.st_mode & 0o7777)
-    hash_ = _small_file_hash(source) if stock is None else tree_digest(stock)
+    hash_ = _small_file_hash(source) if tree is None else tree_digest(tree)
     return Item(
         Op.MOVE,
         source.path,
@@ -132,9 +130,9 @@ def _item(source: Place, target: Place, stock: Sequence[Item] | None) -> Item:
 
 
 def _small_file_hash(source: Place) -> str | None:
-    """Return the hash by which an undo knows the file again, where reading it costs little."""
+    """Return the hash by which an undo recognises the file, None for one that is too large to read for that."""
     status = source.status
-    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _HASHED_BYTES:
+    if status is None or not stat.S_ISREG(status.st_mode) or status.st_size > _MAX_HASHED_BYTES:
         return None
     with open_file(source.parent_fd, source.name, source.path) as fd:
         return hash_file(fd)

@@ -1,4 +1,4 @@
-"""The frame around every change: intent first, then the work, then an outcome that is true whatever went wrong."""
+"""Runs one change between journal entries: durable intent, work, and an outcome that is true whatever went wrong."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -14,9 +14,9 @@ from holdfast.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """Why a change is made: what the caller asked for, and which change it takes back if it is an undo.
+    """Why a change is made: its kind, and which change it undoes.
 
-    `proposed` is the approved proposal that is carried out by it; it becomes the change, under its own id.
+    `proposed` is an approved proposal, which becomes the change under its own id.
     """
 
     kind: ChangeKind
@@ -25,62 +25,61 @@ class ChangeRequest:
 
 
 class Recorder:
-    """Begins plans and ends them. `noticed` is told about every finished change."""
+    """Begins and finishes changes in the journal; calls `on_change` after each."""
 
-    def __init__(self, journal: Journal, images: Images, noticed: Callable[[], None]) -> None:
+    def __init__(self, journal: Journal, images: Images, on_change: Callable[[], None]) -> None:
         self._journal = journal
         self._images = images
-        self._noticed = noticed
+        self._noticed = on_change
 
-    def carry_out(
+    def run(
         self,
         plan: Plan,
         images: Sequence[Image],
         work: Callable[[], Outcome],
-        settle: Callable[[Plan], Outcome],
+        recover: Callable[[Plan], Outcome],
     ) -> None:
         """Make the intent durable, do the work, record the outcome.
 
-        When the work fails half way, `settle` looks at the disk, tidies up and says what is true.
-        Raises what went wrong, in the words of a HoldfastError wherever the cause is the system's.
+        When the work fails half way, `recover` looks at the disk, cleans up and returns what is true.
+        Raises what went wrong, as a HoldfastError wherever the cause is the system's.
         """
-        known = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
-        self._images.remove_files(image.file for image in known if image.file)
+        kept_before = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
+        self._images.remove_files(image.file for image in kept_before if image.file)
         try:
             outcome = work()
         except Abandoned as abandoned:
-            self.finish(plan, Outcome.failed(abandoned.error.message, abandoned.kept))
+            self.finish(plan, Outcome.failed(abandoned.error.message, abandoned.saved))
             raise abandoned.error from None
         except OSError as error:
-            self.finish(plan, settle(plan))
-            told = error_from_os(error, plan.first.src_path)
-            raise (told or error) from error
+            self.finish(plan, recover(plan))
+            raise (error_from_os(error, plan.first.src_path) or error) from error
         except BaseException:
-            self.finish(plan, settle(plan))
+            self.finish(plan, recover(plan))
             raise
         self.finish(plan, outcome)
         if outcome.status is PlanStatus.FAILED:
             raise Conflict(outcome.message or "Nothing was changed.")
 
     def finish(self, plan: Plan, outcome: Outcome) -> None:
-        """Record an outcome."""
+        """Record the outcome of a change."""
         self._journal.finish(plan.id, outcome, utc_now())
         self._noticed()
 
 
 def new_plan(
-    intent: ChangeRequest, root: str, items: Sequence[Item], temp_name: str | None, other_root: str | None = None
+    request: ChangeRequest, root: str, items: Sequence[Item], temp_name: str | None, other_root: str | None = None
 ) -> Plan:
-    """Return a plan that is about to be carried out, under a fresh random id unless it was proposed before."""
-    if intent.proposed is not None:
-        return replace(intent.proposed, items=tuple(items), temp_name=temp_name)
+    """Return a RUNNING plan with a random id, or an approved proposal with its new items."""
+    if request.proposed is not None:
+        return replace(request.proposed, items=tuple(items), temp_name=temp_name, status=PlanStatus.RUNNING)
     return Plan(
         id=secrets.token_hex(16),
-        kind=intent.kind,
+        kind=request.kind,
         root_dir=root,
         items=tuple(items),
         created_at=utc_now(),
         other_root=other_root if other_root != root else None,
         temp_name=temp_name,
-        undoes=intent.undoes,
+        undoes=request.undoes,
     )

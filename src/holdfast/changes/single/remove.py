@@ -1,4 +1,4 @@
-"""Taking a file, a link or a whole tree away, and bringing it back: hidden first, compared, then gone."""
+"""Removes and restores a file, link or tree: renamed to a temporary name, compared with its images, then erased."""
 
 import errno
 from collections.abc import Iterator, Sequence
@@ -25,57 +25,59 @@ from holdfast.folders.access.syscalls import rename_noreplace
 
 
 class Removals:
-    """Removes and restores what stands at one place."""
+    """Removes and restores the entry at one place."""
 
     def __init__(self, images: Images, recorder: Recorder) -> None:
         self._images = images
         self._recorder = recorder
 
-    def remove(self, jail: Jail, place: Place, call: Call, intent: ChangeRequest, expected: Sequence[Item] = ()) -> str:
-        """Take away what is at the place, every byte kept; returns the id of the change.
+    def remove(
+        self, jail: Jail, place: Place, call: Call, request: ChangeRequest, expected: Sequence[Item] = ()
+    ) -> str:
+        """Remove the entry at a place, with an image of every byte; returns the id of the change.
 
-        With `expected`, Conflict unless exactly that is there.
+        With `expected`, Conflict unless the tree is exactly that.
         """
         images: dict[str, Image] = {}
         try:
-            items = self._stock_with_images(jail, place, call, images)
+            items = self._read_with_images(jail, place, call, images)
             if expected and not is_same_tree(items, expected):
                 raise Conflict(f"{place.path} is not as this change left it.")
             call.check()
         except BaseException:
             self._images.remove_files(image.file for image in images.values() if image.file)
             raise
-        plan = new_plan(intent, place.root.path, items, temp_name())
-        self._recorder.carry_out(
+        plan = new_plan(request, place.root.path, items, temp_name())
+        self._recorder.run(
             plan,
             list(images.values()),
-            lambda: self._take_away(jail, place, plan),
-            lambda p: self.settle(jail, p, place),
+            lambda: self._remove(jail, place, plan),
+            lambda unfinished: self.recover(jail, unfinished, place),
         )
         return plan.id
 
-    def restore(self, jail: Jail, place: Place, items: Sequence[Item], call: Call, intent: ChangeRequest) -> str:
-        """Bring back a tree where nothing stands; returns the id of the change."""
+    def restore(self, jail: Jail, place: Place, items: Sequence[Item], call: Call, request: ChangeRequest) -> str:
+        """Restore a tree at a free place; returns the id of the change."""
         if place.status is not None:
             raise Conflict(f"{place.path} exists again; it is not overwritten.")
         missing = [item for item in items if item.after_hash and not self._images.has(item.after_hash)]
         if missing:
             raise NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
-        plan = new_plan(intent, place.root.path, items, temp_name())
-        self._recorder.carry_out(
-            plan, [], lambda: self._bring_back(place, plan, call), lambda p: self.settle(jail, p, place)
+        plan = new_plan(request, place.root.path, items, temp_name())
+        self._recorder.run(
+            plan, [], lambda: self._restore(place, plan, call), lambda unfinished: self.recover(jail, unfinished, place)
         )
         return plan.id
 
-    def settle(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
-        """Say by what is on the disk whether a removal or a restoration took effect, and tidy up."""
+    def recover(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
+        """Return whether an interrupted removal or restoration took effect, by what is on the disk, and clean up."""
         if plan.first.op is Op.REMOVE:
-            return self._settle_removal(jail, plan, place)
-        return self._settle_restoration(jail, plan, place)
+            return self._recover_removal(jail, plan, place)
+        return self._recover_restoration(jail, plan, place)
 
-    def _stock_with_images(self, jail: Jail, place: Place, call: Call, images: dict[str, Image]) -> list[Item]:
-        plain = read_tree(place.parent_fd, place.name, place.path, TreeOptions.without_hashes(call, jail.is_hidden))
-        if not self._images.admit(sum(item.size_bytes for item in plain), place.path):
+    def _read_with_images(self, jail: Jail, place: Place, call: Call, images: dict[str, Image]) -> list[Item]:
+        sizes = read_tree(place.parent_fd, place.name, place.path, TreeOptions.without_hashes(call, jail.is_hidden))
+        if not self._images.admit(sum(item.size_bytes for item in sizes), place.path):
             return read_tree(place.parent_fd, place.name, place.path, TreeOptions(call, jail.is_hidden))
 
         def keep(image: Image) -> str:
@@ -84,72 +86,74 @@ class Removals:
             images.setdefault(image.hash, image)
             return image.hash
 
-        how = TreeOptions(
+        options = TreeOptions(
             call,
             jail.is_hidden,
             hash_file=lambda fd: keep(self._images.from_file(fd)),
             hash_link=lambda target: keep(self._images.from_bytes(target)),
         )
-        return read_tree(place.parent_fd, place.name, place.path, how)
+        return read_tree(place.parent_fd, place.name, place.path, options)
 
-    def _take_away(self, jail: Jail, place: Place, plan: Plan) -> Outcome:
+    def _remove(self, jail: Jail, place: Place, plan: Plan) -> Outcome:
         try:
             rename_noreplace(place.parent_fd, place.name, place.parent_fd, plan.temp_name or "")
         except FileNotFoundError:
             raise Abandoned(NotFound(f"No such file or directory: {place.path}")) from None
-        if not self._is_as_kept(jail, place, plan):
+        if not self._matches_plan(jail, place, plan):
             self._put_back(place, plan)
             raise Abandoned(Conflict(f"Another program changed {place.path} at the same moment; it was left in place."))
-        fault = self._erase(place, plan)
-        if fault is not None:
+        error = self._erase(place, plan)
+        if error is not None:
             self._put_back(place, plan)
-            raise Abandoned(_not_removable(place.path, fault))
+            raise Abandoned(_not_removable(place.path, error))
         return Outcome.done()
 
     def _erase(self, place: Place, plan: Plan) -> OSError | None:
-        """Take the hidden tree away; where the system refuses, make it whole again and return why."""
+        """Erase the renamed tree; where the system refuses, repair it and return the error."""
         try:
             erase_known(place.parent_fd, plan.temp_name or "", plan.items)
         except OSError as error:
-            self._mend(place, plan)
+            self._repair(place, plan)
             return error
         sync_directory(place.parent_fd)
         return None
 
-    def _mend(self, place: Place, plan: Plan) -> None:
-        kept = [
+    def _repair(self, place: Place, plan: Plan) -> None:
+        restorable = [
             item for item in plan.items if item.node is NodeType.DIRECTORY or self._images.has(content_hash(item) or "")
         ]
-        if kept:
-            repair_tree(place.parent_fd, plan.temp_name or "", kept, self._bytes_of, uncancellable_call())
+        if restorable:
+            repair_tree(place.parent_fd, plan.temp_name or "", restorable, self._read_image, uncancellable_call())
 
     def _put_back(self, place: Place, plan: Plan) -> None:
-        """Give a hidden tree its name again; where that was taken meanwhile, the tree is kept under the helper name."""
+        """Rename a tree back; where its name was taken meanwhile, the tree stays under the temporary name."""
         temp = plan.temp_name or ""
         try:
             rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
         except FileExistsError:
-            kept = f"{place.path.rpartition('/')[0]}/{temp}"
+            temp_path = f"{place.path.rpartition('/')[0]}/{temp}"
             raise Abandoned(
-                Conflict(f"Something else took the place of {place.path} meanwhile; what was there is kept as {kept}.")
+                Conflict(
+                    f"Something else took the place of {place.path} meanwhile; what was there is kept as {temp_path}."
+                )
             ) from None
         finally:
             sync_directory(place.parent_fd)
 
-    def _bytes_of(self, item: Item) -> Iterator[bytes]:
+    def _read_image(self, item: Item) -> Iterator[bytes]:
         return self._images.read(content_hash(item) or "")
 
-    def _is_as_kept(self, jail: Jail, place: Place, plan: Plan) -> bool:
-        how = TreeOptions(uncancellable_call(), jail.is_hidden, refuse_writers=True)
+    def _matches_plan(self, jail: Jail, place: Place, plan: Plan) -> bool:
+        options = TreeOptions(uncancellable_call(), jail.is_hidden, refuse_writers=True)
         try:
-            found = read_tree(place.parent_fd, plan.temp_name or "", place.path, how)
+            tree = read_tree(place.parent_fd, plan.temp_name or "", place.path, options)
         except (HoldfastError, OSError):
             return False
-        return is_same_tree(found, plan.items)
+        return is_same_tree(tree, plan.items)
 
-    def _bring_back(self, place: Place, plan: Plan, call: Call) -> Outcome:
+    def _restore(self, place: Place, plan: Plan, call: Call) -> Outcome:
         temp = plan.temp_name or ""
-        build_tree(place.parent_fd, temp, plan.items, self._bytes_of, call)
+        build_tree(place.parent_fd, temp, plan.items, self._read_image, call)
         try:
             rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
         except FileExistsError:
@@ -158,34 +162,34 @@ class Removals:
         sync_directory(place.parent_fd)
         return Outcome.done()
 
-    def _settle_removal(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
+    def _recover_removal(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
         temp = plan.temp_name or ""
         if stat_entry(place.parent_fd, temp) is None:
             gone = stat_entry(place.parent_fd, place.name) is None
             return Outcome.done() if gone else Outcome.failed("It was interrupted before it took effect.")
-        if self._all_known(jail, plan, place):
+        if self._has_all_images(jail, plan, place):
             if self._erase(place, plan) is None:
                 return Outcome.done()
         else:
-            self._mend(place, plan)
+            self._repair(place, plan)
         try:
             self._put_back(place, plan)
         except Abandoned as abandoned:
             return Outcome.failed(abandoned.error.message)
         return Outcome.failed("It was interrupted and could not be finished; what is left is in place.")
 
-    def _all_known(self, jail: Jail, plan: Plan, place: Place) -> bool:
-        """Return whether all that is left of a hidden tree is kept as an image, entry by entry."""
+    def _has_all_images(self, jail: Jail, plan: Plan, place: Place) -> bool:
+        """Return whether every entry that is left of a renamed tree is one of the plan and has an image."""
         known = {(item.src_path, item.node, item.before_hash) for item in plan.items}
-        how = TreeOptions(uncancellable_call(), jail.is_hidden)
+        options = TreeOptions(uncancellable_call(), jail.is_hidden)
         try:
-            left = read_tree(place.parent_fd, plan.temp_name or "", place.path, how)
+            left = read_tree(place.parent_fd, plan.temp_name or "", place.path, options)
         except (HoldfastError, OSError):
             return False
-        kept = all(item.node is NodeType.DIRECTORY or self._images.has(item.before_hash or "") for item in left)
-        return kept and all((item.src_path, item.node, item.before_hash) in known for item in left)
+        has_images = all(item.node is NodeType.DIRECTORY or self._images.has(item.before_hash or "") for item in left)
+        return has_images and all((item.src_path, item.node, item.before_hash) in known for item in left)
 
-    def _settle_restoration(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
+    def _recover_restoration(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
         temp = plan.temp_name or ""
         if stat_entry(place.parent_fd, temp) is not None:
             erase_tree(place.parent_fd, temp)
@@ -193,14 +197,14 @@ class Removals:
             return Outcome.failed("It was interrupted before it took effect.")
         if stat_entry(place.parent_fd, place.name) is None:
             return Outcome.failed("It was interrupted before it took effect.")
-        how = TreeOptions(uncancellable_call(), jail.is_hidden)
-        found = read_tree(place.parent_fd, place.name, place.path, how)
-        if tree_digest(found) == tree_digest(plan.items):
+        options = TreeOptions(uncancellable_call(), jail.is_hidden)
+        tree = read_tree(place.parent_fd, place.name, place.path, options)
+        if tree_digest(tree) == tree_digest(plan.items):
             return Outcome.done()
         return Outcome.failed("It was interrupted, and something else is in its place.")
 
 
-def _not_removable(path: str, fault: OSError) -> HoldfastError:
-    if fault.errno in (errno.ENOTEMPTY, errno.EEXIST):
+def _not_removable(path: str, error: OSError) -> HoldfastError:
+    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
         return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
-    return PermissionDenied(f"{path} cannot be removed whole ({fault.strerror}); all of it was left in place.")
+    return PermissionDenied(f"{path} cannot be removed whole ({error.strerror}); all of it was left in place.")

@@ -1,9 +1,8 @@
-"""Taking a change back: a change of its own, made only while the disk is as the first one left it."""
+"""Undoes a single change: the undo is a change of its own, made only while the disk is as the first one left it."""
 
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from holdfast.call import Call
@@ -27,42 +26,42 @@ from holdfast.folders.access.jail import Jail, Place
 
 @dataclass(frozen=True)
 class Undo:
-    """Carries out the reverse of a plan."""
+    """Executes the reverse of a change."""
 
     journal: Journal
     images: Images
-    commits: ContentChanges
+    contents: ContentChanges
     removals: Removals
     moves: Moves
     directories: Directories
     locks: Locks
 
     def run(self, jail: Jail, plan: Plan, call: Call) -> str:
-        """Take a plan back; returns the id of the change that did. Conflict when something newer is in the way."""
+        """Undo a change; returns the id of the new change. Conflict when a newer change is in the way."""
         items = reverse_items(plan.items)
         if not items:
-            raise Conflict(f"Change {plan.id} left nothing that could be taken back.")
-        intent = ChangeRequest(ChangeKind.UNDO, plan.id)
+            raise Conflict(f"Change {plan.id} left nothing that could be undone.")
+        request = ChangeRequest(ChangeKind.UNDO, plan.id)
         if items[0].op in (Op.MKDIR, Op.RMDIR):
             with self.locks.hold_all(call):
-                return self._directories(jail, plan, items, intent)
+                return self.directories.run(jail, plan.root_dir, items, request)
         if items[0].op is Op.REPLACE:
-            return self._content(jail, plan, items[0], intent, call)
+            return self._undo_content(jail, plan, items[0], request, call)
         with self.locks.hold_all(call):
             if items[0].op is Op.MOVE:
-                return self._move(jail, plan, items[0], intent, call)
-            return self._tree(jail, plan, items, intent, call)
+                return self._undo_move(jail, plan, items[0], request, call)
+            return self._undo_tree(jail, plan, items, request, call)
 
-    def bring_out(self, jail: Jail, kept: Item, call: Call) -> str:
-        """Write bytes of somebody else that were saved on the way into a new file beside the one they were met at."""
-        data = b"".join(self.images.read(kept.before_hash or ""))
-        folder, name = os.path.split(kept.src_path)
+    def restore_saved(self, jail: Jail, saved: Item, call: Call) -> str:
+        """Write another program's bytes that a failed change saved into a new file beside the one they came from."""
+        data = b"".join(self.images.read(saved.before_hash or ""))
+        folder, name = os.path.split(saved.src_path)
         with jail.open_directory(folder) as fd:
             free = free_name(add_label(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
         with lock_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
-            return self.commits.put(place, None, data, ChangeRequest(ChangeKind.UNDO)).change_id
+            return self.contents.put(place, None, data, ChangeRequest(ChangeKind.UNDO)).change_id
 
-    def _content(self, jail: Jail, plan: Plan, item: Item, intent: ChangeRequest, call: Call) -> str:
+    def _undo_content(self, jail: Jail, plan: Plan, item: Item, request: ChangeRequest, call: Call) -> str:
         data = b"".join(self.images.read(item.after_hash or ""))
         with lock_place(jail, self.locks, call, item.src_path, follow=False) as place:
             status = stat_entry(place.parent_fd, place.name)
@@ -71,20 +70,22 @@ class Undo:
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self.images.admit) as base:
                 if base.hash != item.before_hash:
                     raise self._in_the_way(plan, item.src_path)
-                return self.commits.put(place, base, data, intent).change_id
+                return self.contents.put(place, base, data, request).change_id
 
-    def _tree(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: ChangeRequest, call: Call) -> str:
+    def _undo_tree(self, jail: Jail, plan: Plan, items: Sequence[Item], request: ChangeRequest, call: Call) -> str:
         with jail.place(items[0].src_path, follow=False) as place:
             if items[0].op is Op.RESTORE:
                 if place.status is not None:
                     raise self._in_the_way(plan, place.path)
-                return self.removals.restore(jail, place, items, call, intent)
+                return self.removals.restore(jail, place, items, call, request)
             if place.status is None:
                 raise self._in_the_way(plan, place.path)
-            with self._explained(plan, place):
-                return self.removals.remove(jail, place, call, intent, expected=items)
+            try:
+                return self.removals.remove(jail, place, call, request, expected=items)
+            except Conflict:
+                raise self._in_the_way(plan, place.path) from None
 
-    def _move(self, jail: Jail, plan: Plan, item: Item, intent: ChangeRequest, call: Call) -> str:
+    def _undo_move(self, jail: Jail, plan: Plan, item: Item, request: ChangeRequest, call: Call) -> str:
         with (
             jail.place(item.src_path, follow=False) as source,
             jail.place(item.dest_path or "", follow=False) as target,
@@ -93,10 +94,10 @@ class Undo:
                 raise self._in_the_way(plan, source.path)
             if target.status is not None:
                 raise self._in_the_way(plan, target.path)
-            return self.moves.move(jail, source, target, call, intent)
+            return self.moves.move(jail, source, target, call, request)
 
     def _is_what_was_moved(self, plan: Plan, item: Item, source: Place) -> bool:
-        """Return whether the same entry stands there, or one that our own undos brought back in its place."""
+        """Return whether the entry is the one that was moved, or one that our own undos restored in its place."""
         if source.status is None:
             return False
         if is_same_entry(identity_text(source.status), item.identity):
@@ -107,20 +108,11 @@ class Undo:
             with open_file(source.parent_fd, source.name, source.path) as fd:
                 return hash_file(fd) == item.before_hash
         later = self.journal.latest_on(source.path, plan.seq)
-        found = self.journal.find(later) if later else None
-        return found is not None and found.kind is ChangeKind.UNDO
-
-    def _directories(self, jail: Jail, plan: Plan, items: Sequence[Item], intent: ChangeRequest) -> str:
-        return self.directories.run(jail, plan.root_dir, items, intent)
-
-    @contextmanager
-    def _explained(self, plan: Plan, place: Place) -> Iterator[None]:
-        try:
-            yield
-        except Conflict:
-            raise self._in_the_way(plan, place.path) from None
+        later_change = self.journal.find(later) if later else None
+        return later_change is not None and later_change.kind is ChangeKind.UNDO
 
     def _in_the_way(self, plan: Plan, path: str) -> HoldfastError:
+        """Return the Conflict for a path that is not as the change left it: which later change did that, or nobody's."""
         later = self.journal.latest_on(path, plan.seq)
         if later is not None and later != plan.id:
             return Conflict(

@@ -302,5 +302,5 @@ def _listed(change: Change) -> ListedChange:
         entries=change.items,
         undoable=change.undoable,
         undoes=change.undoes,
-        kept=change.kept,
+        kept=change.saved,
     )

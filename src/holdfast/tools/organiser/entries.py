@@ -196,7 +196,7 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
 )
 def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the newest plans of this machine with the directories they touch."""
-    plans = [describe_line(line, line.roots) for line in app.organiser.plans.every(_MAX_LISTED_FOR_PERSON)]
+    plans = [describe_line(line, line.roots) for line in app.organiser.plans.list_all(_MAX_LISTED_FOR_PERSON)]
     return Answer.of("1 plan." if len(plans) == 1 else f"{len(plans)} plans.", data=EveryPlanList(plans=plans))
 
 
@@ -285,7 +285,7 @@ def _execute(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
         status=result.status.value,
         executed_at=view.plan.executed_at,
         totals=totals,
-        already_done=len(result.already & moves),
+        already_done=len(result.done_before & moves),
         problems=[describe_move(item, view.folder) for item in problems[:_MAX_PROBLEMS]],
         next=next_step(view),
     )

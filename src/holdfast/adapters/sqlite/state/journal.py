@@ -14,7 +14,7 @@ from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 
 _MAX_INTEGER = 2**63 - 1
-_EXPIRED_AT_ONCE = 500
+_MAX_EXPIRED = 500
 
 
 def open_journal(state_dir: str) -> "SqliteJournal":
@@ -28,9 +28,9 @@ class SqliteJournal:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._plans = SqlitePlanJournal(database, self.find)
-        self._under_way = {row["id"]: row["seq"] for row in database.fetch("unfinished_plans")}
-        self._kept_bytes: int = database.fetch("images_bytes")[0][0]
-        self._ages_seen_at = ""
+        self._running = {row["id"]: row["seq"] for row in database.fetch("unfinished_plans")}
+        self._image_bytes: int = database.fetch("images_bytes")[0][0]
+        self._oldest_kept_at = ""
 
     @property
     def plans(self) -> SqlitePlanJournal:
@@ -44,38 +44,38 @@ class SqliteJournal:
             return self._add_items(plan, images, seq, plan.created_at)
 
     def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
-        """Begin a plan that is here already; its new seq makes it the newest change."""
+        """Begin a proposal; its new seq makes it the newest change."""
         with self._db.transaction(durable=True):
             if self._db.run("resume_plan", {"id": plan.id, "temp_name": plan.temp_name}).rowcount != 1:
-                raise Conflict(f"Change {plan.id} is not approved, or it is under way or done already.")
+                raise Conflict(f"Change {plan.id} is not approved, or it is running or done already.")
             (seq,) = self._db.run("last_seq").fetchone()
             self._db.run("delete_items", {"plan_id": plan.id})
             return self._add_items(plan, images, seq, utc_now())
 
-    def keep(self, image: Image, at: str) -> bool:
+    def keep_image(self, image: Image, at: str) -> bool:
         """Make one more image durable."""
         with self._db.transaction(durable=True):
             (seq,) = self._db.run("last_seq").fetchone()
             return self._add_image(image, at, seq)
 
     def finish(self, plan_id: str, outcome: Outcome, at: str) -> None:
-        """Record how a plan ended; recovery can tell by the disk, so this need not wait for it."""
+        """Record how a plan ended. Not durable: after a power cut recovery finds the outcome on the disk."""
         with self._db.transaction(durable=False):
             for position, (status, message) in outcome.exceptions.items():
                 self._finish_items(plan_id, status, message, None, (position, position))
             self._finish_items(plan_id, outcome.item_status, outcome.message, outcome.identity, (0, _MAX_INTEGER))
-            if outcome.kept is not None:
+            if outcome.saved is not None:
                 (position,) = self._db.run("next_position", {"plan_id": plan_id}).fetchone()
-                self._db.run("insert_item", item_row(plan_id, position, outcome.kept))
+                self._db.run("insert_item", item_row(plan_id, position, outcome.saved))
             plan = {"id": plan_id, "status": outcome.status.value, "executed_at": at, "error_msg": outcome.message}
             if (
                 not plan_may_become(PlanStatus.RUNNING, outcome.status)
                 or self._db.run("finish_plan", plan).rowcount != 1
             ):
-                raise Conflict(f"Change {plan_id} is not under way, so it cannot end.")
+                raise Conflict(f"Change {plan_id} is not running, so it cannot end.")
             if outcome.status is PlanStatus.EXECUTED:
                 self._update_review_and_undone_plans(plan_id)
-        self._under_way.pop(plan_id, None)
+        self._running.pop(plan_id, None)
 
     def find(self, plan_id: str) -> Plan | None:
         """Return a plan with its items."""
@@ -83,20 +83,18 @@ class SqliteJournal:
         if not rows:
             return None
         items = self._db.fetch_as(read_item, Item._fields, "find_items", {"plan_id": plan_id})
-        for begun in self._db.fetch("begun_batch", {"plan_id": plan_id}):
-            under_way = set(json.loads(begun["positions"]))
+        for batch in self._db.fetch("begun_batch", {"plan_id": plan_id}):
+            begun = set(json.loads(batch["positions"]))
             items = [
-                item._replace(intended_at=item.intended_at or begun["intended_at"])
-                if item.position in under_way
-                else item
+                item._replace(intended_at=item.intended_at or batch["intended_at"]) if item.position in begun else item
                 for item in items
             ]
         return read_plan(rows[0], tuple(items))
 
     def unfinished(self) -> list[Plan]:
-        """Return the plans without an outcome, oldest first."""
-        found = (self.find(row["id"]) for row in self._db.fetch("unfinished_plans"))
-        return [plan for plan in found if plan is not None]
+        """Return the single changes that are RUNNING, oldest first."""
+        plans = (self.find(row["id"]) for row in self._db.fetch("unfinished_plans"))
+        return [plan for plan in plans if plan is not None]
 
     def changes(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[Change]:
         """Return finished changes beneath the roots, newest first."""
@@ -118,7 +116,7 @@ class SqliteJournal:
                 undoes=row["undoes"],
                 images_missing=row["images_missing"],
                 done=row["done"],
-                kept=row["kept"],
+                saved=row["kept"],
             )
             for row in self._db.fetch("list_changes", parameters)
         ]
@@ -138,25 +136,23 @@ class SqliteJournal:
         return {row["file"] for row in self._db.fetch("image_files")}
 
     def expire(self, max_bytes: int, kept_since: str) -> list[str]:
-        """Let images go, oldest use first, until the rest is within the limits."""
-        if self._kept_bytes <= max_bytes and self._ages_seen_at >= kept_since:
+        """Delete images, oldest use first, until the rest is within the limits."""
+        if self._image_bytes <= max_bytes and self._oldest_kept_at >= kept_since:
             return []
         files: list[str] = []
         with self._db.transaction(durable=False):
-            first_in_use = min(self._under_way.values(), default=_MAX_INTEGER)
-            for row in self._db.run(
-                "oldest_images", {"before_seq": first_in_use, "limit": _EXPIRED_AT_ONCE}
-            ).fetchall():
-                if self._kept_bytes <= max_bytes and row["kept_at"] >= kept_since:
-                    self._ages_seen_at = row["kept_at"]
+            oldest_running = min(self._running.values(), default=_MAX_INTEGER)
+            for row in self._db.run("oldest_images", {"before_seq": oldest_running, "limit": _MAX_EXPIRED}).fetchall():
+                if self._image_bytes <= max_bytes and row["kept_at"] >= kept_since:
+                    self._oldest_kept_at = row["kept_at"]
                     break
-                self._forget_image(row)
+                self._delete_image(row)
                 if row["file"]:
                     files.append(row["file"])
         return files
 
     def checkpoint(self) -> None:
-        """Fold the log into the database file."""
+        """Move the log's pages into the database file."""
         self._db.checkpoint()
 
     def close(self) -> None:
@@ -164,13 +160,15 @@ class SqliteJournal:
         self._db.close()
 
     def _add_items(self, plan: Plan, images: Sequence[Image], seq: int, at: str) -> list[Image]:
-        known = [image for image in images if not self._add_image(image, at, seq)]
-        given = {image.hash for image in images}
-        for hash_ in {h for item in plan.items for h in (item.before_hash, item.after_hash) if h} - given:
+        kept_before = [image for image in images if not self._add_image(image, at, seq)]
+        added = {image.hash for image in images}
+        for hash_ in {h for item in plan.items for h in (item.before_hash, item.after_hash) if h} - added:
             self._db.run("touch_image", {"hash": hash_, "kept_at": at, "used_seq": seq})
-        self._db.run_many("insert_item", [item_row(plan.id, n, item) for n, item in enumerate(plan.items)])
-        self._under_way[plan.id] = seq
-        return known
+        self._db.run_many(
+            "insert_item", [item_row(plan.id, position, item) for position, item in enumerate(plan.items)]
+        )
+        self._running[plan.id] = seq
+        return kept_before
 
     def _add_image(self, image: Image, at: str, seq: int) -> bool:
         use = {"hash": image.hash, "kept_at": at, "used_seq": seq}
@@ -180,14 +178,14 @@ class SqliteJournal:
         if image.data is not None:
             data_id = self._db.run("insert_image_data", {"data": image.data}).lastrowid
         self._db.run("insert_image", {**use, "size_bytes": image.size_bytes, "data_id": data_id, "file": image.file})
-        self._kept_bytes += image.size_bytes
+        self._image_bytes += image.size_bytes
         return True
 
-    def _forget_image(self, row: Any) -> None:
+    def _delete_image(self, row: Any) -> None:
         self._db.run("delete_image", {"hash": row["hash"]})
         if row["data_id"] is not None:
             self._db.run("delete_image_data", {"id": row["data_id"]})
-        self._kept_bytes -= row["size_bytes"]
+        self._image_bytes -= row["size_bytes"]
 
     def _finish_items(
         self,
