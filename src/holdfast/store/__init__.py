@@ -1,1 +1,1 @@
-"""Durable text files for many tenants, kept by project and path in a database; one verb a file."""
+"""The project store: durable text files of many tenants, by project and path, in a database."""

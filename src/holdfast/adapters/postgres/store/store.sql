@@ -34,15 +34,15 @@ ORDER BY path;
 
 -- name: directories_among
 -- The LIMIT keeps the planner from reading all files once instead of seeking once for each path.
-SELECT asked.path
-FROM json_array_elements_text(%(paths)s::json) AS asked (path)
+SELECT requested.path
+FROM json_array_elements_text(%(paths)s::json) AS requested (path)
 CROSS JOIN LATERAL (
     SELECT f.id FROM mcp_files AS f
     WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s
-      AND f.path >= asked.path || '/' AND f.path < asked.path || '0' AND NOT f.deleted
+      AND f.path >= requested.path || '/' AND f.path < requested.path || '0' AND NOT f.deleted
     ORDER BY f.path LIMIT 1
 ) AS inside
-ORDER BY asked.path COLLATE "C";
+ORDER BY requested.path COLLATE "C";
 
 -- name: insert_file
 INSERT INTO mcp_files (apikey_hash, project, path, content, size, created_at, updated_at, version, written_version)
@@ -88,7 +88,7 @@ WHERE mcp_files.apikey_hash = %(apikey_hash)s AND mcp_files.project = %(project)
   AND NOT mcp_files.deleted;
 
 -- name: enqueue_jobs
--- Work on the words goes on and is repeated after; work on the meaning, which may be slow, loses its claim at once.
+-- A running words job goes on and is repeated afterwards; a running meaning job, which may be slow, loses its claim at once.
 INSERT INTO mcp_file_index_jobs (
     apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
     created_at, updated_at
@@ -109,7 +109,7 @@ DO UPDATE SET
 WHERE excluded.version > mcp_file_index_jobs.version;
 
 -- name: save_project
--- A version that is not the next one becomes NULL, which the column refuses: nobody came in between.
+-- A version that is not the next one becomes NULL, which the column refuses: another mutation came in between.
 INSERT INTO mcp_projects (apikey_hash, project, version, file_count, total_bytes, updated_at)
 VALUES (%(apikey_hash)s, %(project)s, %(version)s, %(file_count)s, %(total_bytes)s, %(at)s)
 ON CONFLICT (apikey_hash, project) DO UPDATE SET
@@ -140,7 +140,7 @@ WHERE EXISTS (
 );
 
 -- name: list_heads
--- A loose index scan: each step seeks the first file after everything that the last one stands for.
+-- A loose index scan: each step seeks the first file after the group of the last one.
 WITH RECURSIVE head (path, size, created_at, updated_at, number) AS (
     (
         SELECT f.path, f.size, f.created_at, f.updated_at, 1
@@ -163,7 +163,7 @@ WITH RECURSIVE head (path, size, created_at, updated_at, number) AS (
 SELECT path, size, created_at, updated_at FROM head ORDER BY number;
 
 -- name: known_path
--- Live and deleted files of a path are asked for apart: each has an index of its own, and none serves both.
+-- Live and deleted files of a path are queried separately: each has an index of its own, and none serves both.
 SELECT (
     SELECT count(*) FROM mcp_files
     WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND path = %(path)s AND NOT deleted
@@ -233,7 +233,7 @@ WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AN
   AND version = %(version)s;
 
 -- name: finish_job
--- A job that was renewed while it was worked on is due at once, from its first stage on.
+-- A job whose file changed while it ran is due at once, from its first stage on.
 UPDATE mcp_file_index_jobs
 SET status = CASE WHEN version = %(version)s THEN %(status)s::text ELSE 'pending' END,
     stage = CASE WHEN version = %(version)s THEN %(stage)s::text ELSE 'words' END,
@@ -241,7 +241,7 @@ SET status = CASE WHEN version = %(version)s THEN %(status)s::text ELSE 'pending
 WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND id = %(id)s AND claim = %(claim)s AND status = 'processing';
 
 -- name: return_job
--- A job that was renewed while it was worked on is due at once, with all its attempts.
+-- A job whose file changed while it ran is due at once, with all its attempts.
 UPDATE mcp_file_index_jobs
 SET status = CASE WHEN version = %(version)s THEN %(status)s::text ELSE 'pending' END,
     available_at = CASE WHEN version = %(version)s THEN %(due_at)s::timestamptz ELSE %(at)s::timestamptz END,

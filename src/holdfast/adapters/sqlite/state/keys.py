@@ -1,7 +1,7 @@
-"""Listed keys in state.db, by a connection of their own: looking one up never waits for a change being journalled.
+"""The API keys in state.db, on a connection of their own: a lookup never waits for a change being journalled.
 
 A command opens the same file beside a running server. That is what a write-ahead log permits: each change is one
-short transaction on a table that nobody else writes, and the server's next look sees it.
+short transaction on a table that nobody else writes, and the server's next lookup sees it.
 """
 
 import json
@@ -34,21 +34,21 @@ class SqliteKeys:
         migrate(self._connection)
 
     def add(self, key: Key) -> None:
-        """Keep a new key."""
+        """Store a new key."""
         row = {"id": key.id, "apikey_hash": key.apikey_hash, "label": key.label, "created_at": key.created_at}
         self._change("insert_key", {**row, "per_minute": json.dumps(dict(key.per_minute))})
 
     def find(self, apikey_hash: str) -> Key | None:
         """Return the key of a hash, revoked or not."""
         rows = self._fetch("find_key", {"apikey_hash": apikey_hash})
-        return _key(rows[0]) if rows else None
+        return _read_key(rows[0]) if rows else None
 
     def all(self) -> list[Key]:
         """Return every key, the oldest first."""
-        return [_key(row) for row in self._fetch("list_keys", {})]
+        return [_read_key(row) for row in self._fetch("list_keys", {})]
 
     def revoke(self, key_id: str, at: str) -> None:
-        """Mark a key as revoked; one that is keeps its time."""
+        """Mark a key as revoked; one that was revoked before keeps its time."""
         self._change("revoke_key", {"id": key_id, "revoked_at": at})
 
     def close(self) -> None:
@@ -71,6 +71,6 @@ class SqliteKeys:
             raise
 
 
-def _key(row: sqlite3.Row) -> Key:
-    per_minute = {Rate(name): int(number) for name, number in json.loads(row["per_minute"]).items()}
+def _read_key(row: sqlite3.Row) -> Key:
+    per_minute = {Rate(name): int(limit) for name, limit in json.loads(row["per_minute"]).items()}
     return Key(row["id"], row["apikey_hash"], row["label"], row["created_at"], row["revoked_at"], per_minute)

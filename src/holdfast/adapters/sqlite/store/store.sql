@@ -32,14 +32,14 @@ WHERE apikey_hash = :apikey_hash AND project = :project AND path IN (SELECT valu
 ORDER BY path;
 
 -- name: directories_among
-SELECT asked.value AS path
-FROM json_each(:paths) AS asked
+SELECT requested.value AS path
+FROM json_each(:paths) AS requested
 WHERE EXISTS (
     SELECT 1 FROM mcp_files AS f
     WHERE f.apikey_hash = :apikey_hash AND f.project = :project
-      AND f.path >= asked.value || '/' AND f.path < asked.value || '0' AND NOT f.deleted
+      AND f.path >= requested.value || '/' AND f.path < requested.value || '0' AND NOT f.deleted
 )
-ORDER BY asked.value;
+ORDER BY requested.value;
 
 -- name: insert_file
 INSERT INTO mcp_files (apikey_hash, project, path, content, size, created_at, updated_at, version, written_version)
@@ -85,7 +85,7 @@ WHERE mcp_files.apikey_hash = :apikey_hash AND mcp_files.project = :project AND 
   AND NOT mcp_files.deleted;
 
 -- name: enqueue_jobs
--- Work on the words goes on and is repeated after; work on the meaning, which may be slow, loses its claim at once.
+-- A running words job goes on and is repeated afterwards; a running meaning job, which may be slow, loses its claim at once.
 INSERT INTO mcp_file_index_jobs (
     apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
     created_at, updated_at
@@ -106,7 +106,7 @@ DO UPDATE SET
 WHERE excluded.version > mcp_file_index_jobs.version;
 
 -- name: save_project
--- A version that is not the next one becomes NULL, which the column refuses: nobody came in between.
+-- A version that is not the next one becomes NULL, which the column refuses: another mutation came in between.
 INSERT INTO mcp_projects (apikey_hash, project, version, file_count, total_bytes, updated_at)
 VALUES (:apikey_hash, :project, :version, :file_count, :total_bytes, :at)
 ON CONFLICT (apikey_hash, project) DO UPDATE SET
@@ -137,7 +137,7 @@ WHERE EXISTS (
 );
 
 -- name: list_heads
--- A loose index scan: each step seeks the first file after everything that the last one stands for.
+-- A loose index scan: each step seeks the first file after the group of the last one.
 WITH RECURSIVE head (path, number) AS (
     SELECT (
         SELECT min(f.path) FROM mcp_files AS f
@@ -158,7 +158,7 @@ WHERE f.apikey_hash = :apikey_hash AND f.project = :project AND f.path = head.pa
 ORDER BY head.number;
 
 -- name: known_path
--- Live and deleted files of a path are asked for apart: each has an index of its own, and none serves both.
+-- Live and deleted files of a path are queried separately: each has an index of its own, and none serves both.
 SELECT (
     SELECT count(*) FROM mcp_files
     WHERE apikey_hash = :apikey_hash AND project = :project AND path = :path AND NOT deleted
@@ -224,7 +224,7 @@ WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim =
   AND version = :version;
 
 -- name: finish_job
--- A job that was renewed while it was worked on is due at once, from its first stage on.
+-- A job whose file changed while it ran is due at once, from its first stage on.
 UPDATE mcp_file_index_jobs
 SET status = CASE WHEN version = :version THEN :status ELSE 'pending' END,
     stage = CASE WHEN version = :version THEN :stage ELSE 'words' END,
@@ -232,7 +232,7 @@ SET status = CASE WHEN version = :version THEN :status ELSE 'pending' END,
 WHERE apikey_hash = :apikey_hash AND project = :project AND id = :id AND claim = :claim AND status = 'processing';
 
 -- name: return_job
--- A job that was renewed while it was worked on is due at once, with all its attempts.
+-- A job whose file changed while it ran is due at once, with all its attempts.
 UPDATE mcp_file_index_jobs
 SET status = CASE WHEN version = :version THEN :status ELSE 'pending' END,
     available_at = CASE WHEN version = :version THEN :due_at ELSE :at END,
