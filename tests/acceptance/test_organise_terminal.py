@@ -44,7 +44,11 @@ def test_a_plan_is_readable_at_a_glance(root: Path, ended_state: Path) -> None:
     shown = organise(ended_state, "scan", str(root))
     assert shown.returncode == 0, shown.stderr
     lines = shown.stdout
-    for words in ("3 files would move to 3 folders, 1 of them new.", "Needs a look: 1 file", "Left alone: 1 hidden"):
+    for words in (
+        "3 files would move to 3 folders, 1 of them new.",
+        "Needs a look: 1 uncertain file",
+        "Skipped: 1 hidden",
+    ):
         assert words in lines
     folders = [line.split() for line in lines.splitlines() if "/" in line and "%" in line]
     assert [one[:2] for one in folders] == [["1", "Invoices/"], ["1", "Recipes/"], ["1", "Video/"]]

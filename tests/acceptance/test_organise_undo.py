@@ -79,9 +79,9 @@ def test_an_undo_of_what_is_back_already_says_so(tidier: Tidier, tool: str, argu
     plan = carried_out(tidier, {"a.mp3": "a"})
     tidier.agent.call(tool, **{argument: plan["plan_id"]}).ok()
     again = tidier.agent.call(tool, **{argument: plan["plan_id"]}).ok()
-    assert ("taken back before" in again.text, "change_id" in again.data) == (True, False)
+    assert ("undone before" in again.text, "change_id" in again.data) == (True, False)
     done = organise(tidier.state, "undo", plan["plan_id"])
-    assert (done.returncode, "They were before." in done.stdout) == (0, True)
+    assert (done.returncode, "They were undone before." in done.stdout) == (0, True)
 
 
 @pytest.mark.req("OR-45.e", "FS-38.b")
@@ -118,7 +118,7 @@ def test_what_a_command_says_leads_on(root: Path, ended_state: Path) -> None:
     plant(root, {"Music": {"a.mp3": "in the way"}})
     failed = organise(ended_state, "execute", plan)
     assert failed.returncode == 1
-    assert f"To try again what failed: holdfast organise execute {plan[:8]}" in failed.stdout
+    assert f"To try the failed moves again: holdfast organise execute {plan[:8]}" in failed.stdout
     (root / "Music/a.mp3").unlink()
     assert organised(ended_state, "execute")["status"] == "EXECUTED"
 

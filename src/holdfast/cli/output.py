@@ -36,7 +36,7 @@ def json_text(data: object, indent: int | None = None) -> str:
 
 def quantity(count: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one."""
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
+    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
 
 
 def paragraphs(text: str) -> str:

@@ -33,8 +33,8 @@ def test_a_plan_that_was_interrupted_says_what_has_moved_and_how_to_go_on() -> N
     said = headline("RUNNING", DONE=2, PENDING=3)
     assert said == "2 of 5 files moved to 1 new folder. It was interrupted before the end."
     told = "\n".join(click.unstyle(line) for line in next_lines(plan("RUNNING", DONE=2, PENDING=3), every=True))
-    assert "holdfast organise execute 3f2a3f2a  go on with it" in told
-    assert "holdfast organise undo 3f2a3f2a     take it back" in told
+    assert "holdfast organise execute 3f2a3f2a  continue it" in told
+    assert "holdfast organise undo 3f2a3f2a     undo it" in told
 
 
 def test_a_plan_that_was_taken_back_in_part_says_both() -> None:

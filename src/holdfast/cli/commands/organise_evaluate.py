@@ -1,4 +1,4 @@
-"""`holdfast organise evaluate`: how well new files would be filed into folders, measured on those that are there."""
+"""`holdfast organise evaluate`: measures how well new files would be filed, on the files that are in folders already."""
 
 import os
 from collections.abc import Iterator
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from holdfast.folders.access.jail import Jail
     from holdfast.organiser.classify.evaluate import EvaluationReport, FolderReport
 
-_SECONDS = 600.0
-_PER_FOLDER = 200
-_MAX_BYTES = 100_000_000
+_TIMEOUT_SECONDS = 600.0
+_MAX_PER_FOLDER = 200
+_MAX_DOCUMENT_BYTES = 100_000_000
 
 
 @click.command("evaluate", epilog="Example: holdfast organise evaluate ~/Documents")
@@ -30,9 +30,9 @@ _MAX_BYTES = 100_000_000
 )
 @json_option
 def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
-    """Say how well new files would find their folders below FOLDER; nothing is moved, nothing is sent.
+    """Measure how well new files would be filed into the folders below FOLDER; nothing is moved, nothing is sent.
 
-    Each file that lies in a folder is judged as if it were new, by the others alone.
+    Each file in a folder is classified as if it were new, by the other files alone.
     """
     from holdfast.organiser.classify.cascade import evaluate_folders
     from holdfast.organiser.classify.taxonomy import categories_from_examples
@@ -40,22 +40,24 @@ def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
     from holdfast.organiser.scan.directory import ScanOptions
     from holdfast.organiser.scan.survey import read_examples
 
-    call = Call(Caller(LOCAL_USER), timeout_seconds=_SECONDS)
-    with _jail(os.path.abspath(folder)) as jail:
-        known = read_examples(jail, call, ".", ScanOptions(), _MAX_BYTES, _PER_FOLDER)
-    taxonomy = categories_from_examples([example for example in known if len(example.text) >= MIN_CHARS], _PER_FOLDER)
+    call = Call(Caller(LOCAL_USER), timeout_seconds=_TIMEOUT_SECONDS)
+    with _open_jail(os.path.abspath(folder)) as jail:
+        examples = read_examples(jail, call, ".", ScanOptions(), _MAX_DOCUMENT_BYTES, _MAX_PER_FOLDER)
+    taxonomy = categories_from_examples(
+        [example for example in examples if len(example.text) >= MIN_CHARS], _MAX_PER_FOLDER
+    )
     if len(taxonomy) < 2:
         raise InvalidArgument(f"there must be two folders with readable files to choose between: {folder!r}")
     report = evaluate_folders(taxonomy, gate, call.check)
     if as_json:
         click.echo(json_text(asdict(report)))
         return
-    for line in _lines(report):
+    for line in _report_lines(report):
         click.echo(line)
 
 
 @contextmanager
-def _jail(folder: str) -> Iterator["Jail"]:
+def _open_jail(folder: str) -> Iterator["Jail"]:
     from holdfast.folders.access.jail import Jail
     from holdfast.folders.access.roots import close_roots, open_roots
 
@@ -66,22 +68,22 @@ def _jail(folder: str) -> Iterator["Jail"]:
         close_roots(roots)
 
 
-def _lines(report: "EvaluationReport") -> Iterator[str]:
+def _report_lines(report: "EvaluationReport") -> Iterator[str]:
     from holdfast.text.display import display_name
 
     width = max(len(display_name(folder.name)) for folder in report.folders)
-    yield f"{'folder':<{width}}  files  right of what it gets  of its own found again"
-    for folder in sorted(report.folders, key=lambda one: -one.precision):
-        yield f"{display_name(folder.name):<{width}}  {folder.files:>5}  {_right(folder):>21}  {folder.recall:>22.1%}"
+    yield f"{'folder':<{width}}  files  right of what it gets  own files that reach it"
+    for folder in sorted(report.folders, key=lambda folder: -folder.precision):
+        yield f"{display_name(folder.name):<{width}}  {folder.files:>5}  {_precision_text(folder):>21}  {folder.recall:>22.1%}"
     yield ""
-    yield f"{report.accuracy:.1%} of {report.files} files would find their folder again."
+    yield f"{report.accuracy:.1%} of {report.files} files would be filed into their own folder."
     yield (
-        f"At the gate of {report.gate:g}, {report.coverage:.1%} would be filed, {report.precision:.1%} of those rightly;"
-        f" the others would stay and be listed."
+        f"At the gate of {report.gate:g}, {report.coverage:.1%} would be filed, {report.precision:.1%} of those correctly;"
+        f" the others would stay and be listed as uncertain."
     )
 
 
-def _right(folder: "FolderReport") -> str:
+def _precision_text(folder: "FolderReport") -> str:
     if not folder.files:
         return "too few files"
     return f"{folder.precision:.1%}, review only" if folder.review_only else f"{folder.precision:.1%}"

@@ -1,4 +1,4 @@
-"""A plan as text for a terminal: what goes where at a glance, what needs a look, what was left alone, what to do next."""
+"""Formats plans for a terminal: moves by folder, uncertain files, skipped entries, measures, next commands."""
 
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,10 +6,11 @@ from typing import Any
 
 import click
 
+from holdfast.cli.output import quantity
 from holdfast.text.display import display_name, escape_invisible
 
 _MAX_NAMES = 10
-_MAX_LOOK = 20
+_MAX_UNCERTAIN = 20
 _MAX_UNREADABLE = 100
 _UNREADABLE = "cannot be read"
 _MAX_FOLDER_CHARS = 30
@@ -26,23 +27,23 @@ _COLOURS = {
 
 
 def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: bool) -> Iterator[str]:
-    """Give a plan: a line for each folder, or every file; doubts, skips, the measures."""
+    """Yield a plan: a line for each folder or for every file, then uncertain files, skipped entries and measures."""
     width = shutil.get_terminal_size().columns
-    yield f"{click.style(display_name(plan['folder']), bold=True)}  {status_of(plan['status'])}  plan {plan['plan_id'][:8]}"
+    yield f"{click.style(display_name(plan['folder']), bold=True)}  {status_text(plan['status'])}  plan {plan['plan_id'][:8]}"
     yield _headline(plan)
     yield ""
     by_folder: dict[str, list[dict[str, Any]]] = {}
     for move in moves:
-        by_folder.setdefault(_folder_of(move), []).append(move)
+        by_folder.setdefault(_target_folder(move), []).append(move)
     if every:
         for folder in plan["folders"]:
             yield from _folder_lines(folder, by_folder.get(folder["folder"], []))
     else:
-        yield from _glance_lines(plan["folders"], by_folder, width)
-    yield from _look_lines(plan, width, every=every)
+        yield from _summary_lines(plan["folders"], by_folder, width)
+    yield from _uncertain_lines(plan, width, every=every)
     if plan["skipped"]:
-        told = ", ".join(f"{count} {escape_invisible(reason)}" for reason, count in sorted(plan["skipped"].items()))
-        yield f"{click.style('Left alone: ', bold=True)}{told}"
+        reasons = ", ".join(f"{count} {escape_invisible(reason)}" for reason, count in sorted(plan["skipped"].items()))
+        yield f"{click.style('Skipped: ', bold=True)}{reasons}"
         if every:
             yield from _unreadable_lines(plan)
     yield _measure_line(plan["measures"])
@@ -51,86 +52,81 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
 
 
 def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
-    """Give the commands to go on with."""
+    """Yield the commands to continue with."""
     name, status = plan["plan_id"][:8], plan["status"]
     steps = {
-        "CREATED": [("show", "--all", "every file and its place"), ("approve", "", "say yes; then execute it")],
+        "CREATED": [("show", "--all", "list every file"), ("approve", "", "approve it; then execute it")],
         "APPROVED": [("execute", "", "move the files")],
-        "RUNNING": [("execute", "", "go on with it")],
-        "FAILED": [("execute", "", "try again"), ("undo", "", "take it back")],
-        "EXECUTED": [("undo", "", "take it back")],
+        "RUNNING": [("execute", "", "continue it")],
+        "FAILED": [("execute", "", "try again"), ("undo", "", "undo it")],
+        "EXECUTED": [("undo", "", "undo it")],
     }.get(status if plan["totals"]["moves"] else "", [])
     if status == "RUNNING" and plan["totals"].get("DONE"):
-        steps = [("execute", "", "go on with it"), ("undo", "", "take it back")]
+        steps = [("execute", "", "continue it"), ("undo", "", "undo it")]
     if every:
         steps = [step for step in steps if step[0] != "show"]
-    commands = [(f"holdfast organise {verb} {name} {flag}".rstrip(), why) for verb, flag, why in steps]
-    wide = max((len(command) for command, _ in commands), default=0)
-    for number, (command, why) in enumerate(commands):
-        yield f"{'Next: ' if not number else '      '}{click.style(f'{command:<{wide}}', fg='cyan')}  {why}"
+    commands = [(f"holdfast organise {verb} {name} {flag}".rstrip(), purpose) for verb, flag, purpose in steps]
+    width = max((len(command) for command, _ in commands), default=0)
+    for index, (command, purpose) in enumerate(commands):
+        yield f"{'      ' if index else 'Next: '}{click.style(f'{command:<{width}}', fg='cyan')}  {purpose}"
 
 
-def status_of(status: str) -> str:
+def status_text(status: str) -> str:
     """Return a status in its colour."""
     return click.style(status, fg=_COLOURS.get(status))
 
 
 def list_line(plan: dict[str, Any]) -> str:
     """Return a plan as one line of a list."""
-    files = counted(sum(plan.get("moves", {}).values()), "file")
+    files = quantity(sum(plan.get("moves", {}).values()), "file")
     name, at = plan["plan_id"][:8], plan["created_at"][:16]
-    return f"{name}  {status_of(plan['status']):<18}  {at}  {files:>13}  {display_name(plan['folder'])}"
+    return f"{name}  {status_text(plan['status']):<18}  {at}  {files:>13}  {display_name(plan['folder'])}"
 
 
-def explained_lines(found: dict[str, Any]) -> Iterator[str]:
-    """Give why a file is where it is."""
-    yield click.style(display_name(found["path"]), bold=True)
-    yield escape_invisible(found["why"])
-    if found.get("category"):
-        sure = f", {found['confidence']:.0%} sure" if found.get("confidence") is not None else ""
-        yield f"Belongs to: {display_name(found['category'])}{sure}"
-    if found.get("nearest"):
-        yield "Nearest files there: " + ", ".join(map(display_name, found["nearest"]))
-    if found.get("terms"):
-        yield "Words: " + ", ".join(map(display_name, found["terms"]))
-    for move in found["moves"]:
+def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
+    """Yield why a file is where it is."""
+    yield click.style(display_name(answer["path"]), bold=True)
+    yield escape_invisible(answer["why"])
+    if answer.get("category"):
+        confidence = f", {answer['confidence']:.0%} sure" if answer.get("confidence") is not None else ""
+        yield f"Belongs to: {display_name(answer['category'])}{confidence}"
+    if answer.get("nearest"):
+        yield "Nearest files there: " + ", ".join(map(display_name, answer["nearest"]))
+    if answer.get("terms"):
+        yield "Words: " + ", ".join(map(display_name, answer["terms"]))
+    for move in answer["moves"]:
         source, target = display_name(move["path"]), display_name(move["to"])
         yield f"{move['at']}  {move['kind']}  {source} → {target}  (plan {move['plan_id'][:8]})"
-    if found.get("waiting_to"):
-        yield f"Waits to go to {display_name(found['waiting_to'])} (plan {found['waiting_plan'][:8]})"
+    if answer.get("waiting_to"):
+        yield f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
 
 
 def executed_lines(done: dict[str, Any]) -> Iterator[str]:
-    """Give what came of carrying a plan out, and the commands to go on with."""
+    """Yield the result of executing a plan, and the commands to continue with."""
     totals = done["totals"]
-    yield f"{status_of(done['status'])}: {totals.get('DONE', 0):,} of {totals['moves']:,} files are where they belong."
-    for one in done["problems"]:
-        yield f"  {display_name(one['path'])}: {one['status']}, {escape_invisible(one.get('error') or '')}"
+    yield f"{status_text(done['status'])}: {totals.get('DONE', 0):,} of {totals['moves']:,} files are where they belong."
+    for move in done["problems"]:
+        yield f"  {display_name(move['path'])}: {move['status']}, {escape_invisible(move.get('error') or '')}"
     if done["status"] == "FAILED":
-        yield click.style(f"To try again what failed: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
+        yield click.style(f"To try the failed moves again: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
     if totals.get("DONE"):
-        yield click.style(f"To take it back: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+        yield click.style(f"To undo it: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
 
 
 def undone_lines(done: dict[str, Any]) -> Iterator[str]:
-    """Give what came of taking a plan back: how many files are back, and which stayed, with the reason."""
+    """Yield the result of undoing a plan: how many files are back, and which stayed, with the reason."""
     totals, problems = done["totals"], done["problems"]
-    status = f"{status_of('UNDONE')}: " if done["status"] == "UNDONE" else ""
-    before = "" if done.get("change_id") else " They were before."
-    yield f"{status}{totals.get('UNDONE', 0)} of {totals['moves']} files are back.{before}"
+    status = f"{status_text('UNDONE')}: " if done["status"] == "UNDONE" else ""
+    note = "" if done.get("change_id") else " They were undone before."
+    yield f"{status}{totals.get('UNDONE', 0)} of {totals['moves']} files are back.{note}"
     if not done["stayed"]:
         return
-    yield f"{counted(done['stayed'], 'file')} stayed:"
-    for one in problems:
-        yield f"  {display_name(one['path'])}: {escape_invisible(one['why'])}"
+    yield f"{quantity(done['stayed'], 'file')} stayed:"
+    for entry in problems:
+        yield f"  {display_name(entry['path'])}: {escape_invisible(entry['why'])}"
     if len(problems) < done["stayed"]:
         yield f"  and {done['stayed'] - len(problems)} more"
     yield click.style(f"Once the way is free: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
-
-
-def counted(count: int, noun: str) -> str:
-    """Return how many there are, in words."""
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def _headline(plan: dict[str, Any]) -> str:
@@ -139,9 +135,9 @@ def _headline(plan: dict[str, Any]) -> str:
     if not totals["moves"]:
         return "Nothing to move."
     new = sum(1 for folder in folders if folder.get("is_new"))
-    where = counted(len(folders), "new folder" if new == len(folders) else "folder")
+    where = quantity(len(folders), "new folder" if new == len(folders) else "folder")
     made = f", {new} of them new" if 0 < new < len(folders) else ""
-    files = counted(totals["moves"], "file")
+    files = quantity(totals["moves"], "file")
     done, back = totals.get("DONE", 0), totals.get("UNDONE", 0)
     if status == "UNDONE":
         return f"{back:,} of {files} came back from {where}."
@@ -152,99 +148,100 @@ def _headline(plan: dict[str, Any]) -> str:
     return f"{files} {'will' if status in ('APPROVED', 'RUNNING') else 'would'} move to {where}{made}. Nothing has moved yet."
 
 
-def _glance_lines(
+def _summary_lines(
     folders: Sequence[dict[str, Any]], moves: Mapping[str, Sequence[dict[str, Any]]], width: int
 ) -> Iterator[str]:
-    """Give a line for each folder: how many files it gets, whether it is new, how sure that is, and the first names."""
+    """Yield a line for each folder: how many files it gets, whether it is new, the confidence, and the first names."""
     names = [f"{display_name(folder['folder'])}/" for folder in folders]
-    wide = min(max(map(len, names), default=0), _MAX_FOLDER_CHARS)
+    name_width = min(max(map(len, names), default=0), _MAX_FOLDER_CHARS)
     for folder, name in zip(folders, names, strict=True):
         new = click.style("new", fg="green") if folder.get("is_new") else "   "
-        head = f"{folder['files']:>5}  {click.style(f'{_cut(name, wide):<{wide}}', fg='blue', bold=True)} {new} "
-        room = width - wide - 20
-        files = ", ".join(_name(move) for move in moves.get(folder["folder"], ())[:_MAX_NAMES])
-        yield f"{head}{_sure(folder['confidence'])}  {click.style(_cut(files, room), dim=True)}"
+        head = f"{folder['files']:>5}  {click.style(f'{_cut(name, name_width):<{name_width}}', fg='blue', bold=True)} {new} "
+        room = width - name_width - 20
+        files = ", ".join(_move_name(move) for move in moves.get(folder["folder"], ())[:_MAX_NAMES])
+        yield f"{head}{_confidence_text(folder['confidence'])}  {click.style(_cut(files, room), dim=True)}"
         for move in moves.get(folder["folder"], ()):
-            if trouble := _trouble(move):
-                yield f"{'':7}{_name(move)}{trouble}"
+            if problem := _problem_text(move):
+                yield f"{'':7}{_move_name(move)}{problem}"
 
 
 def _folder_lines(folder: dict[str, Any], moves: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Give a folder with every file that goes there."""
+    """Yield a folder with every file that goes there."""
     new = click.style(" new", fg="green") if folder.get("is_new") else ""
     name = click.style(f"{display_name(folder['folder'])}/", fg="blue", bold=True)
-    yield f"{name}{new}  {counted(folder['files'], 'file')}  {_sure(folder['confidence'])}"
-    for number, move in enumerate(moves):
-        corner = "└" if number == len(moves) - 1 else "├"
-        yield f"  {corner} {_name(move)}  {_sure(move['confidence'])}{_trouble(move)}"
+    yield f"{name}{new}  {quantity(folder['files'], 'file')}  {_confidence_text(folder['confidence'])}"
+    for index, move in enumerate(moves):
+        corner = "└" if index == len(moves) - 1 else "├"
+        yield f"  {corner} {_move_name(move)}  {_confidence_text(move['confidence'])}{_problem_text(move)}"
 
 
-def _look_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[str]:
+def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterator[str]:
     count = plan["totals"]["uncertain"]
     if not count:
         return
     yield ""
     stay = "stays where it is" if count == 1 else "stay where they are"
-    yield click.style(f"Needs a look: {counted(count, 'file')} that {stay}", bold=True)
-    listed = plan["uncertain"] if every else plan["uncertain"][:_MAX_LOOK]
-    wide = min(max((len(display_name(one["path"])) for one in listed), default=0), width // 2)
-    for one in listed:
+    yield click.style(f"Needs a look: {quantity(count, 'uncertain file')} that {stay}", bold=True)
+    files = plan["uncertain"] if every else plan["uncertain"][:_MAX_UNCERTAIN]
+    name_width = min(max((len(display_name(file["path"])) for file in files), default=0), width // 2)
+    for file in files:
         guess = (
-            f"{display_name(one['folder'])}? {int(100 * one['confidence'])}%"
-            if one["folder"]
-            else escape_invisible(one["why"])
+            f"{display_name(file['folder'])}? {int(100 * file['confidence'])}%"
+            if file["folder"]
+            else escape_invisible(file["why"])
         )
         if every:
-            why = f"  {escape_invisible(one['why'])}" if one["folder"] else ""
-            yield f"  {display_name(one['path']):<{wide}}  {click.style(guess + why, dim=True)}"
+            why = f"  {escape_invisible(file['why'])}" if file["folder"] else ""
+            yield f"  {display_name(file['path']):<{name_width}}  {click.style(guess + why, dim=True)}"
         else:
-            yield f"  {_cut(display_name(one['path']), wide):<{wide}}  {click.style(_cut(guess, width - wide - 4), dim=True)}"
-    if len(listed) < count:
-        yield f"  and {count - len(listed)} more"
+            name, room = _cut(display_name(file["path"]), name_width), width - name_width - 4
+            yield f"  {name:<{name_width}}  {click.style(_cut(guess, room), dim=True)}"
+    if len(files) < count:
+        yield f"  and {count - len(files)} more"
     if plan["status"] == "CREATED":
         command = click.style(f"holdfast organise move {plan['plan_id'][:8]} FILE FOLDER", fg="cyan")
-        yield f"  To decide one: {command}"
+        yield f"  To decide on a file: {command}"
     yield ""
 
 
 def _unreadable_lines(plan: dict[str, Any]) -> Iterator[str]:
-    """Give the files that could not be read by name; what else was left alone is a matter of course."""
-    found = [one for one in plan["left_alone"] if one["why"].startswith(_UNREADABLE)][:_MAX_UNREADABLE]
-    for one in found:
-        yield f"  {display_name(one['path'])}  {click.style(escape_invisible(one['why']), dim=True)}"
-    if found and len(found) < plan["skipped"][_UNREADABLE]:
-        yield f"  and {plan['skipped'][_UNREADABLE] - len(found)} more that cannot be read"
+    """Yield the files that could not be read; the other skipped entries are expected."""
+    entries = [entry for entry in plan["left_alone"] if entry["why"].startswith(_UNREADABLE)][:_MAX_UNREADABLE]
+    for entry in entries:
+        yield f"  {display_name(entry['path'])}  {click.style(escape_invisible(entry['why']), dim=True)}"
+    if entries and len(entries) < plan["skipped"][_UNREADABLE]:
+        yield f"  and {plan['skipped'][_UNREADABLE] - len(entries)} more that cannot be read"
 
 
 def _measure_line(measures: dict[str, Any]) -> str:
-    known, saved = measures["cache_hit_rate"], measures["tokens_saved"]
-    told = [f"{counted(measures['files'], 'file')} seen", f"{measures['do_nothing_ratio']:.0%} stay"]
-    told += [f"{known:.0%} known before"] if known else []
-    told += [f"{saved:,} tokens not read"] if saved else []
-    return click.style(", ".join(told), dim=True)
+    cached, saved = measures["cache_hit_rate"], measures["tokens_saved"]
+    parts = [f"{quantity(measures['files'], 'file')} scanned", f"{measures['do_nothing_ratio']:.0%} stay"]
+    parts += [f"{cached:.0%} known before"] if cached else []
+    parts += [f"{saved:,} tokens not read"] if saved else []
+    return click.style(", ".join(parts), dim=True)
 
 
-def _folder_of(move: dict[str, Any]) -> str:
+def _target_folder(move: dict[str, Any]) -> str:
     return str(move["to"]).rpartition("/")[0]
 
 
-def _name(move: dict[str, Any]) -> str:
+def _move_name(move: dict[str, Any]) -> str:
     old, new = str(move["path"]), str(move["to"]).rpartition("/")[2]
     renamed = "" if old.rpartition("/")[2] == new else f" as {display_name(new)}"
     return f"{display_name(old)}{renamed}"
 
 
-def _trouble(move: dict[str, Any]) -> str:
+def _problem_text(move: dict[str, Any]) -> str:
     if move["status"] in ("PENDING", "DONE"):
         return ""
     colour = "red" if move["status"] == "ERROR" else "magenta"
     return "  " + click.style(f"{move['status']}: {escape_invisible(move.get('error') or '')}".rstrip(": "), fg=colour)
 
 
-def _sure(confidence: float) -> str:
+def _confidence_text(confidence: float) -> str:
     return click.style(f"{confidence:>4.0%}", fg="green" if confidence >= 0.8 else "yellow")
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text that fits, the end left out where it does not."""
+    """Return a text, cut to a width if it is longer."""
     return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"

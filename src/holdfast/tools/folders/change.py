@@ -239,7 +239,7 @@ def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
     path = display_name(plan.folder or plan.first.src_path)
     found = describe_undo(undone) if plan.stepwise else None
     if undone.change_id is None:
-        return Answer.of(f"The {plan.kind} of {path} was taken back before; nothing is left to undo.", data=found)
+        return Answer.of(f"The {plan.kind} of {path} was undone before; nothing is left to undo.", data=found)
     if found is not None:
         how = " in part" if found.stayed else ""
         back = "1 file is back" if found.came_back == 1 else f"{found.came_back} files are back"
