@@ -293,7 +293,7 @@ def test_a_file_can_be_explained_before_and_after_it_moved_and_after_it_came_bac
     tidier.agent.call("move_file", source="Recipes", destination="Cooking").ok()
     assert explain("pasta.txt")["path"] == f"{tidier.root}/Cooking/pasta.txt"
     assert [move["kind"] for move in explain("Cooking/pasta.txt")["moves"]] == ["move", "organise"]
-    assert "looked at" in explain("qwx")["why"]
+    assert "uncertain" in explain("qwx")["why"]
     assert tidier.agent.call("explain_file", path="never.txt").code == "NOT_FOUND"
 
 

@@ -193,6 +193,6 @@ def test_a_failing_chat_model_leaves_the_work_to_this_machine_and_says_so(
     with_settings(ended_state, chosen(server))
     with tidying(root, ended_state) as one:
         plan = one.plan()
-        assert "judged on this machine instead" in plan["remark"]
+        assert "classified on this machine instead" in plan["remark"]
         assert "status 401" in plan["remark"]
         assert one.moves(plan)["pasta.txt"] == "Recipes/pasta.txt"

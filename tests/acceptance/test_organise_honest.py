@@ -106,7 +106,7 @@ def test_files_that_cannot_be_read_are_listed_by_name_and_explained(root: Path, 
     assert f"  Recipes/locked too.txt  {why}" in shown
     assert "locked.txt" not in organise(ended_state, "show", plan["plan_id"]).stdout
     told = organised(ended_state, "explain", str(root / "locked.txt"))
-    assert told["why"] == f"The plan left locked.txt alone: {why}."
+    assert told["why"] == f"The plan skipped locked.txt: {why}."
     assert organised(ended_state, "explain", str(root / ".hidden"))["why"] == "The plan left .hidden alone: hidden."
 
 

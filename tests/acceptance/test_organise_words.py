@@ -35,7 +35,7 @@ def test_a_plan_that_was_closed_does_not_wait_to_move_a_file(root: Path, state_d
         assert "A plan waits" in tidier.agent.call("explain_file", path="a.mp3").ok().data["why"]
         tidier.agent.call("revise_plan", plan_id=plan["plan_id"], cancel=True).ok()
         told = tidier.agent.call("explain_file", path="a.mp3").ok().data
-    assert told["why"] == "Nothing of Holdfast has moved it."
+    assert told["why"] == "Holdfast has not moved it."
     assert told.get("waiting_plan") is None
 
 

@@ -49,7 +49,7 @@ def test_evaluate_says_how_well_each_folder_is_told(messy: Messy) -> None:
     result = CliRunner().invoke(evaluate_command, [str(messy.root)], catch_exceptions=False)
     assert result.exit_code == 0
     assert "Recipes" in result.output
-    assert "of 32 files would find their folder again" in result.output
+    assert "of 32 files would be filed into their own folder" in result.output
     assert sorted(path.name for path in messy.root.rglob("*")) == before
 
 

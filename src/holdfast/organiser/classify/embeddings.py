@@ -44,5 +44,5 @@ def _embed(embedder: SentenceEmbedder | None, texts: Sequence[str], check: Calla
     except HoldfastError:
         raise
     except Exception as error:  # noqa: BLE001 - an adapter's own faults; a plan is made without it
-        _log.warning("files are judged by their words alone: %s failed (%s)", embedder.model, type(error).__name__)
+        _log.warning("files are classified by their words alone: %s failed (%s)", embedder.model, type(error).__name__)
         return None

@@ -168,7 +168,7 @@ class ClassificationRun:
             verdicts = self.classifier.classify(files, taxonomy, self.call.check, self.on_model_call)
         except ClassifyFault as fault:
             verdicts = fault.verdicts
-            self.remark = f"{self.classifier.sends_to} failed ({fault}); files were judged on this machine instead."
+            self.remark = f"{self.classifier.sends_to} failed ({fault}); files were classified on this machine instead."
         else:
             if self.classifier.sends_to:
                 self.remark = f"Names and excerpts of files were sent to {self.classifier.sends_to}."

@@ -1,6 +1,6 @@
 """Explains why a file is where it is and where it went, and gives the excerpts of uncertain files.
 
-No excerpt outlives its file: of a file that changed or is gone since the plan was made, only that is said.
+No excerpt outlives its file: for a file that changed or is gone since the plan was made, there is only a note that says so.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -116,7 +116,7 @@ def _change_since(jail: Jail, path: str, file: UncertainFile) -> str:
     except (NotFound, NotDirectory):
         return _GONE
     except HoldfastError as error:
-        return f"It cannot be looked at any more: {error.message}"
+        return f"It cannot be read any more: {error.message}"
     if status is None:
         return _GONE
     version = FileVersion.from_stat(status).scan_text

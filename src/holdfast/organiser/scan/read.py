@@ -143,11 +143,11 @@ def _read_batch(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excer
                 except (HoldfastError, OSError) as error:
                     excerpts[at] = _add_note(excerpt, _message(error), is_transient=True)
         extracted = extract_texts(call, list(wanted.values()), ExtractionLimits(MAX_TEXT_BYTES))
-    for at, taken in zip(wanted, extracted, strict=True):
-        if taken.error:
-            excerpts[at] = _add_note(excerpts[at], taken.error, is_transient=taken.is_transient)
+    for at, extraction in zip(wanted, extracted, strict=True):
+        if extraction.error:
+            excerpts[at] = _add_note(excerpts[at], extraction.error, is_transient=extraction.is_transient)
         else:
-            text = taken.text.replace("\0", "").strip()
+            text = extraction.text.replace("\0", "").strip()
             excerpts[at] = replace(excerpts[at], text=text, tier=2, bytes_read=files[at][0].size)
     return excerpts
 

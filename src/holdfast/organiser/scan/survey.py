@@ -68,17 +68,19 @@ class Survey:
         peeked = peek_files(
             self._jail, self._call, [file for file, hash_ in zip(files, hashes, strict=True) if hash_ is None]
         )
-        self._cache.save([CachedFile(one.file, one.file_hash, one.excerpt) for one in peeked if one.file_hash])
-        self.opened_count += sum(1 for one in peeked if one.file.type is FileType.FILE)
-        self.bytes_read += sum(one.excerpt.bytes_read for one in peeked)
+        self._cache.save(
+            [CachedFile(result.file, result.file_hash, result.excerpt) for result in peeked if result.file_hash]
+        )
+        self.opened_count += sum(1 for result in peeked if result.file.type is FileType.FILE)
+        self.bytes_read += sum(result.excerpt.bytes_read for result in peeked)
         surveyed: list[SurveyedFile] = []
         remaining = iter(peeked)
         for file, hash_ in zip(files, hashes, strict=True):
             if hash_ is not None:
                 surveyed.append(SurveyedFile(file, hash_, None))
-            elif (one := next(remaining)).skipped is None:
-                surveyed.append(SurveyedFile(file, one.file_hash, one.excerpt))
-        return surveyed, [one.skipped for one in peeked if one.skipped is not None]
+            elif (result := next(remaining)).skipped is None:
+                surveyed.append(SurveyedFile(file, result.file_hash, result.excerpt))
+        return surveyed, [result.skipped for result in peeked if result.skipped is not None]
 
 
 def read_examples(
@@ -91,15 +93,17 @@ def read_examples(
     Cancelled or TimedOut as the call does.
     """
     files = (file for batch in FolderScan(jail, call, folder, options) for file in batch.files)
-    peeked = [one for one in peek_files(jail, call, _pick_examples(files, max_per_folder)) if one.skipped is None]
-    to_read = [one for one in peeked if reason_to_read_text(one.excerpt, one.file.suffix.removeprefix("."))]
-    texts = read_texts(jail, call, [(one.file, one.excerpt) for one in to_read], max_bytes)
-    excerpts = {one.file.relative: excerpt for one, excerpt in zip(to_read, texts, strict=True)}
+    peeked = [
+        result for result in peek_files(jail, call, _pick_examples(files, max_per_folder)) if result.skipped is None
+    ]
+    to_read = [result for result in peeked if reason_to_read_text(result.excerpt, result.file.suffix.removeprefix("."))]
+    texts = read_texts(jail, call, [(result.file, result.excerpt) for result in to_read], max_bytes)
+    excerpts = {result.file.relative: excerpt for result, excerpt in zip(to_read, texts, strict=True)}
     examples = []
-    for one in peeked:
-        excerpt = excerpts.get(one.file.relative, one.excerpt)
-        category = example_folder(one.file.folder)
-        examples.append(Example(one.file_hash, one.file.name, category, excerpt.text, excerpt.content_type))
+    for result in peeked:
+        excerpt = excerpts.get(result.file.relative, result.excerpt)
+        category = example_folder(result.file.folder)
+        examples.append(Example(result.file_hash, result.file.name, category, excerpt.text, excerpt.content_type))
     return examples
 
 

@@ -245,7 +245,7 @@ def _summary_fields(view: PlanView, uncertain: Sequence[object]) -> dict[str, ob
         "executed_at": plan.executed_at,
         "totals": {**count_moves(view.moves), "uncertain": notes.uncertain_count},
         "folders": _folder_totals(view),
-        "shelves": [replace_lone_surrogates(one.folder) for one in notes.destinations[:_MAX_FOLDERS]],
+        "shelves": [replace_lone_surrogates(folder.folder) for folder in notes.destinations[:_MAX_FOLDERS]],
         "uncertain": uncertain,
         "skipped": {reason.value: count for reason, count in measures.skipped.items()},
         "measures": MeasuresAnswer(

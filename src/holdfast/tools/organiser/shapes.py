@@ -1,6 +1,6 @@
-"""What the tools of the organiser take and answer.
+"""Arguments and answers of the organiser's tools.
 
-The tool list declares of an answer only what every plan has; an answer itself has all of its type.
+The tool list declares only the fields that every plan has; an answer has all fields of its own type.
 """
 
 from typing import Literal
@@ -82,14 +82,14 @@ class CorrectPlan(Arguments):
 
 
 class PlanAnswer(BaseModel):
-    """What every plan has."""
+    """The fields that every plan has."""
 
     plan_id: str
     status: str
 
 
 class FolderTotal(BaseModel):
-    """What one folder gets."""
+    """The number of files that go to one folder."""
 
     folder: str
     files: int
@@ -98,7 +98,7 @@ class FolderTotal(BaseModel):
 
 
 class UncertainFileAnswer(BaseModel):
-    """A file that stays until somebody decides."""
+    """A file that stays until somebody decides on it."""
 
     path: str
     folder: str = Field(description="best guess")
@@ -119,7 +119,7 @@ class PlannedMove(BaseModel):
 
 
 class SkippedEntry(BaseModel):
-    """Something that was left alone."""
+    """An entry that was skipped, or a file that stayed."""
 
     path: str
     why: str
@@ -136,7 +136,7 @@ class MeasuresAnswer(BaseModel):
 
 
 class PlanSummaryAnswer(PlanAnswer):
-    """A plan at a glance."""
+    """A plan with its totals and its first uncertain files."""
 
     folder: str
     plan_hash: str
@@ -172,7 +172,7 @@ class PlanPage(PlanSummaryAnswer):
 
 
 class ExecutedAnswer(PlanAnswer):
-    """What came of carrying a plan out."""
+    """The result of executing a plan."""
 
     executed_at: str | None = None
     totals: dict[str, int]
@@ -182,7 +182,7 @@ class ExecutedAnswer(PlanAnswer):
 
 
 class UndoneMoves(BaseModel):
-    """How many moves were taken back and how many were not; no `change_id` where all were back before."""
+    """How many moves were undone and how many files stayed; no `change_id` if all moves were undone before."""
 
     change_id: str | None = None
     came_back: int = 0
@@ -191,7 +191,7 @@ class UndoneMoves(BaseModel):
 
 
 class UndoneAnswer(UndoneMoves, PlanAnswer):
-    """What came of taking a plan back; `totals` are those of the whole plan."""
+    """The result of undoing a plan; `totals` are those of the whole plan."""
 
     totals: dict[str, int]
 
@@ -207,7 +207,7 @@ class PlanLineAnswer(PlanAnswer):
 
 
 class PlanList(BaseModel):
-    """Newest first."""
+    """A page of plans, newest first."""
 
     plans: list[PlanAnswer]
     next_cursor: str | None = None
@@ -237,7 +237,7 @@ class Explained(BaseModel):
 
 
 class ExplainedFile(Explained):
-    """Where a file is, how it came there, and what was thought of it."""
+    """Where a file is, the moves that brought it there, and the verdict on it."""
 
     moves: list[PastMoveAnswer]
     why: str

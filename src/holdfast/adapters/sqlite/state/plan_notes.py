@@ -89,8 +89,8 @@ def _to_json(notes: Notes) -> dict[str, Any]:
         "decider": notes.decider,
         "folder": notes.folder,
         "shelves": [
-            {"name": one.name, "folder": one.folder, "is_new": one.is_new, "known": one.example_count}
-            for one in notes.destinations
+            {"name": folder.name, "folder": folder.folder, "is_new": folder.is_new, "known": folder.example_count}
+            for folder in notes.destinations
         ],
         "doubts": [_uncertain_to_json(file) for file in notes.uncertain],
         "doubted": notes.uncertain_count,
@@ -120,7 +120,8 @@ def _from_json(stored: dict[str, Any]) -> Notes:
         decider=stored["decider"],
         folder=stored.get("folder", ""),
         destinations=tuple(
-            DestinationFolder(one["name"], one["folder"], one["is_new"], one["known"]) for one in stored["shelves"]
+            DestinationFolder(shelf["name"], shelf["folder"], shelf["is_new"], shelf["known"])
+            for shelf in stored["shelves"]
         ),
         uncertain=tuple(_uncertain_from_json(file) for file in stored["doubts"]),
         uncertain_count=stored["doubted"],
