@@ -107,7 +107,7 @@ def test_files_that_cannot_be_read_are_listed_by_name_and_explained(root: Path, 
     assert "locked.txt" not in organise(ended_state, "show", plan["plan_id"]).stdout
     told = organised(ended_state, "explain", str(root / "locked.txt"))
     assert told["why"] == f"The plan skipped locked.txt: {why}."
-    assert organised(ended_state, "explain", str(root / ".hidden"))["why"] == "The plan left .hidden alone: hidden."
+    assert organised(ended_state, "explain", str(root / ".hidden"))["why"] == "The plan skipped .hidden: hidden."
 
 
 @pytest.mark.req("OR-21.e")
