@@ -159,12 +159,12 @@ def test_without_a_server_the_commands_do_the_work_themselves_one_after_the_othe
 def test_migrate_brings_a_database_up_to_date_and_says_what_it_did(postgres_server_url: str, tmp_path: Path) -> None:
     with postgres_database(postgres_server_url, migrated=False) as url:
         house = House(tmp_path, DATABASE_URL=url)
-        assert "the first server will bring it up to date" in finding(house)["text"]
+        assert "the first server will migrate it" in finding(house)["text"]
         first = house.run("migrate")
         assert first.returncode == 0, first.stderr
         assert all(line.startswith("applied: ") for line in first.stdout.splitlines())
         assert json.loads(house.run("migrate", "--json").stdout) == {"steps": []}
-        assert "it is up to date" in finding(house)["text"]
+        assert "its schema is up to date" in finding(house)["text"]
         with psycopg.connect(url) as connection:
             rows = connection.execute("SELECT count(*) FROM mcp_migrations").fetchone()
         assert rows == (len(first.stdout.splitlines()),)

@@ -37,11 +37,11 @@ _COMMANDS = {
     "search": "holdfast.cli.commands.search:search_command",
     "files": "holdfast.cli.commands.files:files_group",
     "index": "holdfast.cli.commands.index:index_group",
-    "worker": "holdfast.cli.commands.worker:worker_command",
+    "worker": "holdfast.cli.commands.deployment:worker_command",
     "keys": "holdfast.cli.commands.keys:keys_group",
     "config": "holdfast.cli.commands.config:config_group",
     "doctor": "holdfast.cli.commands.doctor:doctor_command",
-    "migrate": "holdfast.cli.commands.migrate:migrate_command",
+    "migrate": "holdfast.cli.commands.deployment:migrate_command",
 }
 
 

@@ -1,4 +1,4 @@
-"""`holdfast files`: look at, write and bring back the files of the project store."""
+"""`holdfast files`: lists, reads, writes, searches and restores the files of the project store."""
 
 import sys
 from collections.abc import Callable
@@ -26,44 +26,44 @@ Examples:
   holdfast files restore -p notes /plan.md 1
 
 \b
-The exit code is 0 when it was done, 1 when there is no such file or it is in the way, 2 for a wrong name or number,
-13 when it is not allowed, 75 when it may succeed later."""
+The exit code is 0 for success, 1 when a file is missing or in the way, 2 for an invalid name or number, 13 when it is
+not allowed, 75 when it may succeed later."""
 
-NOT_THERE_STATUS = 1
+NOT_FOUND_STATUS = 1
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The options that every command here has."""
+class StoreClient:
+    """Calls the store's tools with the options that every command here has."""
 
     key: str | None
     url: str | None
     as_json: bool
 
     def call(self, tool: str, **arguments: Any) -> dict[str, Any]:
-        """Call a tool and return its data; with --json it is printed too."""
+        """Call a tool and return its data, which --json prints."""
         data = call_tool(tool, arguments, self.key, self.url)
         if self.as_json:
             click.echo(json_text(data))
         return data
 
-    def say(self, text: str) -> None:
-        """Print for a person."""
+    def echo(self, text: str) -> None:
+        """Print a text unless --json was given."""
         if not self.as_json:
             click.echo(text)
 
 
-def _asking(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the options that every command has, given to it as its first argument."""
+def _store_options(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options that every command has; the command gets them as a StoreClient, its first argument."""
 
     @click.option("--key", metavar="KEY", help="Act as the tenant of this key. HOLDFAST_KEY keeps it out of `ps`.")
     @click.option("--url", metavar="URL", help="The server for the key, when it is not the one running here.")
     @json_option
     @wraps(function)
-    def asking(*, key: str | None, url: str | None, as_json: bool, **arguments: Any) -> None:
-        function(Asked(key, url, as_json), **arguments)
+    def command(*, key: str | None, url: str | None, as_json: bool, **arguments: Any) -> None:
+        function(StoreClient(key, url, as_json), **arguments)
 
-    return asking
+    return command
 
 
 _in_project = click.option("--project", "-p", required=True, metavar="NAME", help="The project.")
@@ -71,10 +71,10 @@ _in_project = click.option("--project", "-p", required=True, metavar="NAME", hel
 
 @click.group("files", epilog=_EXAMPLES)
 def files_group() -> None:
-    """Look at, write and bring back the files that agents keep in the project store.
+    """List, read, write, search and restore the files that agents keep in the project store.
 
-    They are yours, the user's of this machine; --key shows those of another tenant. A command goes through the server
-    that is running, and does the work itself when none is.
+    They are those of the user of this machine; --key shows those of another tenant. A command goes through the running
+    server, and works on the store itself when none is running.
     """
 
 
@@ -83,55 +83,55 @@ def files_group() -> None:
 @click.option("--depth", default=1, show_default=True, metavar="N", help="Levels; 0 is the path itself.")
 @click.option("--limit", default=1024, show_default=True, metavar="N", help="Most entries.")
 @_in_project
-@_asking
-def ls(asked: Asked, project: str, path: str, depth: int, limit: int) -> None:
+@_store_options
+def ls(store: StoreClient, project: str, path: str, depth: int, limit: int) -> None:
     """List a directory: size, last change and path; a directory ends with '/'."""
-    found = asked.call("file_list", project=project, path=path, depth=depth, limit=limit)
-    for entry in found["entries"]:
+    answer = store.call("file_list", project=project, path=path, depth=depth, limit=limit)
+    for entry in answer["entries"]:
         end = "/" if entry["type"] == "DIRECTORY" else ""
-        asked.say(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {display_name(entry['path'] + end)}")
-    if found["has_more"]:
+        store.echo(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {display_name(entry['path'] + end)}")
+    if answer["has_more"]:
         click.echo("There are more: raise --limit, or list a directory beneath.", err=True)
 
 
 @files_group.command("cat", epilog="Example: holdfast files cat -p notes /plan.md > plan.md")
 @click.argument("path")
 @click.option("--offset", default=0, metavar="BYTES", help="First byte.")
-@click.option("--length", default=-1, metavar="BYTES", help="How many; the rest when not given.")
+@click.option("--length", default=-1, metavar="BYTES", help="Number of bytes; the rest when not given.")
 @_in_project
-@_asking
-def cat(asked: Asked, project: str, path: str, offset: int, length: int) -> None:
-    """Print a file, byte for byte; in a terminal what would steer it is shown by its number."""
-    found = asked.call("file_read", project=project, path=path, offset=offset, length=length)
+@_store_options
+def cat(store: StoreClient, project: str, path: str, offset: int, length: int) -> None:
+    """Print a file, byte for byte; in a terminal control characters are escaped."""
+    answer = store.call("file_read", project=project, path=path, offset=offset, length=length)
     if sys.stdout.isatty():
-        asked.say(paragraphs(found["content"]))
-    elif not asked.as_json:
-        sys.stdout.buffer.write(found["content"].encode())
+        store.echo(paragraphs(answer["content"]))
+    elif not store.as_json:
+        sys.stdout.buffer.write(answer["content"].encode())
         sys.stdout.buffer.flush()
 
 
 @files_group.command("put", epilog="Example: holdfast files put -p notes /plan.md plan.md")
 @click.argument("path")
 @click.argument("source", type=click.File("rb"), default="-", metavar="[FILE]")
-@click.option("--append", is_flag=True, help="Add to what the file holds, instead of replacing it.")
+@click.option("--append", is_flag=True, help="Append to the file instead of replacing it.")
 @_in_project
-@_asking
-def put(asked: Asked, project: str, path: str, source: BinaryIO, *, append: bool) -> None:
-    """Write a file from FILE, or from stdin without one; what it held before can be restored."""
+@_store_options
+def put(store: StoreClient, project: str, path: str, source: BinaryIO, *, append: bool) -> None:
+    """Write a file from FILE, or from stdin without one; its content before can be restored."""
     mode = "APPEND" if append else "TRUNCATE"
-    found = asked.call("file_write", project=project, path=path, content=_text(source.read()), mode=mode)
-    asked.say(f"{found['bytes_written']} bytes written to {display_name(path)}")
+    answer = store.call("file_write", project=project, path=path, content=_decode(source.read()), mode=mode)
+    store.echo(f"{answer['bytes_written']} bytes written to {display_name(path)}")
 
 
 @files_group.command("rm", epilog="Example: holdfast files rm -p notes /drafts --recursive")
 @click.argument("path")
 @click.option("--recursive", "-r", is_flag=True, help="A directory with all that is in it.")
 @_in_project
-@_asking
-def rm(asked: Asked, project: str, path: str, *, recursive: bool) -> None:
+@_store_options
+def rm(store: StoreClient, project: str, path: str, *, recursive: bool) -> None:
     """Delete a file, or a directory with --recursive; `holdfast files restore` brings files back."""
-    found = asked.call("file_delete", project=project, path=path, recursive=recursive)
-    asked.say(f"files deleted: {found['deleted_count']}")
+    answer = store.call("file_delete", project=project, path=path, recursive=recursive)
+    store.echo(f"files deleted: {answer['deleted_count']}")
 
 
 @files_group.command("mv", epilog="Example: holdfast files mv -p notes /drafts /done")
@@ -139,80 +139,80 @@ def rm(asked: Asked, project: str, path: str, *, recursive: bool) -> None:
 @click.argument("target", metavar="TO")
 @click.option("--overwrite", is_flag=True, help="Replace a file, or merge into a directory.")
 @_in_project
-@_asking
-def mv(asked: Asked, project: str, source: str, target: str, *, overwrite: bool) -> None:
+@_store_options
+def mv(store: StoreClient, project: str, source: str, target: str, *, overwrite: bool) -> None:
     """Move a file or a directory; TO is its whole new path."""
-    found = asked.call("file_rename", project=project, from_path=source, to_path=target, overwrite=overwrite)
-    asked.say(f"files moved: {found['moved_count']}")
+    answer = store.call("file_rename", project=project, from_path=source, to_path=target, overwrite=overwrite)
+    store.echo(f"files moved: {answer['moved_count']}")
 
 
 @files_group.command("stat", epilog="Example: holdfast files stat -p notes /plan.md --json")
 @click.argument("path")
 @_in_project
-@_asking
-def stat(asked: Asked, project: str, path: str) -> None:
-    """Say what is at a path; the exit code is 1 when nothing is."""
-    found = asked.call("file_stat", project=project, path=path)
-    if not found["exists"]:
-        asked.say("does not exist")
-        sys.exit(NOT_THERE_STATUS)
+@_store_options
+def stat(store: StoreClient, project: str, path: str) -> None:
+    """Print what is at a path; the exit code is 1 when nothing is."""
+    answer = store.call("file_stat", project=project, path=path)
+    if not answer["exists"]:
+        store.echo("does not exist")
+        sys.exit(NOT_FOUND_STATUS)
     for name in ("type", "size", "created_at", "updated_at"):
-        asked.say(f"{name:<10}  {found[name] or '-' if name.endswith('_at') else found[name]}")
+        store.echo(f"{name:<10}  {answer[name] or '-' if name.endswith('_at') else answer[name]}")
 
 
 @files_group.command("history", epilog="Example: holdfast files history -p notes /plan.md")
 @click.argument("path")
 @_in_project
-@_asking
-def history(asked: Asked, project: str, path: str) -> None:
-    """List what a path held before, newest first: version, size, from when, until when. Deleted files too."""
-    found = asked.call("file_history", project=project, path=path)
-    for one in found["versions"]:
-        asked.say(f"{one['version']:>7}  {one['size']:>10}  {one['written_at']}  {one['replaced_at']}")
+@_store_options
+def history(store: StoreClient, project: str, path: str) -> None:
+    """List the earlier versions of a path, newest first: version, size, from when, until when. Deleted files too."""
+    answer = store.call("file_history", project=project, path=path)
+    for version in answer["versions"]:
+        store.echo(f"{version['version']:>7}  {version['size']:>10}  {version['written_at']}  {version['replaced_at']}")
 
 
 @files_group.command("restore", epilog="Example: holdfast files restore -p notes /plan.md 3")
 @click.argument("path")
 @click.argument("version", type=int)
 @_in_project
-@_asking
-def restore(asked: Asked, project: str, path: str, version: int) -> None:
-    """Bring back a version by its number in the history, also of a deleted file. It is a write that can be undone."""
-    found = asked.call("file_restore", project=project, path=path, version=version)
-    asked.say(f"{found['bytes_written']} bytes restored to {display_name(path)}")
+@_store_options
+def restore(store: StoreClient, project: str, path: str, version: int) -> None:
+    """Restore a version by its number in the history, also of a deleted file. The content before can be restored in turn."""
+    answer = store.call("file_restore", project=project, path=path, version=version)
+    store.echo(f"{answer['bytes_written']} bytes restored to {display_name(path)}")
 
 
 @files_group.command("search", epilog='Example: holdfast files search "release date" --prefix /drafts')
 @click.argument("query")
 @click.option("--project", "-p", default="*", metavar="NAME", help="The project; all of yours without it.")
-@click.option("--prefix", default="", metavar="PATH", help="Only paths that begin so.")
-@click.option("--limit", default=5, show_default=True, metavar="N", help="Most hits, up to 20; 0: as many as without.")
-@_asking
-def search(asked: Asked, query: str, project: str, prefix: str, limit: int) -> None:
+@click.option("--prefix", default="", metavar="PATH", help="Only paths that begin with this.")
+@click.option("--limit", default=5, show_default=True, metavar="N", help="Most hits, up to 20; 0: the default.")
+@_store_options
+def search(store: StoreClient, query: str, project: str, prefix: str, limit: int) -> None:
     """Find passages, best first; the exit code is 1 when there are none."""
-    found = asked.call("file_search", project=project, query=query, path_prefix=prefix, limit=limit)
-    for hit in found["chunks"]:
+    answer = store.call("file_search", project=project, query=query, path_prefix=prefix, limit=limit)
+    for hit in answer["chunks"]:
         where = " ".join(display_name(hit[name]) for name in ("project", "file_path") if name in hit)
-        asked.say(f"{where} [{hit['file_seek_start_bytes']}, {hit['file_seek_end_bytes']})")
-        asked.say(f"{paragraphs(hit['chunk_content']).rstrip()}\n")
-    if not found["chunks"]:
-        asked.say(no_matches_text(prefix))
-        sys.exit(NOT_THERE_STATUS)
+        store.echo(f"{where} [{hit['file_seek_start_bytes']}, {hit['file_seek_end_bytes']})")
+        store.echo(f"{paragraphs(hit['chunk_content']).rstrip()}\n")
+    if not answer["chunks"]:
+        store.echo(no_matches_text(prefix))
+        sys.exit(NOT_FOUND_STATUS)
 
 
 @files_group.command("projects", epilog="Example: holdfast files projects --json")
-@_asking
-def projects(asked: Asked) -> None:
+@_store_options
+def projects(store: StoreClient) -> None:
     """List the projects: files, bytes, last change and name."""
-    found = asked.call("project_list")
-    for one in found["projects"]:
-        asked.say(
-            f"{one['file_count']:>7}  {one['total_bytes']:>11}  {one['updated_at']}  {display_name(one['project'])}"
+    answer = store.call("project_list")
+    for row in answer["projects"]:
+        store.echo(
+            f"{row['file_count']:>7}  {row['total_bytes']:>11}  {row['updated_at']}  {display_name(row['project'])}"
         )
 
 
-def _text(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     try:
         return data.decode()
     except UnicodeDecodeError as error:
-        raise InvalidQuery(f"The store keeps UTF-8 text, and this is none: byte {error.start} is wrong.") from None
+        raise InvalidQuery(f"The store keeps UTF-8 text; byte {error.start} is not valid UTF-8.") from None

@@ -60,13 +60,13 @@ def serve_command(
     if no_ui and no_http:
         serve_in_process(directories, settings_path)
         return
+    from holdfast.transport.doors.http_server import listen_on
+
     settings = load_settings(settings_path).settings
     folder = open_state_folder()
     addresses = _addresses(settings, host, port, http_host, http_port)
     with ExitStack() as stack:
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
-        from holdfast.transport.doors.http_server import listen_on
-
         listeners = tuple(
             stack.enter_context(listen_on(host, port, or_any_port=background)) for host, port in addresses
         )

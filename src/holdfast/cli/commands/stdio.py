@@ -1,6 +1,6 @@
-"""`holdfast stdio --in-process`: the server inside the process that the MCP client started.
+"""`holdfast stdio --in-process`: runs the server in the process that the MCP client started.
 
-Without that option the relay answers to this command before the CLI is even imported.
+Without that option `holdfast.__main__` starts the relay before the command line is imported.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ def stdio_command(directories: tuple[str, ...], settings_path: str | None, *, in
 
 
 def serve_in_process(directories: tuple[str, ...], settings_path: str | None) -> None:
-    """Be the one server of the state folder, for this client and for whoever comes by the socket."""
+    """Be the one server of the state folder, for this client and for those that connect to the socket."""
     from holdfast.transport.doors.stdio import claim_stdout
 
     stdout = claim_stdout()
@@ -57,15 +57,11 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None) ->
         with ExitStack() as stack:
             _serve(stack, folder, directories, settings_path, stdout)
         exit_within(MAX_EXIT_SECONDS)
-    except HoldfastError as error:
-        sys.exit(_voice(folder, stdout).give_up(error.code, error.message, error.exit_status))
-    except StateFault as fault:
-        sys.exit(_voice(folder, stdout).give_up("INTERNAL", str(fault), fault.exit_status))
-
-
-def _voice(folder: StateFolder, stdout: int) -> Relay:
-    """Return what tells a client that there will be no server."""
-    return Relay(folder, Client("agent", [], [], "/"), stdout=stdout)
+    except (HoldfastError, StateFault) as error:
+        # A relay without a server answers every request of the client with the error.
+        code = error.code if isinstance(error, HoldfastError) else "INTERNAL"
+        relay_without_server = Relay(folder, Client("agent", [], [], "/"), stdout=stdout)
+        sys.exit(relay_without_server.give_up(code, str(error), error.exit_status))
 
 
 def _serve(

@@ -1,4 +1,4 @@
-"""`holdfast worker`: runs index workers in a process of their own, for servers with `index.workers: 0`."""
+"""`holdfast worker` and `holdfast migrate`: for deployments whose servers share a database."""
 
 import logging
 import signal
@@ -6,12 +6,13 @@ import threading
 
 import click
 
+from holdfast.cli.output import json_option, json_text
 from holdfast.cli.startup import log_to_stderr, open_state_folder
 from holdfast.config.load import load
 
 _log = logging.getLogger(__name__)
 
-_EPILOG = """\b
+_WORKER_EPILOG = """\b
 Examples:
   holdfast worker                      index what servers of this deployment write
   DATABASE_URL=… holdfast worker --lanes 4
@@ -21,7 +22,7 @@ Servers leave the work to it when their settings say so:
   settings: {mcp: {files: {index: {workers: 0}}}}"""
 
 
-@click.command("worker", epilog=_EPILOG)
+@click.command("worker", epilog=_WORKER_EPILOG)
 @click.option("--lanes", default=2, show_default=True, type=click.IntRange(1, 64), help="Embeddings at once.")
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 def worker_command(lanes: int, settings_path: str | None) -> None:
@@ -43,3 +44,22 @@ def worker_command(lanes: int, settings_path: str | None) -> None:
         _log.info("the worker is running, with %d lanes for meaning", lanes)
         ended.wait()
     _log.info("the worker has ended")
+
+
+@click.command("migrate", epilog="Example: DATABASE_URL=postgresql://owner@host/holdfast holdfast migrate")
+@json_option
+def migrate_command(*, as_json: bool) -> None:
+    """Migrate the database of DATABASE_URL to the current schema, and print the migrations that ran.
+
+    A server does the same when it starts; use this when the server's role may not change tables, or to migrate in
+    advance. It can run at any time, beside running servers; a second run does nothing. SQLite files need no migration.
+    """
+    from holdfast.wiring import migrate
+
+    steps = migrate()
+    if as_json:
+        click.echo(json_text({"steps": steps}))
+    elif not steps:
+        click.echo("Nothing to do: the database schema is up to date.")
+    for step in [] if as_json else steps:
+        click.echo(f"applied: {step}")
