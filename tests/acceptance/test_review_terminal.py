@@ -51,7 +51,7 @@ def editor(folder: Path, change: str) -> str:
 
 @pytest.mark.req("RV-02.b")
 def test_what_waits_is_listed_and_shown(desk: Reviewer) -> None:
-    assert desk.command("list").stdout == "Nothing waits for you.\n"
+    assert desk.command("list").stdout == "No reviews are open.\n"
     proposed(desk, path="a.txt", edits=TWO_EDITS)
     listed = desk.command()
     assert listed.returncode == 0

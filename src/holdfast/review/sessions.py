@@ -76,7 +76,7 @@ class Sessions:
         if not os.path.isdir(folder):
             self.make(review)
         elif os.path.lexists(os.path.join(folder, _NEXT)):
-            if hash_bytes(_content(os.path.join(folder, _NEXT)) or b"") == hash_bytes(review.text):
+            if hash_bytes(_read_content(os.path.join(folder, _NEXT)) or b"") == hash_bytes(review.text):
                 self.publish(review)
             else:
                 os.unlink(os.path.join(folder, _NEXT))
@@ -91,20 +91,20 @@ class Sessions:
 
     def read_saved(self, review: Review, max_bytes: int) -> bytes | None:
         """Return what the future file holds; None while it is being written, is too large or is no regular file."""
-        return _content(self.future(review), max_bytes)
+        return _read_content(self.future(review), max_bytes)
 
     def remove(self, session: str) -> None:
         """Remove a directory; one that is gone is no fault."""
         shutil.rmtree(self.path_of(session), ignore_errors=True)
 
-    def sweep(self, kept: set[str]) -> None:
-        """Remove every directory but these."""
+    def sweep(self, open_sessions: set[str]) -> None:
+        """Remove every directory that is not one of an open session."""
         for name in os.listdir(self._folder):
-            if name not in kept:
+            if name not in open_sessions:
                 self.remove(name)
 
     def _file(self, review: Review, prefix: str) -> str:
-        return os.path.join(self.path_of(review.session), _fitting(prefix + os.path.basename(review.path)))
+        return os.path.join(self.path_of(review.session), _shorten_name(prefix + os.path.basename(review.path)))
 
     def _write(self, review: Review, name: str, data: bytes, mode: int) -> None:
         fd = os.open(self.path_of(review.session), os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -114,7 +114,7 @@ class Sessions:
             os.close(fd)
 
 
-def _content(path: str, max_bytes: int | None = None) -> bytes | None:
+def _read_content(path: str, max_bytes: int | None = None) -> bytes | None:
     try:
         fd = os.open(path, READ_FILE)
     except OSError:
@@ -132,7 +132,7 @@ def _content(path: str, max_bytes: int | None = None) -> bytes | None:
         os.close(fd)
 
 
-def _fitting(name: str) -> str:
+def _shorten_name(name: str) -> str:
     """Return a name that a file system can hold, with its suffix kept for the editor's sake."""
     raw = os.fsencode(name)
     if len(raw) <= _MAX_NAME_BYTES:

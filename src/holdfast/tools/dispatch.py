@@ -1,4 +1,4 @@
-"""The one path of every call: find, limit, permit, validate, run, and turn every fault into an error with a code."""
+"""Runs every tool call: find the tool, count it against limits, validate the arguments, run it, and give every fault a code."""
 
 import asyncio
 import logging
@@ -26,7 +26,7 @@ from holdfast.errors import (
 )
 from holdfast.secret import Secret
 from holdfast.tools.answer import Answer
-from holdfast.tools.elicitation import asking
+from holdfast.tools.elicitation import open_questions
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
 from holdfast.tools.threads import CallThreads
 
@@ -37,7 +37,7 @@ _COUNTING_THREADS = 4
 
 
 class Dispatcher:
-    """What every door holds. It knows no transport; a door knows nothing below it."""
+    """Runs tools for the doors. It knows no transport; a door knows nothing below it."""
 
     def __init__(self, app: App, registry: Registry, settings: Settings, admission: Admission | None = None) -> None:
         self._app = app
@@ -53,18 +53,18 @@ class Dispatcher:
         self._counting.shutdown(wait=False, cancel_futures=True)
         self._threads.close(seconds)
 
-    def listed(self, caller: Caller) -> list[Tool]:
+    def list_tools(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
         compat = self._settings.folders.compat
-        shown = [entry for entry in self._registry if self._permits(caller, entry) and (entry.listed or compat)]
-        return shown if any(entry.run for entry in shown) else []
+        tools = [tool for tool in self._registry if self._is_permitted(caller, tool) and (tool.listed or compat)]
+        return tools if any(tool.run for tool in tools) else []
 
     def find(self, caller: Caller, name: str) -> Tool:
         """Return the tool that this caller may call by that name; NotFound names the nearest one."""
-        entry = self._registry.get(name)
-        if entry is None or not self._permits(caller, entry):
-            raise NotFound(f"There is no tool {name!r}.{self._nearest(caller, name)}")
-        return entry
+        tool = self._registry.get(name)
+        if tool is None or not self._is_permitted(caller, tool):
+            raise NotFound(f"There is no tool {name!r}.{self._suggest(caller, name)}")
+        return tool
 
     async def call(
         self,
@@ -78,61 +78,61 @@ class Dispatcher:
 
         Raises HoldfastError and nothing else, but for the InputNeeded of an `elicit` that needs the call made again.
         """
-        entry = self.find(caller, name)
-        caller = self._keyed(caller)
-        call = Call(caller, entry.timeout_seconds)
+        tool = self.find(caller, name)
+        caller = self._with_model_key(caller)
+        call = Call(caller, tool.timeout_seconds)
         if progress is not None:
             call.progress = progress
         try:
-            await self._admit(caller, entry)
-            if entry.mutates and self._settings.folders.read_only and entry.group in LOCAL_GROUPS:
+            await self._admit(caller, tool)
+            if tool.mutates and self._settings.folders.read_only and tool.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
-            return await self._run(entry, call, _parse(entry, arguments), elicit)
+            return await self._run(tool, call, _parse_arguments(tool, arguments), elicit)
         except HoldfastError:
             raise
         except UnicodeEncodeError:
             raise InvalidArgument(f"{name}: text must be valid Unicode; an argument holds a lone surrogate.") from None
         except Exception as error:
-            raise _internal(name, error) from error
+            raise _log_fault(name, error) from error
         finally:
             call.cancel()
             if caller.auth.model_key is not None:
                 self._app.on_model_key(caller.auth)
 
-    async def _run(self, entry: Tool, call: Call, parsed: Any, elicit: Elicit | None) -> Answer:
-        if entry.run is not None:
-            return await self._threads.run(entry.run, self._app, call, parsed)
-        assert entry.run_async is not None
-        async with asking(call, elicit):
-            return await entry.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
+    async def _run(self, tool: Tool, call: Call, parsed: Any, elicit: Elicit | None) -> Answer:
+        if tool.run is not None:
+            return await self._threads.run(tool.run, self._app, call, parsed)
+        assert tool.run_async is not None
+        async with open_questions(call, elicit):
+            return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
 
-    def _keyed(self, caller: Caller) -> Caller:
-        """Return the caller with its key for models: the user of this machine has it in the settings."""
+    def _with_model_key(self, caller: Caller) -> Caller:
+        """Return the caller with its key for remote models; the user of this machine has it in the settings."""
         if self._local_key is None or not caller.auth.is_local:
             return caller
         return replace(caller, auth=replace(caller.auth, model_key=self._local_key))
 
-    async def _admit(self, caller: Caller, entry: Tool) -> None:
-        """Count the call against its limit; where that waits for another process, the event loop does not."""
-        gate, rate = self._admission, entry.rate_class
-        per_minute = gate.allowance(caller, rate) if gate else 0
-        if not gate or not per_minute:
+    async def _admit(self, caller: Caller, tool: Tool) -> None:
+        """Count the call against its limit; counting in another process, which may take long, leaves the event loop free."""
+        admission, rate = self._admission, tool.rate_class
+        per_minute = admission.allowance(caller, rate) if admission else 0
+        if not admission or not per_minute:
             return
-        if gate.can_block(caller):
-            count = partial(gate.count, caller, rate, per_minute)
+        if admission.can_block(caller):
+            count = partial(admission.count, caller, rate, per_minute)
             await asyncio.get_running_loop().run_in_executor(self._counting, count)
         else:
-            gate.count(caller, rate, per_minute)
+            admission.count(caller, rate, per_minute)
 
-    def _permits(self, caller: Caller, entry: Tool) -> bool:
-        if entry.audience is not caller.kind:
+    def _is_permitted(self, caller: Caller, tool: Tool) -> bool:
+        if tool.audience is not caller.kind:
             return False
-        if entry.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller)):
+        if tool.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller)):
             return False
-        return self._settings.mcp.permits(entry.name, entry.group)
+        return self._settings.mcp.permits(tool.name, tool.group)
 
-    def _nearest(self, caller: Caller, name: str) -> str:
-        near = get_close_matches(name, [entry.name for entry in self.listed(caller)], n=1)
+    def _suggest(self, caller: Caller, name: str) -> str:
+        near = get_close_matches(name, [tool.name for tool in self.list_tools(caller)], n=1)
         return f" Did you mean {near[0]!r}?" if near else ""
 
 
@@ -164,31 +164,31 @@ def _local_key(search: SearchSettings) -> Secret | None:
     return Secret(search.embedder.api_key.get_secret_value()) if has_remote else None
 
 
-def _parse(entry: Tool, arguments: dict[str, Any]) -> Any:
+def _parse_arguments(tool: Tool, arguments: dict[str, Any]) -> Any:
     try:
-        return entry.arguments.model_validate(arguments)
+        return tool.arguments.model_validate(arguments)
     except ValidationError as error:
-        problems = [_problem(entry, detail) for detail in error.errors(include_input=False, include_url=False)]
-        raise InvalidArgument(f"{entry.name}: {'; '.join(problems[:5])}") from None
+        problems = [_describe_problem(tool, detail) for detail in error.errors(include_input=False, include_url=False)]
+        raise InvalidArgument(f"{tool.name}: {'; '.join(problems[:5])}") from None
 
 
-def _problem(entry: Tool, detail: Any) -> str:
+def _describe_problem(tool: Tool, detail: Any) -> str:
     where = ".".join(str(step) for step in detail["loc"]) or "arguments"
     if detail["type"] == "extra_forbidden":
-        near = get_close_matches(where, list(entry.input_schema.get("properties", {})), n=1)
+        near = get_close_matches(where, list(tool.input_schema.get("properties", {})), n=1)
         return f"unknown argument {where!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
     if detail["type"] == "missing":
         return f"argument {where!r} is missing"
     return f"argument {where!r}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
 
 
-def _internal(name: str, error: Exception) -> Internal:
+def _log_fault(name: str, error: Exception) -> Internal:
     """Log a fault by its kind and place, never by its message, which may hold file content."""
-    number = secrets.token_hex(4)
+    reference = secrets.token_hex(4)
     frames = []
     trace = error.__traceback__
     while trace is not None:
         frames.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 2)[-1]}:{trace.tb_lineno}")
         trace = trace.tb_next
-    _log.error("fault %s in %s: %s at %s", number, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
-    return Internal(f"{name} failed by a fault of the server (reference {number}); the server's log has the place.")
+    _log.error("fault %s in %s: %s at %s", reference, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
+    return Internal(f"{name} failed by a fault of the server (reference {reference}); the server's log has the place.")

@@ -1,4 +1,4 @@
-"""The questions of one call: asked within its time, and none left open when it ends."""
+"""Asks the person questions for one call: within its deadline, and none is left open when the call ends."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable
@@ -13,7 +13,7 @@ _WITHDRAW_SECONDS = 1.0
 
 
 @asynccontextmanager
-async def asking(call: Call, elicit: Elicit | None) -> AsyncIterator[None]:
+async def open_questions(call: Call, elicit: Elicit | None) -> AsyncIterator[None]:
     """Give the call its `elicit`, if its door has one, for as long as the context is open."""
     if elicit is None:
         yield

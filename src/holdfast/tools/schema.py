@@ -1,14 +1,14 @@
 """Pure: a tool's JSON Schema in the flat form that every client can read.
 
 No `$ref`, no `oneOf`, no titles. An optional parameter is one that is not required, so it has no `null` alternative;
-a required member of an answer keeps it. Which members an answer always has is not said: every caller would pay for it.
+a required member of an answer keeps it. `required` of an answer is left out, because every caller would pay for it in tokens.
 """
 
 from typing import Any
 
 from pydantic import BaseModel
 
-_UNSAID = ("required", "default")
+_OMITTED = ("required", "default")
 
 
 def flat_schema(model: type[BaseModel]) -> dict[str, Any]:
@@ -31,15 +31,15 @@ def _slim(node: Any) -> Any:
         return [_slim(item) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {
+    rest = {
         key: value
         for key, value in node.items()
-        if key not in _UNSAID and (key, value) != ("additionalProperties", True)
+        if key not in _OMITTED and (key, value) != ("additionalProperties", True)
     }
-    return {key: _slim_members(value) if key == "properties" else _slim(value) for key, value in kept.items()}
+    return {key: _slim_properties(value) if key == "properties" else _slim(value) for key, value in rest.items()}
 
 
-def _slim_members(members: dict[str, Any]) -> dict[str, Any]:
+def _slim_properties(members: dict[str, Any]) -> dict[str, Any]:
     return {name: _slim(member) for name, member in members.items()}
 
 
@@ -54,10 +54,10 @@ def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
         return _flatten({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
     if "anyOf" in node and node.get("default", ...) is None:
         node = _without_null(node)
-    kept = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
-    if kept.get("default", ...) is None:
-        del kept["default"]
-    return {key: _flatten_member(key, value, definitions) for key, value in kept.items()}
+    rest = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
+    if rest.get("default", ...) is None:
+        del rest["default"]
+    return {key: _flatten_member(key, value, definitions) for key, value in rest.items()}
 
 
 def _flatten_member(key: str, value: Any, definitions: dict[str, Any]) -> Any:

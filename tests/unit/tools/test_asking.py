@@ -12,7 +12,7 @@ from holdfast.config.settings import Settings
 from holdfast.errors import Cancelled, Internal, TimedOut
 from holdfast.tools.answer import Answer
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.elicitation import asking
+from holdfast.tools.elicitation import open_questions
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, Runner, Tool
 
 pytestmark = pytest.mark.anyio
@@ -51,13 +51,13 @@ async def _once_more(question: Question) -> Reply:
 
 async def test_a_call_has_no_questions_unless_its_door_has() -> None:
     call = Call(CALLER)
-    async with asking(call, None):
+    async with open_questions(call, None):
         assert call.elicit is None
 
 
 async def test_a_reply_comes_back_and_the_end_of_the_call_takes_the_asking_away() -> None:
     call = Call(CALLER)
-    async with asking(call, _yes):
+    async with open_questions(call, _yes):
         assert call.elicit is not None
         kept = call.elicit
         assert await kept(MAY_IT) == Reply("accept", {"ok": True})
@@ -69,7 +69,7 @@ async def test_a_reply_comes_back_and_the_end_of_the_call_takes_the_asking_away(
 
 async def test_a_question_ends_at_the_deadline_and_is_withdrawn_before_anything_else_is_said() -> None:
     call, still_open = Call(CALLER, timeout_seconds=0.05), Open()
-    async with asking(call, still_open):
+    async with open_questions(call, still_open):
         assert call.elicit is not None
         with pytest.raises(TimedOut, match=r"Nobody answered within the 0\.05 s"):
             await call.elicit(MAY_IT)
@@ -78,7 +78,7 @@ async def test_a_question_ends_at_the_deadline_and_is_withdrawn_before_anything_
 
 async def test_a_question_that_the_tool_gives_up_is_withdrawn_before_the_tool_goes_on() -> None:
     call, still_open = Call(CALLER), Open()
-    async with asking(call, still_open):
+    async with open_questions(call, still_open):
         assert call.elicit is not None
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0.05):
@@ -88,7 +88,7 @@ async def test_a_question_that_the_tool_gives_up_is_withdrawn_before_the_tool_go
 
 async def test_a_question_that_the_tool_forgot_ends_with_the_call() -> None:
     call, still_open = Call(CALLER), Open()
-    async with asking(call, still_open):
+    async with open_questions(call, still_open):
         assert call.elicit is not None
         forgotten = asyncio.ensure_future(call.elicit(MAY_IT))
         await asyncio.sleep(0.01)

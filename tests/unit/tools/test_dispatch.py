@@ -63,18 +63,18 @@ async def test_an_unknown_tool_names_the_nearest() -> None:
     ],
 )
 async def test_a_tool_does_not_exist_for_those_it_is_not_for(caller: Caller) -> None:
-    assert sample.dispatcher().listed(caller) == []
+    assert sample.dispatcher().list_tools(caller) == []
     assert isinstance(await refusal(caller, "echo", {"text": "x"}), NotFound)
 
 
 async def test_single_tools_and_groups_can_be_switched_off() -> None:
     off = Switch(enabled=False)
     one = Settings(mcp=McpSettings(tools={"echo": off}))
-    names = [entry.name for entry in sample.dispatcher(one).listed(sample.CALLER)]
+    names = [entry.name for entry in sample.dispatcher(one).list_tools(sample.CALLER)]
     assert "echo" not in names
     assert "echo_data" in names
     assert isinstance(await refusal(sample.CALLER, "echo", {"text": "x"}, one), NotFound)
-    assert sample.dispatcher(Settings(mcp=McpSettings(groups={"files": off}))).listed(sample.CALLER) == []
+    assert sample.dispatcher(Settings(mcp=McpSettings(groups={"files": off}))).list_tools(sample.CALLER) == []
 
 
 async def test_read_only_mode_refuses_what_changes_and_nothing_else() -> None:

@@ -278,8 +278,8 @@ async def test_every_step_counts_against_the_limit() -> None:
 
 
 async def test_nobody_has_a_pipe_without_tools_to_put_into_it() -> None:
-    assert dispatcher().listed(replace(sample.CALLER, auth=AuthContext("f" * 64, "tenant"))) == []
-    assert "mcp_pipe" in [entry.name for entry in dispatcher().listed(sample.CALLER)]
+    assert dispatcher().list_tools(replace(sample.CALLER, auth=AuthContext("f" * 64, "tenant"))) == []
+    assert "mcp_pipe" in [entry.name for entry in dispatcher().list_tools(sample.CALLER)]
 
 
 async def test_a_person_has_no_pipe() -> None:

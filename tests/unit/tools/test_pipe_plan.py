@@ -5,13 +5,13 @@ from typing import Any
 import pytest
 
 from holdfast.errors import InvalidArgument, PayloadTooLarge
-from holdfast.tools.pipe.plan import MAX_REFERENCES, Step, filled, wait_list
+from holdfast.tools.pipe.plan import MAX_REFERENCES, PipeStep, fill_references, find_dependencies
 
 WHOLE = 10**6
 
 
-def step(name: str, after: tuple[str, ...] = (), **arguments: Any) -> Step:
-    return Step(name, "echo", arguments, after)
+def step(name: str, after: tuple[str, ...] = (), **arguments: Any) -> PipeStep:
+    return PipeStep(name, "echo", arguments, after)
 
 
 def ref(source: Any, path: Any = "", **more: Any) -> dict[str, Any]:
@@ -25,11 +25,11 @@ def test_steps_wait_for_what_they_refer_to_however_deep_and_for_what_they_name()
         step("c", files=[{"edits": [{"old": {"$from": "b"}}]}], other=ref("a")),
         step("d", after=("c",)),
     ]
-    assert wait_list(steps) == {"a": set(), "b": {"a"}, "c": {"a", "b"}, "d": {"c"}}
+    assert find_dependencies(steps) == {"a": set(), "b": {"a"}, "c": {"a", "b"}, "d": {"c"}}
 
 
 def test_a_step_may_stand_before_the_one_it_waits_for() -> None:
-    assert wait_list([step("b", text=ref("a")), step("a")]) == {"b": {"a"}, "a": set()}
+    assert find_dependencies([step("b", text=ref("a")), step("a")]) == {"b": {"a"}, "a": set()}
 
 
 @pytest.mark.parametrize(
@@ -51,9 +51,9 @@ def test_a_step_may_stand_before_the_one_it_waits_for() -> None:
         ([step("a"), step("b", texts=[ref("a")] * (MAX_REFERENCES + 1))], "a pipe has at most 1000 references"),
     ],
 )
-def test_what_makes_no_sense_is_refused_by_the_name_of_its_step(steps: list[Step], sentence: str) -> None:
+def test_what_makes_no_sense_is_refused_by_the_name_of_its_step(steps: list[PipeStep], sentence: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        wait_list(steps)
+        find_dependencies(steps)
     assert caught.value.message.startswith(sentence)
 
 
@@ -81,7 +81,7 @@ RESULT = {
 )
 def test_a_pointer_finds_its_value_as_it_is(path: str, value: Any) -> None:
     asked = step("b", one=ref("a", path), many=[{"deep": ref("a", path)}, 7], plain={"path": "kept"})
-    assert filled(asked, {"a": RESULT}, WHOLE) == {
+    assert fill_references(asked, {"a": RESULT}, WHOLE) == {
         "one": value,
         "many": [{"deep": value}, 7],
         "plain": {"path": "kept"},
@@ -93,13 +93,13 @@ def test_a_pointer_finds_its_value_as_it_is(path: str, value: Any) -> None:
 )
 def test_a_pointer_to_nothing_is_refused_by_both_names(path: str) -> None:
     with pytest.raises(InvalidArgument) as caught:
-        filled(step("b", one=ref("a", path)), {"a": RESULT}, WHOLE)
+        fill_references(step("b", one=ref("a", path)), {"a": RESULT}, WHOLE)
     assert caught.value.message == f"step 'b': the result of step 'a' has nothing at {path!r}"
 
 
 def test_references_together_carry_no_more_than_one_call_may() -> None:
     results = {"a": {"text": "x" * 100, "list": [{"k": "y" * 99}]}}
     asked = step("b", texts=[ref("a", "/text")] * 9 + [ref("a", "/list")])
-    assert filled(asked, results, 1000)
+    assert fill_references(asked, results, 1000)
     with pytest.raises(PayloadTooLarge):
-        filled(asked, results, 999)
+        fill_references(asked, results, 999)

@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.cli.client import call_as_person
-from holdfast.cli.commands.review_text import coloured, numbered, side_by_side
+from holdfast.cli.commands.review_text import colour_line, numbered_lines, side_by_side
 from holdfast.cli.editor import edited
 from holdfast.cli.output import json_option, json_text
 from holdfast.errors import Conflict, InvalidArgument, NotFound
@@ -28,11 +28,11 @@ A review is named by its id or the beginning of it; without one it is the only o
 The exit code is 0 when it was done, 1 when there is no such review or it was decided already, 2 for a wrong
 argument, 13 when this way of deciding is switched off, 75 when it may succeed later."""
 
-_OPEN = ("PENDING", "REVIEW")
+_UNDECIDED = ("PENDING", "REVIEW")
 
 
 @dataclass(frozen=True)
-class Waiting:
+class OpenReview:
     """One review as it was shown; a decision is about exactly this."""
 
     facts: dict[str, Any]
@@ -52,9 +52,9 @@ class Waiting:
         click.echo(json_text(done) if as_json else f"{done['user_action']}: {escape_invisible(done['path'])}")
 
 
-_named = click.argument("review", default="", metavar="[ID]")
-_said = click.option("--message", "-m", metavar="TEXT", help="What the agent is told.")
-_sure = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+_id_argument = click.argument("review", default="", metavar="[ID]")
+_message_option = click.option("--message", "-m", metavar="TEXT", help="Message to the agent.")
+_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 
 
 @click.group("review", epilog=_EXAMPLES, invoke_without_command=True)
@@ -73,120 +73,120 @@ def review_group(context: click.Context) -> None:
 @json_option
 def list_command(*, as_json: bool = False) -> None:
     """List the open reviews, newest first: id, what is to be done, since when, and the file."""
-    found = call_as_person("pending_reviews", {})
+    answer = call_as_person("pending_reviews", {})
     if as_json:
-        click.echo(json_text(found))
+        click.echo(json_text(answer))
         return
-    for one in found["reviews"]:
-        click.echo(
-            f"{one['review_id'][:8]}  {_STATE[one['user_action']]:<18}  {one['created_at']}  {escape_invisible(one['path'])}"
-        )
-    if not found["reviews"]:
-        click.echo("Nothing waits for you.")
+    for review in answer["reviews"]:
+        state, path = _STATE[review["user_action"]], escape_invisible(review["path"])
+        click.echo(f"{review['review_id'][:8]}  {state:<18}  {review['created_at']}  {path}")
+    if not answer["reviews"]:
+        click.echo("No reviews are open.")
 
 
 @review_group.command("show", epilog="Example: holdfast review show 3f2a --side-by-side")
-@_named
+@_id_argument
 @click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Both texts next to each other.")
 @json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
-    """Show what a review would change, in numbered hunks."""
-    found = _shown(review)
+    """Show what a review would change, in numbered_lines hunks."""
+    shown = _load(review)
     if as_json:
-        click.echo(json_text(found.facts))
+        click.echo(json_text(shown.facts))
         return
-    _print(found, is_split=is_split)
+    _print_review(shown, is_split=is_split)
 
 
 @review_group.command("approve", epilog="Example: holdfast review approve 3f2a --hunks 1,3")
-@_named
+@_id_argument
 @click.option("--hunks", metavar="N,N", help="Approve only these hunks; the rest stays as it is.")
-@_said
-@_sure
+@_message_option
+@_yes_option
 @json_option
 def approve(review: str, hunks: str | None, message: str | None, *, yes: bool, as_json: bool) -> None:
     """Approve a review after looking at it; the agent may then write exactly what you were shown."""
-    found = _shown(review)
-    chosen = None if hunks is None else _numbers(hunks)
+    shown = _load(review)
+    chosen = None if hunks is None else _parse_hunks(hunks)
     if not yes:
-        _print(found, is_split=False)
+        _print_review(shown, is_split=False)
         _confirm("Approve this change?" if chosen is None else f"Approve hunks {hunks} of this change?")
-    found.decide("approve", as_json=as_json, hunks=chosen, reason=message)
+    shown.decide("approve", as_json=as_json, hunks=chosen, reason=message)
 
 
 @review_group.command("reject", epilog='Example: holdfast review reject 3f2a -m "not now"')
-@_named
-@_said
+@_id_argument
+@_message_option
 @json_option
 def reject(review: str, message: str | None, *, as_json: bool) -> None:
     """Reject a review; the file stays as it is."""
-    _shown(review).decide("reject", as_json=as_json, reason=message)
+    _load(review).decide("reject", as_json=as_json, reason=message)
 
 
 @review_group.command("revise", epilog='Example: holdfast review revise 3f2a -m "keep the old name"')
-@_named
-@click.option("--message", "-m", required=True, metavar="TEXT", help="What the agent is to do otherwise.")
+@_id_argument
+@click.option("--message", "-m", required=True, metavar="TEXT", help="What the agent should change.")
 @json_option
 def revise(review: str, message: str, *, as_json: bool) -> None:
     """Ask the agent for another version."""
-    _shown(review).decide("revise", as_json=as_json, reason=message)
+    _load(review).decide("revise", as_json=as_json, reason=message)
 
 
 @review_group.command("edit", epilog="Example: EDITOR=nano holdfast review edit 3f2a")
-@_named
+@_id_argument
 @click.option("--revise", "is_revision", is_flag=True, help="Send your text back to the agent instead of approving it.")
-@_said
+@_message_option
 @json_option
 def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) -> None:
     """Open the proposed text in $EDITOR; what you save is approved, and the agent is told what you changed."""
-    found = _shown(review)
-    text = edited(found.facts["after"], str(found.facts["path"]))
+    shown = _load(review)
+    text = edited(shown.facts["after"], str(shown.facts["path"]))
     decision = "revise" if is_revision else "approve"
-    found.decide(decision, as_json=as_json, text=text, reason=message)
+    shown.decide(decision, as_json=as_json, text=text, reason=message)
 
 
 _STATE = {"PENDING": "waits for you", "REVIEW": "waits for the agent", "APPROVE": "approved"}
 
 
-def _shown(review: str) -> Waiting:
-    return Waiting(call_as_person("show_review", {"review_id": _id_of(review)}))
+def _load(review_id: str) -> OpenReview:
+    return OpenReview(call_as_person("show_review", {"review_id": _complete_id(review_id)}))
 
 
-def _id_of(given: str) -> str:
-    """Return the one review that is meant."""
-    every = call_as_person("pending_reviews", {})["reviews"]
-    found = [one for one in every if one["review_id"].startswith(given)]
-    if not given:
-        found = [one for one in every if one["user_action"] in _OPEN]
-    if not found:
-        raise NotFound(f"There is no open review {given!r}." if given else "Nothing waits for you.")
-    if len(found) > 1:
-        names = ", ".join(one["review_id"][:8] for one in found[:10])
-        raise InvalidArgument(f"Several reviews are meant: {names}. Name one by more of its id.")
-    return str(found[0]["review_id"])
+def _complete_id(given: str) -> str:
+    """Return the id of the open review that starts with the given text; without one, of the only undecided review."""
+    reviews = call_as_person("pending_reviews", {})["reviews"]
+    if given:
+        matches = [review for review in reviews if review["review_id"].startswith(given)]
+    else:
+        matches = [review for review in reviews if review["user_action"] in _UNDECIDED]
+    if not matches:
+        raise NotFound(f"There is no open review {given!r}." if given else "No review waits for a decision.")
+    if len(matches) > 1:
+        ids = ", ".join(review["review_id"][:8] for review in matches[:10])
+        raise InvalidArgument(f"Several reviews match: {ids}. Give more of the id.")
+    return str(matches[0]["review_id"])
 
 
-def _print(found: Waiting, *, is_split: bool) -> None:
-    facts = found.facts
+def _print_review(shown: OpenReview, *, is_split: bool) -> None:
+    facts = shown.facts
     what = "a new file" if facts["is_new_file"] else f"round {facts['round']}"
     click.secho(f"{escape_invisible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
     if facts.get("reason"):
-        click.echo(f"You said: {escape_invisible(facts['reason'])}")
+        click.echo(f"Your message: {escape_invisible(facts['reason'])}")
     if is_split:
         click.echo(side_by_side(facts["before"], facts["after"]))
         return
-    for line in numbered(facts["hunks"]):
-        click.echo(coloured(line))
+    for line in numbered_lines(facts["hunks"]):
+        click.echo(colour_line(line))
 
 
 def _confirm(question: str) -> None:
     if not sys.stdin.isatty():
-        raise InvalidArgument("Nobody can be asked here: add --yes to approve what you have looked at.")
+        raise InvalidArgument("There is no terminal to ask at: add --yes to approve what you have looked at.")
     if not click.confirm(question, err=True):
         raise Conflict("Nothing was decided.")
 
 
-def _numbers(hunks: str) -> list[int]:
+def _parse_hunks(hunks: str) -> list[int]:
     try:
         return [int(number) for number in hunks.split(",")]
     except ValueError:

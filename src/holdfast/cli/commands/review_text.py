@@ -17,14 +17,14 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_SPLIT_LINES = 4_000
 
 
-def numbered(hunks: list[dict[str, Any]]) -> Iterator[str]:
-    """Give the lines of a diff whose hunks have numbers."""
+def numbered_lines(hunks: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a diff, with a number in the header of each hunk."""
     for hunk in hunks:
         yield f"{hunk['header'].rstrip()} hunk {hunk['number']}"
         yield from escape_lines(hunk["body"])
 
 
-def coloured(line: str) -> str:
+def colour_line(line: str) -> str:
     """Return a line of a diff in its colour; click takes colours away where nobody sees them."""
     colour = _COLOURS.get(line[:1])
     return click.style(line, fg=colour) if colour else line
@@ -36,15 +36,15 @@ def side_by_side(before: str, after: str) -> str:
     if all(line.endswith("\r\n") for line in (*old, *new)):
         old, new = ([f"{line[:-2]}\n" for line in lines] for lines in (old, new))
     if len(old) + len(new) > _MAX_SPLIT_LINES:
-        return "The texts are too long to be shown side by side."
+        return "The texts are too long to show side by side."
     out: list[str] = []
     for group in SequenceMatcher(None, old, new, autojunk=False).get_grouped_opcodes(3):
         out.append(click.style("─" * (2 * _COLUMN + 3), fg="cyan"))
         for tag, old_start, old_end, new_start, new_end in group:
             left = [(number + 1, old[number]) for number in range(old_start, old_end)]
             right = [(number + 1, new[number]) for number in range(new_start, new_end)]
-            for one, other in zip_longest(left, right):
-                out += _rows(one, other, tag != "equal")
+            for left_line, right_line in zip_longest(left, right):
+                out += _rows(left_line, right_line, tag != "equal")
     return "\n".join(out)
 
 
@@ -56,19 +56,19 @@ def _lines(text: str) -> list[str]:
 
 def _rows(left: tuple[int, str] | None, right: tuple[int, str] | None, is_change: bool) -> Iterator[str]:
     """Give a pair of lines, each in as many rows as it is long: what is cut off would be approved unseen."""
-    for one, other in zip_longest(_cells(left), _cells(right), fillvalue=" " * _COLUMN):
+    for left_cell, right_cell in zip_longest(_cells(left), _cells(right), fillvalue=" " * _COLUMN):
         if is_change:
-            yield f"{click.style(one, fg='red')} │ {click.style(other, fg='green')}"
+            yield f"{click.style(left_cell, fg='red')} │ {click.style(right_cell, fg='green')}"
         else:
-            yield f"{one} │ {other}"
+            yield f"{left_cell} │ {right_cell}"
 
 
 def _cells(line: tuple[int, str] | None) -> list[str]:
     if line is None:
         return []
     number, text = line
-    shown = escape_invisible(text.removesuffix("\n").expandtabs(4))
+    visible = escape_invisible(text.removesuffix("\n").expandtabs(4))
     room = _COLUMN - _MARGIN
-    pieces = [shown[at : at + room] for at in range(0, len(shown), room)] or [""]
+    pieces = [visible[at : at + room] for at in range(0, len(visible), room)] or [""]
     marks = [f"{number:>5} ", *[" " * _MARGIN] * (len(pieces) - 1)]
     return [f"{mark}{piece}".ljust(_COLUMN) for mark, piece in zip(marks, pieces, strict=True)]

@@ -1,4 +1,4 @@
-"""The tools that change local files, list what was changed, and take it back."""
+"""The tools that change local files, list changes and undo them."""
 
 from typing import Any
 
@@ -137,34 +137,32 @@ class UndoChange(Arguments):
 
 
 @tool("write_file", group=Group.FILES, effect=Effect.DESTROY, title="Write file", idempotent=True)
-def write_file(app: App, call: Call, arguments: WriteFile) -> Answer:
+def write_file(app: App, call: Call, args: WriteFile) -> Answer:
     """Create a file or replace its whole content, atomically. undo_change brings the old content back.
 
     For changes to a part of a file use edit_files.
     """
-    done = app.changes.write(app.folders_of(call.caller), call, arguments.path, arguments.content)
-    return Answer.of(f"Successfully wrote to {arguments.path}\n{_trail(done)}")
+    done = app.changes.write(app.folders_of(call.caller), call, args.path, args.content)
+    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(done)}")
 
 
 @tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="Edit file")
-def edit_file(app: App, call: Call, arguments: EditFile) -> Answer:
+def edit_file(app: App, call: Call, args: EditFile) -> Answer:
     """Replace exact pieces of a text file and return the unified diff.
 
     Each oldText must occur exactly once; a line feed also matches CRLF. dryRun shows the diff and writes nothing.
     """
-    edits = [Edit(edit.old_text, edit.new_text) for edit in arguments.edits]
+    edits = [Edit(edit.old_text, edit.new_text) for edit in args.edits]
     folders = app.folders_of(call.caller)
-    done = app.changes.edit(folders, call, arguments.path, edits, dry_run=arguments.dry_run)
-    shown, cut = cut_to_budget(
-        unified_diff(done.before, done.after, arguments.path), folders.settings.max_answer_tokens
-    )
-    note = "The diff is longer than an answer may be; the rest was left out." if cut else ""
-    trail = "Dry run: nothing was written." if arguments.dry_run else _trail(done)
-    return Answer.of(fence_diff(shown), note, trail)
+    done = app.changes.edit(folders, call, args.path, edits, dry_run=args.dry_run)
+    diff, is_cut = cut_to_budget(unified_diff(done.before, done.after, args.path), folders.settings.max_answer_tokens)
+    note = "The diff is longer than an answer may be; the rest was left out." if is_cut else ""
+    trail = "Dry run: nothing was written." if args.dry_run else _hash_and_change(done)
+    return Answer.of(fence_diff(diff), note, trail)
 
 
 @tool("edit_files", group=Group.FILES, effect=Effect.DESTROY, title="Edit files", output=EditFilesAnswer)
-def edit_files(app: App, call: Call, arguments: EditFiles) -> Answer:
+def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
     """Edit several text files by exact replacement; each file is all or nothing and independent of the others.
 
     Every answer has the new hash, to be given as expected_hash of the next edit. A failed file has error.hint and often
@@ -172,85 +170,85 @@ def edit_files(app: App, call: Call, arguments: EditFiles) -> Answer:
     """
     outcomes: list[FileOutcome] = []
     budget = app.settings.folders.max_answer_tokens
-    for number, file in enumerate(arguments.files, start=1):
+    for count, file in enumerate(args.files, start=1):
         call.check()
-        outcome = _edited(app, call, file)
+        outcome = _edit_one(app, call, file)
         budget -= _trim_error(outcome, budget)
         outcomes.append(outcome)
-        call.progress(number, len(arguments.files), file.path)
+        call.progress(count, len(args.files), file.path)
     applied = sum(outcome.status == "applied" for outcome in outcomes)
     lines = [f"{applied} of {len(outcomes)} files edited."]
-    lines += [_outcome_line(one) for one in outcomes]
+    lines += [_outcome_line(outcome) for outcome in outcomes]
     return Answer.of("\n".join(lines), data=EditFilesAnswer(files=outcomes))
 
 
 @tool("append_text", group=Group.FILES, effect=Effect.ADD, title="Append text")
-def append_text(app: App, call: Call, arguments: AppendText) -> Answer:
+def append_text(app: App, call: Call, args: AppendText) -> Answer:
     """Add text at the end of a file, in the file's encoding and line ends. No line break is put in between."""
-    done = app.changes.append(app.folders_of(call.caller), call, arguments.path, arguments.content)
-    return Answer.of(f"Successfully appended to {arguments.path}\n{_trail(done)}")
+    done = app.changes.append(app.folders_of(call.caller), call, args.path, args.content)
+    return Answer.of(f"Successfully appended to {args.path}\n{_hash_and_change(done)}")
 
 
 @tool("create_directory", group=Group.FILES, effect=Effect.ADD, title="Create directory", idempotent=True)
-def create_directory(app: App, call: Call, arguments: CreateDirectory) -> Answer:
+def create_directory(app: App, call: Call, args: CreateDirectory) -> Answer:
     """Make a directory and the missing ones above it. One that exists is left as it is."""
-    change_id, _ = app.changes.create_directory(app.folders_of(call.caller), call, arguments.path)
+    change_id, _ = app.changes.create_directory(app.folders_of(call.caller), call, args.path)
     if change_id is None:
-        return Answer.of(f"Directory {arguments.path} exists already.")
-    return Answer.of(f"Successfully created directory {arguments.path}\nchange {change_id}")
+        return Answer.of(f"Directory {args.path} exists already.")
+    return Answer.of(f"Successfully created directory {args.path}\nchange {change_id}")
 
 
 @tool("move_file", group=Group.FILES, effect=Effect.CHANGE, title="Move or rename")
-def move_file(app: App, call: Call, arguments: MoveFile) -> Answer:
+def move_file(app: App, call: Call, args: MoveFile) -> Answer:
     """Move or rename a file or directory. Never replaces: an existing destination is an error."""
     folders = app.folders_of(call.caller)
-    change_id = app.changes.move(folders, call, arguments.source, arguments.destination)
-    return Answer.of(f"Successfully moved {arguments.source} to {arguments.destination}\nchange {change_id}")
+    change_id = app.changes.move(folders, call, args.source, args.destination)
+    return Answer.of(f"Successfully moved {args.source} to {args.destination}\nchange {change_id}")
 
 
 @tool("delete_file", group=Group.FILES, effect=Effect.DESTROY, title="Delete")
-def delete_file(app: App, call: Call, arguments: DeleteFile) -> Answer:
+def delete_file(app: App, call: Call, args: DeleteFile) -> Answer:
     """Delete a file, a link or a directory; undo_change brings it back. A directory with content needs recursive."""
     folders = app.folders_of(call.caller)
-    change_id = app.changes.delete(folders, call, arguments.path, recursive=arguments.recursive)
-    return Answer.of(f"Successfully deleted {arguments.path}\nchange {change_id}")
+    change_id = app.changes.delete(folders, call, args.path, recursive=args.recursive)
+    return Answer.of(f"Successfully deleted {args.path}\nchange {change_id}")
 
 
 @tool("list_changes", group=Group.FILES, effect=Effect.READ, title="List changes", output=ListChangesAnswer)
-def list_changes(app: App, call: Call, arguments: ListChanges) -> Answer:
+def list_changes(app: App, call: Call, args: ListChanges) -> Answer:
     """List the changes made to the allowed directories, newest first, with the id that undo_change takes."""
-    before = read_position(arguments.cursor, "seq", "list_changes")
-    changes = app.changes.list(app.folders_of(call.caller), arguments.limit + 1, before)
-    page, next_cursor = first_page(changes, arguments.limit, "seq")
-    data = ListChangesAnswer(changes=[_listed(change) for change in page], next_cursor=next_cursor)
+    before = read_position(args.cursor, "seq", "list_changes")
+    changes = app.changes.list(app.folders_of(call.caller), args.limit + 1, before)
+    page, next_cursor = first_page(changes, args.limit, "seq")
+    data = ListChangesAnswer(changes=[_listed_change(change) for change in page], next_cursor=next_cursor)
     lines = [_change_line(change) for change in data.changes] or ["No changes."]
     more = "" if next_cursor is None else f'[More: repeat the call with cursor="{next_cursor}"]'
     return Answer.of("\n".join(lines), more, data=data)
 
 
 @tool("undo_change", group=Group.FILES, effect=Effect.DESTROY, title="Undo a change")
-def undo_change(app: App, call: Call, arguments: UndoChange) -> Answer:
+def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
     """Undo one change: restore old bytes, names and modes. Refused when something newer would be lost.
 
     An undo is a change itself and can be undone.
     """
-    undone = app.changes.undo(app.folders_of(call.caller), call, arguments.change_id)
+    undone = app.changes.undo(app.folders_of(call.caller), call, args.change_id)
     plan, trail = undone.plan, f"change {undone.change_id}"
     path = display_name(plan.folder or plan.first.src_path)
-    found = describe_undo(undone) if plan.stepwise else None
+    report = describe_undo(undone) if plan.stepwise else None
     if undone.change_id is None:
-        return Answer.of(f"The {plan.kind} of {path} was undone before; nothing is left to undo.", data=found)
-    if found is not None:
-        how = " in part" if found.stayed else ""
-        back = "1 file is back" if found.came_back == 1 else f"{found.came_back} files are back"
-        lines = [f"Undid {plan.kind} of {path}{how}: {back}.", *stayed_lines(found), trail]
-        return Answer.of("\n".join(lines), data=found)
+        return Answer.of(f"The {plan.kind} of {path} was undone before; nothing is left to undo.", data=report)
+    if report is not None:
+        how = " in part" if report.stayed else ""
+        back = "1 file is back" if report.came_back == 1 else f"{report.came_back} files are back"
+        lines = [f"Undid {plan.kind} of {path}{how}: {back}.", *stayed_lines(report), trail]
+        return Answer.of("\n".join(lines), data=report)
     if plan.status is PlanStatus.FAILED:
         return Answer.of(f"Wrote what another program had saved at {path} beside it, as (kept)\n{trail}")
     return Answer.of(f"Undid {plan.kind} of {path}\n{trail}")
 
 
-def _edited(app: App, call: Call, file: FileEdits) -> FileOutcome:
+def _edit_one(app: App, call: Call, file: FileEdits) -> FileOutcome:
     folders = app.folders_of(call.caller)
     try:
         done = app.changes.edit(folders, call, file.path, to_edits(file.edits), expected_hash=file.expected_hash)
@@ -287,11 +285,11 @@ def _change_line(change: ListedChange) -> str:
     return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo}{more})"
 
 
-def _trail(done: WriteResult) -> str:
+def _hash_and_change(done: WriteResult) -> str:
     return f"{done.hash}\nchange {done.change_id}"
 
 
-def _listed(change: Change) -> ListedChange:
+def _listed_change(change: Change) -> ListedChange:
     return ListedChange(
         change_id=change.id,
         kind=change.kind.value,

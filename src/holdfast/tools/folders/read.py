@@ -67,12 +67,12 @@ def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
 def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
     """Size, times, lines, token estimate, encoding, sha256 and the shape of JSON/CSV, to plan a read before doing it."""
     folders = app.folders_of(call.caller)
-    info = _wire_info(describe_path(call, folders.jail, args.path, folders.settings))
+    info = _info_answer(describe_path(call, folders.jail, args.path, folders.settings))
     values = info.model_dump(exclude_none=True)
-    return Answer.of("\n".join(f"{key}: {_plain(value)}" for key, value in values.items()), data=info)
+    return Answer.of("\n".join(f"{key}: {_value_text(value)}" for key, value in values.items()), data=info)
 
 
-def _wire_info(info: PathInfo) -> FileInfo:
+def _info_answer(info: PathInfo) -> FileInfo:
     return FileInfo(
         size=info.size,
         created=format_timestamp(info.created, "milliseconds"),
@@ -95,7 +95,7 @@ def _wire_info(info: PathInfo) -> FileInfo:
     )
 
 
-def _plain(value: Any) -> str:
+def _value_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -109,27 +109,27 @@ def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer
 @tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600)
 def query_json(app: App, call: Call, args: JqQueryArguments) -> Answer:
     """Run a jq expression on a JSON or JSON-lines file, big ones too. At most 100 results, one per line."""
-    return _queried(app, call, args, "json")
+    return _run_query(app, call, args, "json")
 
 
 @tool("query_yaml", group=Group.FILES, effect=Effect.READ, title="Query YAML", timeout_seconds=600, listed=False)
 def query_yaml(app: App, call: Call, args: JqQueryArguments) -> Answer:
     """Run a jq expression on a YAML file. At most 100 results, one JSON value per line."""
-    return _queried(app, call, args, "yaml")
+    return _run_query(app, call, args, "yaml")
 
 
-def _queried(app: App, call: Call, args: JqQueryArguments, form: Format) -> Answer:
+def _run_query(app: App, call: Call, args: JqQueryArguments, form: Format) -> Answer:
     folders = app.folders_of(call.caller)
     budget = answer_budget(folders)
     with folders.jail.open_file(args.file_path) as file:
         results = run_query(call, file, form, args.expression, args.timeout, budget * 4)
-    text, left = cut_to_budget("\n".join(results.values), budget)
-    notice = _query_notice(results, left)
+    text, is_cut = cut_to_budget("\n".join(results.values), budget)
+    notice = _query_notice(results, is_cut=is_cut)
     return Answer.of(text, f"[{notice}]" if notice else "")
 
 
-def _query_notice(results: QueryResults, left: bool) -> str:
-    if results.cut or left:
+def _query_notice(results: QueryResults, *, is_cut: bool) -> str:
+    if results.cut or is_cut:
         return "Cut by the token budget: narrow the expression."
     if results.more:
         return f"Showing the first {len(results.values)} results; there are more. Narrow the expression, or slice with .[100:200]."

@@ -122,10 +122,10 @@ def _cut_note(source: TextSource, piece: TextPiece, cursor: str) -> str:
 @tool("read_files", group=Group.FILES, effect=Effect.READ, title="Read many files or slices")
 def read_files(app: App, call: Call, args: ReadFiles) -> Answer:
     """Read several files, or several slices of them, in one call: one block per file, each with its own error if any."""
-    return _ManyReads(app.folders_of(call.caller), call, args).answer()
+    return _ReadFilesCall(app.folders_of(call.caller), call, args).answer()
 
 
-class _ManyReads:
+class _ReadFilesCall:
     """One call of read_files: spends one token budget over its entries in order."""
 
     def __init__(self, folders: Folders, call: Call, args: ReadFiles) -> None:
@@ -142,16 +142,16 @@ class _ManyReads:
         state = decode_cursor(cursor)
         if state.get("k") != self.key:
             raise InvalidArgument("The cursor belongs to other files. Repeat the same files with it.")
-        entry, number, position = state.get("i"), state.get("r"), state.get("p")
-        if not isinstance(entry, int) or not isinstance(number, int) or not 0 <= entry < len(self.files):
+        entry, slice_index, position = state.get("i"), state.get("r"), state.get("p")
+        if not isinstance(entry, int) or not isinstance(slice_index, int) or not 0 <= entry < len(self.files):
             raise invalid_cursor()
-        return entry, number, state.get("v"), None if position is None else ReadPosition.of(position)
+        return entry, slice_index, state.get("v"), None if position is None else ReadPosition.of(position)
 
     def answer(self) -> Answer:
         blocks = []
         for index in range(self.entry, len(self.files)):
             self.call.check()
-            blocks.append(self._not_reached(index) if self.cursor else self._entry(index))
+            blocks.append(self._not_reached_block(index) if self.cursor else self._entry(index))
         if self.cursor:
             blocks.append(f'[Cut by the token budget. For more, repeat the call with cursor="{self.cursor}"]')
         return Answer(tuple(Text(block) for block in blocks if block), is_cut=self.cursor is not None)
@@ -164,56 +164,56 @@ class _ManyReads:
             with self.folders.jail.open_file(entry.path) as file:
                 source = open_source(self.call, file, self.folders.settings)
                 parts: list[str] = []
-                for number in range(first, len(selections)):
-                    parts.append(self._slice(index, number, selections[number], source))
+                for slice_index in range(first, len(selections)):
+                    parts.append(self._slice(index, slice_index, selections[slice_index], source))
                     if self.cursor:
                         break
                 return "\n".join(parts) or self._header(index, "no slices")
         except HoldfastError as error:
-            return self._failed(index, error)
+            return self._error_block(index, error)
 
-    def _slice(self, index: int, number: int, selection: LineSelection, source: TextSource) -> str:
+    def _slice(self, index: int, slice_index: int, selection: LineSelection, source: TextSource) -> str:
         position = None
-        if self.position is not None and (index, number) == (self.entry, self.slice):
+        if self.position is not None and (index, slice_index) == (self.entry, self.slice):
             source.check_version(self.version)
             position = self.position
         if self.left <= 0:
-            self._stop(index, number, None, source)
+            self._stop(index, slice_index, None, source)
             return self._header(index, "not reached")
         try:
             piece = read_lines(self.call, source, selection, self.left, position)
         except HoldfastError as error:
             if error.code in ("CANCELLED", "TIMEOUT"):
                 raise
-            return self._failed(index, error)
-        block = f"{self._header(index, _described(source, piece))}\n{piece.text}"
+            return self._error_block(index, error)
+        block = f"{self._header(index, _describe_piece(source, piece))}\n{piece.text}"
         self.left -= estimate_tokens(block)
         if piece.rest is not None:
-            self._stop(index, number, piece.rest, source)
+            self._stop(index, slice_index, piece.rest, source)
         return block
 
-    def _stop(self, index: int, number: int, position: ReadPosition | None, source: TextSource) -> None:
-        state = {"k": self.key, "i": index, "r": number, "v": source.version}
+    def _stop(self, index: int, slice_index: int, position: ReadPosition | None, source: TextSource) -> None:
+        state = {"k": self.key, "i": index, "r": slice_index, "v": source.version}
         self.cursor = encode_cursor({**state, "p": position.state() if position else None})
 
     def _header(self, index: int, rest: str) -> str:
         return f"[{self.mark} {index + 1}/{len(self.files)}] {display_name(self.files[index].path)} {rest}".rstrip()
 
-    def _failed(self, index: int, error: HoldfastError) -> str:
+    def _error_block(self, index: int, error: HoldfastError) -> str:
         if error.code in ("CANCELLED", "TIMEOUT") and (self.call.cancelled or not self.call.remaining()):
             raise error
-        return self._header(index, f"error {error.code}: {shown_message(error.message)}")
+        return self._header(index, f"error {error.code}: {one_line(error.message)}")
 
-    def _not_reached(self, index: int) -> str:
+    def _not_reached_block(self, index: int) -> str:
         return self._header(index, "not reached")
 
 
-def shown_message(message: str) -> str:
+def one_line(message: str) -> str:
     """Return an error's text on one line, so that a path in it cannot forge a header."""
     return message if message.isprintable() else display_name(message)
 
 
-def _described(source: TextSource, piece: TextPiece) -> str:
+def _describe_piece(source: TextSource, piece: TextPiece) -> str:
     words = []
     if piece.first_line is not None and piece.text:
         words.append(f"lines {piece.first_line}-{piece.first_line + piece.line_count - 1}")
@@ -228,13 +228,13 @@ def read_multiple_files(app: App, call: Call, args: ReadMultipleFiles) -> Answer
     left, parts = answer_budget(folders), []
     for path in args.paths:
         call.check()
-        text = _whole_or_error(folders, call, path, left)
+        text = _read_whole(folders, call, path, left)
         left = max(0, left - estimate_tokens(text))
         parts.append(text)
     return Answer.of("\n---\n".join(parts))
 
 
-def _whole_or_error(folders: Folders, call: Call, path: str, max_tokens: int) -> str:
+def _read_whole(folders: Folders, call: Call, path: str, max_tokens: int) -> str:
     try:
         with folders.jail.open_file(path) as file:
             if not max_tokens:
@@ -242,6 +242,6 @@ def _whole_or_error(folders: Folders, call: Call, path: str, max_tokens: int) ->
             piece = read_lines(call, open_source(call, file, folders.settings), LineSelection(), max_tokens)
     except HoldfastError as error:
         call.check()
-        return f"{display_name(path)}: Error - {shown_message(error.message)}"
+        return f"{display_name(path)}: Error - {one_line(error.message)}"
     cut = "\n[Cut by the token budget. Use read_text_file for the rest.]" if piece.rest else ""
     return f"{display_name(path)}:\n{piece.text}{cut}\n"

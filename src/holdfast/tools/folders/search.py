@@ -11,7 +11,7 @@ from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
-NOTHING = "No matches found."
+NO_MATCHES = "No matches found."
 
 
 class SearchFolders(Arguments):
@@ -42,8 +42,10 @@ class PassagesAnswer(BaseModel):
 @tool("search_folders", group=Group.SEARCH, effect=Effect.READ, title="Search folders by meaning", rate=Rate.SEARCH)
 def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
     """Find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
-    found = _found(app, call, args)
-    return Answer.of(*(map(_hit_text, found.hits) if found.hits else [NOTHING]), *(f"[{one}]" for one in found.notices))
+    answer = _search(app, call, args)
+    return Answer.of(
+        *(map(_hit_text, answer.hits) if answer.hits else [NO_MATCHES]), *(f"[{notice}]" for notice in answer.notices)
+    )
 
 
 @tool(
@@ -56,13 +58,13 @@ def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
 )
 def find_passages(app: App, call: Call, args: SearchFolders) -> Answer:
     """Find what search_folders finds, as data."""
-    found = _found(app, call, args)
-    hits = [PassageAnswer(path=hit.path, line=hit.line, text=hit.text, score=hit.score) for hit in found.hits]
-    data = PassagesAnswer(hits=hits, notices=list(found.notices), ready=found.ready)
+    answer = _search(app, call, args)
+    hits = [PassageAnswer(path=hit.path, line=hit.line, text=hit.text, score=hit.score) for hit in answer.hits]
+    data = PassagesAnswer(hits=hits, notices=list(answer.notices), ready=answer.ready)
     return Answer.of(f"{len(hits)} passages.", data=data)
 
 
-def _found(app: App, call: Call, args: SearchFolders) -> FolderAnswer:
+def _search(app: App, call: Call, args: SearchFolders) -> FolderAnswer:
     return app.folder_search.search(app.folders_of(call.caller), call, args.query, args.path, args.limit)
 
 

@@ -31,7 +31,7 @@ class PipeAnswer(BaseModel):
     steps: list[StepOutcome]
 
 
-def result_of(answer: Answer) -> dict[str, Any]:
+def result_from_answer(answer: Answer) -> dict[str, Any]:
     """Return what references point into: the structured data, or the blocks of an answer that has none.
 
     Of those, `text` is the first text, `more` the others, and `media` the types of what is no text.
@@ -41,12 +41,12 @@ def result_of(answer: Answer) -> dict[str, Any]:
         return dumped
     texts = [block.text for block in answer.blocks if isinstance(block, Text)]
     media = [block.mime_type for block in answer.blocks if isinstance(block, Media)]
-    found: dict[str, Any] = {"text": texts[0]} if texts else {}
-    found |= {"more": texts[1:]} if len(texts) > 1 else {}
-    return found | ({"media": media} if media else {})
+    result: dict[str, Any] = {"text": texts[0]} if texts else {}
+    result |= {"more": texts[1:]} if len(texts) > 1 else {}
+    return result | ({"media": media} if media else {})
 
 
-def pipe_answer(
+def build_pipe_answer(
     outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], max_tokens: int, max_media_bytes: int
 ) -> Answer:
     """Return the outcomes as one answer. Results that are too much in all are cut, the largest first, and say so."""
@@ -56,15 +56,17 @@ def pipe_answer(
     ]
     texts = [_as_json(outcome.result or outcome.error or {}) for outcome in outcomes]
     room = max(0, max_tokens - _ENTRY_TOKENS * len(outcomes))
-    given = shares([estimate_tokens(text) for text in texts], room)
-    fitted = [_fitted(*row) for row in zip(outcomes, texts, given, strict=True)]
-    media = _media(fitted, answers, max_media_bytes)
-    counts = {status: sum(outcome.status == status for outcome in fitted) for status in ("ok", "error", "skipped")}
+    given = share_budget([estimate_tokens(text) for text in texts], room)
+    cut_outcomes = [_fit_outcome(*row) for row in zip(outcomes, texts, given, strict=True)]
+    media = _media_blocks(cut_outcomes, answers, max_media_bytes)
+    counts = {
+        status: sum(outcome.status == status for outcome in cut_outcomes) for status in ("ok", "error", "skipped")
+    }
     summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    return Answer((Text(f"{len(fitted)} steps: {summary}."), *media), PipeAnswer(steps=fitted))
+    return Answer((Text(f"{len(cut_outcomes)} steps: {summary}."), *media), PipeAnswer(steps=cut_outcomes))
 
 
-def shares(sizes: Sequence[int], budget: int) -> list[int]:
+def share_budget(sizes: Sequence[int], budget: int) -> list[int]:
     """Divide a budget: what is small gets all it needs, what is large an equal part of the rest."""
     given = [0] * len(sizes)
     left, waiting = budget, len(sizes)
@@ -75,14 +77,14 @@ def shares(sizes: Sequence[int], budget: int) -> list[int]:
     return given
 
 
-def _fitted(outcome: StepOutcome, text: str, tokens: int) -> StepOutcome:
+def _fit_outcome(outcome: StepOutcome, text: str, tokens: int) -> StepOutcome:
     """Return the outcome as it is, or with a result or error cut to its share of the answer."""
     if estimate_tokens(text) <= tokens:
         return outcome
     if outcome.error is not None:
         message = _cut(str(outcome.error["message"]), tokens)
-        kept = {"code": outcome.error["code"], "message": message, "retryable": outcome.error["retryable"]}
-        return outcome.model_copy(update={"error": kept, "truncated": True})
+        short = {"code": outcome.error["code"], "message": message, "retryable": outcome.error["retryable"]}
+        return outcome.model_copy(update={"error": short, "truncated": True})
     whole = outcome.result or {}
     is_text = whole.keys() <= _TEXT_KEYS
     source = "\n".join([whole.get("text", ""), *whole.get("more", [])]) if is_text else text
@@ -100,19 +102,19 @@ def _cut(text: str, tokens: int) -> str:
         share = min(share - 1, share * tokens // cost)
 
 
-def _media(outcomes: list[StepOutcome], answers: Mapping[str, Answer], max_bytes: int) -> list[Text | Media]:
+def _media_blocks(outcomes: list[StepOutcome], answers: Mapping[str, Answer], max_bytes: int) -> list[Text | Media]:
     """Return what is no text, each step's after a line with its name; what would be too much in all is left out."""
     blocks: list[Text | Media] = []
     left = max_bytes
-    for number, outcome in enumerate(outcomes):
+    for index, outcome in enumerate(outcomes):
         answer = answers.get(outcome.id)
-        found = [block for block in answer.blocks if isinstance(block, Media)] if answer else []
-        size = sum(len(block.data) for block in found)
+        media = [block for block in answer.blocks if isinstance(block, Media)] if answer else []
+        size = sum(len(block.data) for block in media)
         if size > left:
-            outcomes[number] = outcome.model_copy(update={"truncated": True})
-        elif found:
+            outcomes[index] = outcome.model_copy(update={"truncated": True})
+        elif media:
             left -= size
-            blocks += [Text(f"From step {outcome.id!r}:"), *found]
+            blocks += [Text(f"From step {outcome.id!r}:"), *media]
     return blocks
 
 

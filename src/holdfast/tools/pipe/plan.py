@@ -18,7 +18,7 @@ _INDEX = re.compile(r"0|[1-9][0-9]*")
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PipeStep:
     """One call to make."""
 
     id: str
@@ -27,33 +27,33 @@ class Step:
     after: Sequence[str] = field(default=())
 
 
-def wait_list(steps: Sequence[Step]) -> dict[str, frozenset[str]]:
+def find_dependencies(steps: Sequence[PipeStep]) -> dict[str, frozenset[str]]:
     """Return the steps that each step waits for. InvalidArgument names the step that makes no sense."""
     ids = [step.id for step in steps]
-    for number, name in enumerate(ids):
-        if name in ids[:number]:
+    for index, name in enumerate(ids):
+        if name in ids[:index]:
             raise InvalidArgument(f"step {name!r}: two steps have this id")
-    sources = {step.id: list(_sources(step)) for step in steps}
+    sources = {step.id: list(_references(step)) for step in steps}
     if sum(map(len, sources.values())) > MAX_REFERENCES:
         raise InvalidArgument(f"a pipe has at most {MAX_REFERENCES} references")
     waits = {step.id: frozenset((*step.after, *sources[step.id])) for step in steps}
     for name, awaited in waits.items():
         for unknown in sorted(awaited - waits.keys()):
             raise InvalidArgument(f"step {name!r}: there is no step {unknown!r} to wait for")
-    _refuse_circles(waits)
+    _refuse_cycles(waits)
     return waits
 
 
-def filled(step: Step, results: Mapping[str, Any], max_chars: int) -> dict[str, Any]:
+def fill_references(step: PipeStep, results: Mapping[str, Any], max_chars: int) -> dict[str, Any]:
     """Return the step's arguments with each reference replaced.
 
     InvalidArgument when one points at nothing, PayloadTooLarge when together they are more than one call may carry.
     """
     left = max_chars
 
-    def taken(value: Any) -> Any:
+    def charge(value: Any) -> Any:
         nonlocal left
-        left -= _weight(value)
+        left -= _count_chars(value)
         if left < 0:
             raise PayloadTooLarge(f"step {step.id!r}: what it refers to is larger than {max_chars} characters in all")
         return value
@@ -64,30 +64,30 @@ def filled(step: Step, results: Mapping[str, Any], max_chars: int) -> dict[str, 
         if not isinstance(node, Mapping):
             return node
         if FROM in node:
-            return taken(_pointed(step.id, node[FROM], node.get(PATH, ""), results[node[FROM]]))
+            return charge(_follow_pointer(step.id, node[FROM], node.get(PATH, ""), results[node[FROM]]))
         return {key: value_of(item) for key, item in node.items()}
 
     return {key: value_of(item) for key, item in step.arguments.items()}
 
 
-def references(step: Step) -> set[str]:
+def referenced_steps(step: PipeStep) -> set[str]:
     """Return the steps whose results this one uses."""
-    return set(_sources(step))
+    return set(_references(step))
 
 
-def _sources(step: Step) -> Iterator[str]:
+def _references(step: PipeStep) -> Iterator[str]:
     pending: list[Any] = list(step.arguments.values())
     while pending:
         node = pending.pop()
         if isinstance(node, list):
             pending.extend(node)
         elif isinstance(node, Mapping) and FROM in node:
-            yield _checked(step.id, node)
+            yield _check_reference(step.id, node)
         elif isinstance(node, Mapping):
             pending.extend(node.values())
 
 
-def _checked(name: str, node: Mapping[str, Any]) -> str:
+def _check_reference(name: str, node: Mapping[str, Any]) -> str:
     source, path = node[FROM], node.get(PATH, "")
     if not isinstance(source, str) or not isinstance(path, str) or node.keys() - {FROM, PATH}:
         raise InvalidArgument(f'step {name!r}: a reference is {{"$from": step id, "path": JSON pointer}} and no more')
@@ -96,43 +96,43 @@ def _checked(name: str, node: Mapping[str, Any]) -> str:
     return source
 
 
-def _refuse_circles(waits: Mapping[str, frozenset[str]]) -> None:
+def _refuse_cycles(waits: Mapping[str, frozenset[str]]) -> None:
     left = dict(waits)
     while left:
         free = [name for name, sources in left.items() if not sources & left.keys()]
         if not free:
-            circle = _circle(left)
-            raise InvalidArgument(f"step {circle[0]!r}: it waits for itself: {' -> '.join(circle)}")
+            cycle = _find_cycle(left)
+            raise InvalidArgument(f"step {cycle[0]!r}: it waits for itself: {' -> '.join(cycle)}")
         for name in free:
             del left[name]
 
 
-def _circle(left: Mapping[str, frozenset[str]]) -> list[str]:
-    """Return one circle among steps that all wait for another of them, its first step again at its end."""
-    seen: list[str] = []
+def _find_cycle(left: Mapping[str, frozenset[str]]) -> list[str]:
+    """Return one cycle among steps that all wait for another of them, its first step again at its end."""
+    path: list[str] = []
     name = min(left)
-    while name not in seen:
-        seen.append(name)
+    while name not in path:
+        path.append(name)
         name = min(left[name] & left.keys())
-    return [*seen[seen.index(name) :], name]
+    return [*path[path.index(name) :], name]
 
 
-def _weight(value: Any) -> int:
+def _count_chars(value: Any) -> int:
     if isinstance(value, str):
         return len(value)
     if isinstance(value, Mapping):
-        return sum(len(key) + _weight(item) for key, item in value.items())
-    return sum(map(_weight, value)) if isinstance(value, list) else 1
+        return sum(len(key) + _count_chars(item) for key, item in value.items())
+    return sum(map(_count_chars, value)) if isinstance(value, list) else 1
 
 
-def _pointed(name: str, source: str, path: str, result: Any) -> Any:
-    found = result
+def _follow_pointer(name: str, source: str, path: str, result: Any) -> Any:
+    value = result
     for token in path.split("/")[1:]:
         key = token.replace("~1", "/").replace("~0", "~")
-        if isinstance(found, Mapping) and key in found:
-            found = found[key]
-        elif isinstance(found, list) and _INDEX.fullmatch(key) and int(key) < len(found):
-            found = found[int(key)]
+        if isinstance(value, Mapping) and key in value:
+            value = value[key]
+        elif isinstance(value, list) and _INDEX.fullmatch(key) and int(key) < len(value):
+            value = value[int(key)]
         else:
             raise InvalidArgument(f"step {name!r}: the result of step {source!r} has nothing at {path!r:.100}")
-    return found
+    return value

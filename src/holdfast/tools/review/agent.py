@@ -128,5 +128,5 @@ def _feedback(review: Review, budget: int) -> str | None:
         return "" if review.action is UserAction.REVIEW else None
     encoding = review.encoding
     diff = unified_diff(as_text(review.proposed, encoding), as_text(review.answered, encoding), review.path)
-    shown, is_cut = cut_to_budget(diff, budget)
-    return f"{shown}[The diff is longer than an answer may be; the rest was left out.]\n" if is_cut else shown
+    text, is_cut = cut_to_budget(diff, budget)
+    return f"{text}[The diff is longer than an answer may be; the rest was left out.]\n" if is_cut else text

@@ -98,11 +98,13 @@ class DecideReview(Arguments):
     """Arguments of decide_review."""
 
     review_id: str = Field(description="Id from pending_reviews.")
-    decision: Literal["approve", "reject", "revise"] = Field(description="What the person says.")
-    shown_hash: str = Field(description="Of show_review: the decision is about what was shown, or fails.")
+    decision: Literal["approve", "reject", "revise"] = Field(description="Decision of the person.")
+    shown_hash: str = Field(
+        description="shown_hash of show_review: the decision fails when the review has changed since."
+    )
     text: str | None = Field(None, description="The whole text that the person wants instead.")
     hunks: list[int] | None = Field(None, description="Approve only these hunks.")
-    reason: str | None = Field(None, description="What the agent is told.")
+    reason: str | None = Field(None, description="Reason for the agent.")
     channel: Literal["terminal", "console"] = Field("terminal", description="Where the person is.")
 
 

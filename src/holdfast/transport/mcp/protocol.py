@@ -37,7 +37,7 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
     """Return an SDK server whose tools are the dispatcher's, for whichever caller a request has."""
 
     async def list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate(wire.tool_list(dispatcher.listed(get_caller(ctx))))
+        return types.ListToolsResult.model_validate(wire.tool_list(dispatcher.list_tools(get_caller(ctx))))
 
     async def call_tool(
         ctx: Context, params: types.CallToolRequestParams
