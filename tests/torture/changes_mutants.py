@@ -176,7 +176,7 @@ def _in_place() -> None:
     _put(ContentChanges, "put", put)
 
 
-def _helper_left() -> None:
+def _temp_file_left() -> None:
     def leave_temp_file(_self: ContentChanges, _place: Place, _temp: str, _helper: str, _item: Item) -> Item | None:
         return None
 
@@ -204,7 +204,7 @@ MUTANTS = {
     "copy-not-compared": Mutant(_copy_not_compared, KILL, "bad-copy"),
     "no-image": Mutant(_no_image, KILL, "replace"),
     "in-place": Mutant(_in_place, KILL, "replace"),
-    "helper-left": Mutant(_helper_left, KILL, "replace"),
+    "temp-file-left": Mutant(_temp_file_left, KILL, "replace"),
     "recovered-blindly": Mutant(_recovered_blindly, KILL, "edit"),
 }
 

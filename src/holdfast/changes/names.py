@@ -1,43 +1,39 @@
-"""Pure: file names that are free: which names collide, the next numbered name, and a name with a mark."""
+"""Pure: free file names: which names collide, the next numbered name, a name with a label."""
 
 import unicodedata
 
 _MAX_NAME_BYTES = 255
-_DOUBLE = (".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
+_DOUBLE_SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
 def collision_key(name: str) -> str:
-    """Return what two names share when some file system takes them for the same."""
+    """Return a key that is equal for two names that some file system does not tell apart."""
     return unicodedata.normalize("NFC", name).casefold()
 
 
 def free_name(name: str, taken: set[str]) -> str:
-    """Return the name, or the first numbered one whose key nobody has; the key is then taken."""
+    """Return the name, or the first numbered one whose key is not in `taken`; its key is added to `taken`."""
     number = 1
-    found = name
-    while collision_key(found) in taken:
+    candidate = name
+    while collision_key(candidate) in taken:
         number += 1
-        found = _numbered(name, number)
-    taken.add(collision_key(found))
-    return found
+        candidate = add_label(name, str(number))
+    taken.add(collision_key(candidate))
+    return candidate
 
 
-def _numbered(name: str, number: int) -> str:
-    return add_label(name, str(number))
-
-
-def add_label(name: str, word: str) -> str:
-    """Return a name with a word in brackets before its suffix, cut where it would be too long."""
+def add_label(name: str, label: str) -> str:
+    """Return a name with a label in brackets before its suffix, cut where it would be too long."""
     stem, suffix = _split(name)
-    mark = f" ({word})"
-    room = _MAX_NAME_BYTES - len((mark + suffix).encode("utf-8", "surrogateescape"))
+    bracketed = f" ({label})"
+    room = _MAX_NAME_BYTES - len((bracketed + suffix).encode("utf-8", "surrogateescape"))
     while len(stem.encode("utf-8", "surrogateescape")) > room:
         stem = stem[:-1]
-    return f"{stem}{mark}{suffix}"
+    return f"{stem}{bracketed}{suffix}"
 
 
 def _split(name: str) -> tuple[str, str]:
-    for suffix in _DOUBLE:
+    for suffix in _DOUBLE_SUFFIXES:
         if name.lower().endswith(suffix) and len(name) > len(suffix):
             return name[: -len(suffix)], name[-len(suffix) :]
     stem, dot, suffix = name.rpartition(".")
@@ -45,5 +41,5 @@ def _split(name: str) -> tuple[str, str]:
 
 
 def parent_of(path: str) -> str:
-    """Return the directory that a path lies in."""
+    """Return the directory of a path."""
     return path.rpartition("/")[0] or "/"

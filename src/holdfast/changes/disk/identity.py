@@ -15,23 +15,23 @@ _NOT_THE_SOURCE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 """Errors of the system for an entry that is missing or of another type."""
 
 
-def describe_source(place: Place, seen: HashedVersion | None = None) -> Item:
+def describe_source(place: Place, known_version: HashedVersion | None = None) -> Item:
     """Return the entry at a place as the source of a move without a destination.
 
-    A file that still has the version `seen` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
+    A file that still has the `known_version` is not opened. NotFound when nothing is there, PermissionDenied for anything but a
     file, a link or a directory.
     """
-    return _describe(place.parent_fd, place.name, place.path, seen)
+    return _describe(place.parent_fd, place.name, place.path, known_version)
 
 
-def _describe(dir_fd: int, name: str, path: str, seen: HashedVersion | None = None) -> Item:
+def _describe(dir_fd: int, name: str, path: str, known_version: HashedVersion | None = None) -> Item:
     status = stat_entry(dir_fd, name)
     if status is None:
         raise NotFound(f"No such file or directory: {path}")
     node = _node_type(status, path)
     composite = None
-    if node is NodeType.FILE and seen is not None and FileVersion.from_stat(status) == seen.version:
-        composite = seen.composite_hash
+    if node is NodeType.FILE and known_version is not None and FileVersion.from_stat(status) == known_version.version:
+        composite = known_version.composite_hash
     elif node is NodeType.FILE:
         status, composite = _read_file(dir_fd, name, path)
     elif node is NodeType.LINK:

@@ -22,15 +22,15 @@ _OPEN_DIRECTORIES = 200
 class MoveRequest:
     """One move to plan: from where to where, why, and with what confidence.
 
-    `seen` is the version of the source that was read before; one that still has it is not opened again. Moves with the
-    same `unit` are made together or not at all.
+    `known_version` is the version of the source that was read before; a source that still has it is not opened again.
+    Moves with the same `unit` are made together or not at all.
     """
 
     src: str
     dest: str
     reasoning: str | None = None
     confidence: float | None = None
-    seen: HashedVersion | None = None
+    known_version: HashedVersion | None = None
     unit: str | None = None
 
 
@@ -59,7 +59,7 @@ def describe_moves(jail: Jail, requests: Sequence[MoveRequest], call: Call, firs
             place = parents.place(request.src)
             if place.status is not None and jail.is_hidden(identity_of(place.status)):
                 raise NotFound(f"No such file or directory: {request.src}")
-            source = describe_source(place, request.seen)
+            source = describe_source(place, request.known_version)
             sources.append(
                 source._replace(
                     dest_path=request.dest,
@@ -145,11 +145,11 @@ class _Targets:
 
 
 def _check_sources(moves: Sequence[Item]) -> None:
-    seen: set[str] = set()
+    sources: set[str] = set()
     for move in moves:
-        if move.src_path in seen:
+        if move.src_path in sources:
             raise InvalidArgument(f"{move.src_path} is moved twice by the same plan.")
-        seen.add(move.src_path)
+        sources.add(move.src_path)
     trees = {move.src_path for move in moves if move.node is NodeType.DIRECTORY}
     for move in moves:
         if trees and _inside(parent_of(move.src_path), trees):

@@ -1,4 +1,4 @@
-"""Pure: which status may follow which, for a plan and for each of its items, and what the items make of the plan."""
+"""Pure: which status may follow which, for plans and items, and the status of a plan by those of its items."""
 
 from collections.abc import Mapping
 
@@ -38,16 +38,16 @@ def item_may_become(present: ItemStatus, wanted: ItemStatus) -> bool:
 
 
 def status_of(counts: Counts) -> PlanStatus:
-    """Return the one status that a plan which has been started has, by how many of its items have which.
+    """Return the status of a plan that was started, by how many of its items have which status.
 
-    Directories that were made along the way say nothing of their own: a plan all of whose moves were taken back
-    is UNDONE, even when one of its directories holds something by now and stays.
+    Directories do not count while there are moves: a plan all of whose moves are undone is UNDONE, even when one of
+    its directories has other entries by now and stays.
     """
     if any(count for (_, status), count in counts.items() if status is ItemStatus.PENDING):
         return PlanStatus.RUNNING
     moves = {status: count for (op, status), count in counts.items() if op is Op.MOVE and count}
-    judged = moves or {status: count for (_, status), count in counts.items() if count}
-    if ItemStatus.UNDONE in judged and ItemStatus.DONE not in judged:
+    counted = moves or {status: count for (_, status), count in counts.items() if count}
+    if ItemStatus.UNDONE in counted and ItemStatus.DONE not in counted:
         return PlanStatus.UNDONE
-    failed = any(count for (_, status), count in counts.items() if status is ItemStatus.ERROR)
-    return PlanStatus.FAILED if failed else PlanStatus.EXECUTED
+    has_errors = any(count for (_, status), count in counts.items() if status is ItemStatus.ERROR)
+    return PlanStatus.FAILED if has_errors else PlanStatus.EXECUTED

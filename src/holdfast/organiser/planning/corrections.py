@@ -69,7 +69,9 @@ def compare_moves(moves: Sequence[Item], wanted: Sequence[MoveRequest]) -> PlanR
     by_source = {request.src: request for request in wanted}
     for item in moves:
         request = by_source.get(item.src_path)
-        if request is None or (request.seen is not None and request.seen.composite_hash != item.composite_hash):
+        if request is None or (
+            request.known_version is not None and request.known_version.composite_hash != item.composite_hash
+        ):
             revision.dests[item.position] = None
             continue
         del by_source[item.src_path]

@@ -1,4 +1,4 @@
-"""The shape of state.db, one step after another; a step that has been taken is never edited."""
+"""The migrations of state.db, in order; one that is released is never edited."""
 
 import sqlite3
 
@@ -217,5 +217,5 @@ STEPS = (
 
 
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring state.db to the newest shape."""
+    """Bring state.db to the newest schema."""
     apply_migrations(connection, STEPS)

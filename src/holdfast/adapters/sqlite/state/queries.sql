@@ -69,7 +69,7 @@ WHERE id = :id AND (status IN ('CREATED', 'APPROVED') OR (
                         WHERE i.plan_id = plans.id AND (i.intended_at IS NOT NULL OR i.status IN ('DONE', 'UNDONE')))));
 
 -- name: start_plan
--- What is carried out later than it was planned counts from then on as the newest change.
+-- A plan that is executed later than it was made becomes the newest change.
 UPDATE plans SET status = 'RUNNING', executed_at = NULL, seq = (SELECT max(seq) + 1 FROM plans)
 WHERE id = :id AND stepwise = 1 AND status IN ('APPROVED', 'RUNNING', 'FAILED');
 
