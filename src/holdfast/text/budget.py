@@ -62,19 +62,21 @@ def cut_end_to_budget(text: str, max_tokens: int) -> tuple[str, bool]:
 
 
 def encode_cursor(state: dict[str, Any]) -> str:
-    """Return a position as the opaque text that an agent hands back."""
+    """Encode a position as the opaque text that an agent hands back."""
     raw = json.dumps(state, separators=(",", ":"), sort_keys=True).encode()
     return base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
 
 
 def decode_cursor(cursor: str) -> dict[str, Any]:
-    """Return what `encode_cursor` was given. InvalidArgument when the text is not a cursor of ours."""
+    """Decode a cursor. InvalidArgument when `encode_cursor` did not make it."""
     try:
         if len(cursor) > MAX_CURSOR_CHARS:
             raise ValueError("too long")
         raw = base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True)
         state = json.loads(raw)
-        json.dumps(state, ensure_ascii=False).encode("utf-8", "surrogateescape")  # a name that no file can have
+        json.dumps(state, ensure_ascii=False).encode(
+            "utf-8", "surrogateescape"
+        )  # surrogates that are bytes of a name pass
     except (ValueError, binascii.Error, RecursionError):
         raise invalid_cursor() from None
     if not isinstance(state, dict):
@@ -134,7 +136,7 @@ class Page:
         return True
 
     def add_all(self, lines: Sequence[str]) -> int:
-        """Add as many of the lines as fit, in order, and return how many that were."""
+        """Add as many of the lines as fit, in order, and return how many were added."""
         cost = sum(map(estimate_tokens, lines)) + len(lines)
         if cost <= self.left:
             self.left -= cost
@@ -143,7 +145,7 @@ class Page:
         return next((index for index, line in enumerate(lines) if not self.add(line)), len(lines))
 
     def text(self, *notices: str) -> str:
-        """Return the lines and the notices that are not empty."""
+        """Return the page: its lines, then the notices that are not empty."""
         return "\n".join([*self.lines, *(notice for notice in notices if notice)])
 
 

@@ -1,4 +1,4 @@
-"""Pure: which encoding a file is in, its text, and whether the text can be turned back into the same bytes."""
+"""Pure: detects the encoding of a file, decodes and encodes its text, and checks that the bytes round-trip."""
 
 import codecs
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _MAX_CONTROL_SHARE = 0.01
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """How a file's text is stored: the Python codec, the mark at the start if there is one, bytes of a code unit."""
+    """A file's encoding: the Python codec, the byte order mark if there is one, the bytes of a code unit."""
 
     codec: str
     bom: bytes = b""
@@ -22,13 +22,13 @@ class Encoding:
 
     @property
     def name(self) -> str:
-        """Return the name that callers are told."""
-        shown = _DISPLAY_NAMES.get(self.codec, self.codec)
-        return f"{shown} with BOM" if self.bom else shown
+        """Return the name for callers."""
+        name = _DISPLAY_NAMES.get(self.codec, self.codec)
+        return f"{name} with BOM" if self.bom else name
 
     @property
     def is_plain_utf8(self) -> bool:
-        """Return whether nothing about the encoding needs saying."""
+        """Return whether this is UTF-8 without a byte order mark."""
         return self.codec == "utf-8" and not self.bom
 
     @property
@@ -50,19 +50,19 @@ _WITH_BOM = (
 
 
 def binary_file_error() -> InvalidArgument:
-    """Return the error for a file that holds no text."""
+    """Return the error for a binary file."""
     return InvalidArgument("Binary file. Use read_media_file.")
 
 
 def detect_encoding(data: bytes, *, complete: bool = True) -> Encoding | None:
-    """Return the encoding of a file from its bytes, None when they are no text.
+    """Return the encoding of a file from its bytes, None when they are not text.
 
-    `complete` says that the data is the whole file; a sample may end inside a character.
-    Valid UTF-8 is decided over all the data; a legacy encoding over a sample that begins where ASCII ends.
+    `complete` means that the data is the whole file; otherwise it may end inside a character.
+    UTF-8 is checked over all the data, a legacy encoding over a sample that begins where ASCII ends.
     """
-    for marked in _WITH_BOM:
-        if data.startswith(marked.bom):
-            return marked if _decodes(data, marked, complete) else None
+    for encoding in _WITH_BOM:
+        if data.startswith(encoding.bom):
+            return encoding if _decodes(data, encoding, complete) else None
     if b"\0" in data:
         return None
     if _decodes(data, UTF8, complete):
@@ -71,17 +71,17 @@ def detect_encoding(data: bytes, *, complete: bool = True) -> Encoding | None:
 
 
 def decode(data: bytes, encoding: Encoding, *, errors: str = "strict") -> str:
-    """Return the text without its mark. UnicodeDecodeError when the bytes are not in that encoding."""
+    """Return the text without its byte order mark. UnicodeDecodeError when the bytes are not in that encoding."""
     return str(data.removeprefix(encoding.bom) if encoding.bom else data, encoding.codec, errors)
 
 
 def encode(text: str, encoding: Encoding) -> bytes:
-    """Return the bytes of a text with its mark. UnicodeEncodeError when the encoding lacks a character."""
+    """Return the bytes of a text with its byte order mark. UnicodeEncodeError when the encoding lacks a character."""
     return encoding.bom + text.encode(encoding.codec)
 
 
 def round_trips(data: bytes, encoding: Encoding) -> bool:
-    """Return whether decoding and encoding gives back the same bytes, so that an edit leaves the rest alone."""
+    """Return whether decoding and encoding gives the same bytes, so that an edit changes no other byte."""
     try:
         return encode(decode(data, encoding), encoding) == data
     except UnicodeError:

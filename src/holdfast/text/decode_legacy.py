@@ -1,57 +1,56 @@
-"""Pure: which legacy encoding a text without Unicode marks is most likely in.
+"""Pure: guesses the legacy encoding of a text that is not Unicode.
 
-The East Asian encodings share their byte ranges, so each candidate is judged by how many of its characters
-are everyday ones in it. Western text is told by high bytes that stand alone between ASCII letters; what is
-neither goes to charset-normalizer.
+The East Asian encodings share their byte ranges, so each candidate is scored by how many of its characters are common
+ones. Western text is recognised by single high bytes between ASCII letters; charset-normalizer decides the rest.
 """
 
 from collections.abc import Callable, Iterator
 
 _MIN_EAST_ASIAN = 0.55
-_MIN_IN_ROWS = 0.2
+_MIN_IN_RUNS = 0.2
 _SHORT_TEXT_CHARS = 4
 _DENSE_HIGH_BYTES = 0.65
 _NOT_LATIN = ["cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
 _LATIN = ["cp1250", "iso8859_2", "cp1254", "cp1257"]
 _SYMBOLS_OF_1252 = frozenset(b"\xa1\xa2\xa3\xa4\xa5\xa6\xa8\xac\xaf\xb1\xb2\xb3\xb5\xb6\xb8\xb9\xbc\xbd\xbe\xbf")
 
-Everyday = Callable[[int, int], float]
+CommonScore = Callable[[int, int], float]
 
 
 def guess_legacy_encoding(sample: bytes) -> str | None:
-    """Return the Python codec that reads the sample best, None when no encoding gives readable text."""
+    """Return the Python codec that fits the sample best, None when no encoding gives readable text."""
     return _guess_east_asian(sample) or _guess_single_byte(sample)
 
 
 def _guess_east_asian(sample: bytes) -> str | None:
     best, best_score = None, _MIN_EAST_ASIAN
-    for codecs, everyday in _EAST_ASIAN:
+    for codecs, common_score in _EAST_ASIAN:
         codec = next((name for name in codecs if _can_decode(sample, name)), None)
         if codec is None:
             continue
-        score = _score(sample, everyday, half_width=everyday is _shift_jis)
+        score = _score(sample, common_score, half_width=common_score is _shift_jis)
         if score > best_score:
             best, best_score = codec, score
     return best
 
 
-def _score(sample: bytes, everyday: Everyday, *, half_width: bool) -> float:
-    """Return the mean everydayness of the two-byte characters, 0 where nearly all of them stand alone.
+def _score(sample: bytes, common_score: CommonScore, *, half_width: bool) -> float:
+    """Return the mean commonness of the two-byte characters, 0 where nearly all of them are isolated.
 
-    East Asian characters come in rows; a lone pair is a Western letter and the one after it.
+    East Asian characters come in runs; an isolated pair is a Western letter and the one after it.
     """
-    total, in_rows, low_trails, everyday_sum, last_end = 0, 0, 0, 0.0, -1
+    total, in_runs, low_trails, score_sum, last_end = 0, 0, 0, 0.0, -1
     for at, lead, trail in _pairs(sample, half_width=half_width):
         total += 1
-        everyday_sum += everyday(lead, trail)
-        in_rows += at == last_end
+        score_sum += common_score(lead, trail)
+        in_runs += at == last_end
         low_trails += trail < 0x80
         last_end = at + 2
-    never_low = everyday is _big5 and low_trails == 0 and total > 2 * _SHORT_TEXT_CHARS
-    if never_low or in_rows < _MIN_IN_ROWS * total:
+    never_low = common_score is _big5 and low_trails == 0 and total > 2 * _SHORT_TEXT_CHARS
+    if never_low or in_runs < _MIN_IN_RUNS * total:
         return 0.0
-    short_korean = everyday is _euc_kr and total < _SHORT_TEXT_CHARS
-    return (everyday_sum - (0.2 * total if short_korean else 0.0)) / total if total else 0.0
+    short_korean = common_score is _euc_kr and total < _SHORT_TEXT_CHARS
+    return (score_sum - (0.2 * total if short_korean else 0.0)) / total if total else 0.0
 
 
 def _pairs(sample: bytes, *, half_width: bool) -> Iterator[tuple[int, int, int]]:
@@ -97,7 +96,7 @@ def _big5(lead: int, trail: int) -> float:
     return common if trail < 0x7F else common * 0.95
 
 
-_EAST_ASIAN: tuple[tuple[tuple[str, ...], Everyday], ...] = (
+_EAST_ASIAN: tuple[tuple[tuple[str, ...], CommonScore], ...] = (
     (("gbk", "gb18030"), _gbk),
     (("shift_jis", "cp932"), _shift_jis),
     (("euc_jp",), _euc_jp),
@@ -129,7 +128,7 @@ def _is_dense(sample: bytes) -> bool:
 
 
 def _has_symbols_in_words(sample: bytes) -> bool:
-    """Return whether what cp1252 shows as a symbol stands between letters, so that it is a letter elsewhere."""
+    """Return whether a symbol of cp1252 stands between letters, so that it is a letter of another encoding."""
     return any(
         sample[at] in _SYMBOLS_OF_1252 and _in_a_word(sample[at - 1]) and _in_a_word(sample[at + 1])
         for at in range(1, len(sample) - 1)

@@ -1,4 +1,4 @@
-"""Pure: the unified diff of two texts, in time that follows the size of what differs."""
+"""Pure: the unified diff of two texts; its cost depends on the size of the difference."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ _MAX_COMPARED = 2_000_000
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One place where two texts differ, with its context: lines `start` to `end` of the first become `lines`."""
+    """One difference of two texts with its context: lines `start` to `end` of the first become `lines`."""
 
     header: str
     body: str
@@ -101,13 +101,13 @@ def split_lines(text: str) -> list[str]:
     """Return the lines of a text with their line feeds; only a line feed ends one."""
     lines = text.split("\n")
     last = lines.pop()
-    kept = [line + "\n" for line in lines]
-    return [*kept, last] if last else kept
+    ended = [line + "\n" for line in lines]
+    return [*ended, last] if last else ended
 
 
-def _count_equal_lines(one: list[str], other: list[str]) -> int:
+def _count_equal_lines(left_lines: list[str], right_lines: list[str]) -> int:
     count = 0
-    for left, right in zip(one, other, strict=False):
+    for left, right in zip(left_lines, right_lines, strict=False):
         if left != right:
             break
         count += 1

@@ -13,32 +13,32 @@ _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
 def is_visible(char: str) -> bool:
-    """Return whether a character shows itself: no control, no mark of direction, no letter that leaves no trace."""
+    """Return whether a character is visible: no control or direction character, and none that displays as nothing."""
     return char.isprintable() and char not in _INVISIBLE
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name can be shown as it is."""
+    """Return whether a name can be displayed as it is."""
     if not name.isprintable() or name[:1] in ('"', " ", "") or name[-1] == " ":
         return False
     return name.isascii() or _INVISIBLE.isdisjoint(name)
 
 
 def are_plain(names: Sequence[str]) -> bool:
-    """Return whether every name is plain ASCII that can be shown as it is: one look for a whole directory."""
+    """Return whether every name is plain ASCII that can be displayed as it is: one check for a whole directory."""
     text = "/".join(names)
     return text.isascii() and text.isprintable() and not _EDGES.search(f"/{text}/")
 
 
 def display_name(name: str) -> str:
-    r"""Return a name or path for showing: as it is, or quoted with its strange characters escaped as in JSON.
+    r"""Return a name or path for display: as it is, or quoted with misleading characters escaped as in JSON.
 
-    A byte that is no UTF-8 is shown as `\xNN`; such a name cannot be given back as an argument.
+    A byte that is not UTF-8 is shown as `\xNN`; such a name cannot be given back as an argument.
     """
-    return name if is_plain(name) else f'"{"".join(map(_escaped, name))}"'
+    return name if is_plain(name) else f'"{"".join(map(_escape_char, name))}"'
 
 
-def _escaped(char: str) -> str:
+def _escape_char(char: str) -> str:
     if char in _SHORT:
         return _SHORT[char]
     code = ord(char)
@@ -53,12 +53,12 @@ def _escaped(char: str) -> str:
 
 
 def escape_invisible(text: str) -> str:
-    """Return a line with every control, format and invisible character, but tabs, shown by its number."""
+    r"""Return a line with every control, format and invisible character except tabs escaped as `\xNN`."""
     return "".join(char if is_visible(char) or char == "\t" else f"\\x{ord(char):02x}" for char in text)
 
 
 def escape_lines(body: str) -> list[str]:
-    """Return the lines of a text; carriage returns are left out where every line has one, and shown where some do."""
+    """Return the escaped lines of a text; carriage returns are dropped where every line has one, otherwise escaped."""
     lines = body.removesuffix("\n").split("\n")
     ends_alike = all(line.endswith("\r") for line in lines)
     return [escape_invisible(line.removesuffix("\r") if ends_alike else line) for line in lines]

@@ -1,7 +1,7 @@
-"""Pure: the edit engine: literal replacements on a file's text, counted, in order, all or nothing.
+"""Pure: the edit engine: literal replacements in a text, in order, all or nothing.
 
-Nothing here guesses. A match that is not there, or is there more often than announced, is an error that says
-what was found; near misses are named by line and never applied.
+It never guesses. A text that is not found, or found more often than expected, is an error with the number of matches;
+similar lines are suggested and never changed.
 """
 
 from collections.abc import Callable, Sequence
@@ -28,7 +28,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True)
 class EditLimits:
-    """Longest text to match, and the most that an error may show of the file."""
+    """The longest text to match, and how many tokens of the file an error may show."""
 
     max_match_chars: int = 200_000
     max_answer_tokens: int = 25_000
@@ -37,11 +37,11 @@ class EditLimits:
 def apply_edits(
     text: str | None, edits: Sequence[Edit], limits: EditLimits, check: Callable[[], None] = lambda: None
 ) -> str:
-    """Return the text after all edits, each applied to what the one before left; None stands for a missing file.
+    """Return the text after all edits, each applied to the result of the one before; None stands for a missing file.
 
-    `check` is called before each edit and may raise: many edits of a large file take their time.
+    `check` is called before each edit and may raise: many edits of a large file take long.
 
-    Raises EditRejected naming the edit that does not fit; then none of them counts. Line ends of the text are
+    Raises EditRejected with the index of the edit that failed; then none of them is applied. Line ends of the text are
     kept as they are: a line feed in a match also matches CRLF, and inserted lines end as the file's lines do.
     """
     if not edits:
@@ -57,7 +57,7 @@ def apply_edits(
         raise EditRejected(
             "validation_error",
             "The edits leave the file as it is.",
-            "Check whether one edit takes back what another one did.",
+            "Check whether one edit undoes another.",
         )
     return running
 
@@ -127,37 +127,37 @@ def _replace(text: str, edit: Edit) -> str:
             "The text to match and its replacement differ only in line ends, which an edit keeps as the file has them.",
             f"To change line ends, replace the whole file with {OVERWRITE} as the match, or use write_file.",
         )
-    found, spots = find_matches(view.text, old, edit.count)
-    if found == 0 and edit.count == 1:
-        spot = find_typographic_match(view.text, old)
-        found, spots = (0, []) if spot is None else (1, [spot])
-    if found == 0:
+    count, offsets = find_matches(view.text, old, edit.count)
+    if count == 0 and edit.count == 1:
+        offset = find_typographic_match(view.text, old)
+        count, offsets = (0, []) if offset is None else (1, [offset])
+    if count == 0:
         raise _no_match_error(view, old, new)
-    if found != edit.count or not spots:
-        raise _wrong_count_error(found, edit.count)
-    return _splice(view, spots, old, new)
+    if count != edit.count or not offsets:
+        raise _wrong_count_error(count, edit.count)
+    return _splice(view, offsets, old, new)
 
 
-def _splice(view: LfView, spots: Sequence[int], old: str, new: str) -> str:
+def _splice(view: LfView, offsets: Sequence[int], old: str, new: str) -> str:
     """Replace only where old and new differ, so that what they share keeps the file's own characters."""
     head = _common_prefix(old, new)
     tail = _common_prefix(old[head:][::-1], new[head:][::-1])
     inserted = _with_newlines_of(view.raw, new[head : len(new) - tail])
     pieces: list[str] = []
     at = 0
-    for spot in spots:
-        pieces.append(view.raw[at : view.to_raw(spot + head)])
+    for offset in offsets:
+        pieces.append(view.raw[at : view.to_raw(offset + head)])
         pieces.append(inserted)
-        at = view.to_raw(spot + len(old) - tail)
+        at = view.to_raw(offset + len(old) - tail)
     pieces.append(view.raw[at:])
     return "".join(pieces)
 
 
-def _common_prefix(one: str, other: str) -> int:
-    low, high = 0, min(len(one), len(other))
+def _common_prefix(left: str, right: str) -> int:
+    low, high = 0, min(len(left), len(right))
     while low < high:
         middle = (low + high + 1) // 2
-        if one[low:middle] == other[low:middle]:
+        if left[low:middle] == right[low:middle]:
             low = middle
         else:
             high = middle - 1
@@ -174,11 +174,11 @@ def _with_newlines_of(text: str, inserted: str) -> str:
 
 
 def _no_match_error(view: LfView, old: str, new: str) -> EditRejected:
-    near: list[Suggestion] = find_similar(view.text, old)
+    similar: list[Suggestion] = find_similar(view.text, old)
     if len(new.strip()) >= _REPEAT_HINT_CHARS and new in view.text:
         hint = "The replacement is already in the file: this edit may have been applied before."
-    elif near:
-        best = near[0]
+    elif similar:
+        best = similar[0]
         hint = (
             f"The nearest text is in lines {best['start_line']} to {best['end_line']} "
             f"({best['similarity']:.0%} alike). Read it and match it exactly, white space included."
@@ -186,26 +186,26 @@ def _no_match_error(view: LfView, old: str, new: str) -> EditRejected:
     else:
         hint = "Read the file again and match its text exactly, white space included."
     return EditRejected(
-        "validation_error", "The text to match was found 0 times in the file.", hint, found=0, suggestions=near
+        "validation_error", "The text to match was found 0 times in the file.", hint, found=0, suggestions=similar
     )
 
 
-def _wrong_count_error(found: int, expected: int) -> EditRejected:
-    if found == expected:
+def _wrong_count_error(count: int, expected: int) -> EditRejected:
+    if count == expected:
         message = "The text to match overlaps itself in the file, so there is more than one way to replace it."
     else:
-        times = "time" if found == 1 else "times"
-        message = f"The text to match was found {found} {times} in the file; {expected} expected."
+        times = "time" if count == 1 else "times"
+        message = f"The text to match was found {count} {times} in the file; {expected} expected."
     return EditRejected(
         "validation_error",
         message,
-        "Add surrounding lines until the match is unique, or announce the number of occurrences where the tool takes it.",
-        found=found,
+        "Add surrounding lines until the match is unique, or give the number of occurrences where the tool takes it.",
+        found=count,
     )
 
 
 def _locate_error(error: EditRejected, index: int, total: int, text: str | None, limits: EditLimits) -> EditRejected:
-    """Say which edit failed, and show the file where that is affordable."""
+    """Add the index of the failed edit, and the content of the file where it fits the limits."""
     details = {key: value for key, value in error.details.items() if key not in ("error", "error_type", "hint")}
     if text and text.count("\n") < MAX_SHOWN_LINES and estimate_tokens(text) <= limits.max_answer_tokens:
         details["file_content"] = text

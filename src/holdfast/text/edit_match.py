@@ -1,4 +1,4 @@
-"""Pure: where a text is found in a file: literally, by typographic twins, or nearly."""
+"""Pure: finds a text in a file: literally, with typographic variants of quotes and dashes, or by similarity."""
 
 import re
 from bisect import bisect_left
@@ -6,7 +6,7 @@ from collections import Counter
 from operator import add
 from typing import TypedDict
 
-_TWINS = {
+_VARIANTS = {
     "'": "\u2018\u2019\u201a\u201b\u2032\u02bc",
     '"': "\u201c\u201d\u201e\u201f\u2033",
     "-": "\u2010\u2011\u2012\u2013\u2014\u2015\u2212",
@@ -36,7 +36,7 @@ def to_lf(text: str) -> str:
 
 
 class LfView:
-    """A text as its lines read, with a way back to the offsets of the raw text."""
+    """A text with LF line ends, and the mapping of its offsets to those of the raw text."""
 
     def __init__(self, raw: str) -> None:
         self.raw = raw
@@ -46,30 +46,30 @@ class LfView:
             self._crlf = [match.start() - n for n, match in enumerate(re.finditer("\r\n", raw))]
 
     def to_raw(self, offset: int) -> int:
-        """Return the raw offset of a character; that of a line end is where its CR stands."""
+        """Return the raw offset of a character; for a line end that of its CR."""
         return offset + bisect_left(self._crlf, offset)
 
 
 def find_matches(text: str, wanted: str, count: int) -> tuple[int, list[int]]:
-    """Return how often a text occurs, and where when that is `count` times.
+    """Return how often a text occurs, and the offsets when that is `count` times.
 
-    A single match that overlaps another one is no single match: then the offsets are left out.
+    A match that overlaps another one is ambiguous: then the offsets are empty.
     """
-    found = text.count(wanted)
-    if found != count:
-        return found, []
-    spots: list[int] = []
+    occurrences = text.count(wanted)
+    if occurrences != count:
+        return occurrences, []
+    offsets: list[int] = []
     at = text.find(wanted)
     while at >= 0:
-        spots.append(at)
+        offsets.append(at)
         at = text.find(wanted, at + (1 if count == 1 else len(wanted)))
-    return found, spots if len(spots) == count else []
+    return occurrences, offsets if len(offsets) == count else []
 
 
 def find_typographic_match(text: str, wanted: str) -> int | None:
-    """Return the one place that matches when typographic quotes, dashes and spaces count as the plain ones.
+    """Return the offset of the only match when typographic quotes, dashes and spaces count as plain ones.
 
-    None when there is no such place, or more than one.
+    None when there is no match, or more than one.
     """
     if text.isascii() and wanted.isascii():
         return None
@@ -83,17 +83,17 @@ def find_typographic_match(text: str, wanted: str) -> int | None:
 def _to_plain(text: str) -> str:
     if text.isascii():
         return text
-    for plain, twins in _TWINS.items():
-        for twin in twins:
-            text = text.replace(twin, plain)
+    for plain, variants in _VARIANTS.items():
+        for variant in variants:
+            text = text.replace(variant, plain)
     return text
 
 
 def find_similar(text: str, wanted: str) -> list[Suggestion]:
-    """Return up to three places that resemble the wanted text, best first.
+    """Return up to three windows of lines that resemble the wanted text, best first.
 
-    The work is bounded whatever the size of the text: candidates come from lines of the wanted text that are
-    found as they are, and in a small text also from windows that share its words.
+    The work is bounded whatever the size of the text: candidates come from lines of the wanted text that occur
+    literally, and in a small text also from windows that share its words.
     """
     wanted_lines = wanted.strip("\n").split("\n")
     starts = _starts_by_anchor(text, wanted_lines)
@@ -103,20 +103,20 @@ def find_similar(text: str, wanted: str) -> list[Suggestion]:
         starts |= _starts_by_words(lines, wanted_lines)
     grams = _grams(wanted_lines)
     scored = [_score_window(text, lines, start, len(wanted_lines), grams) for start in sorted(starts)]
-    best = sorted((one for one in scored if one["similarity"] >= _MIN_SIMILARITY), key=_rank)
+    best = sorted((window for window in scored if window["similarity"] >= _MIN_SIMILARITY), key=_rank)
     chosen: list[Suggestion] = []
-    for one in best:
-        if all(one["end_line"] < other["start_line"] or one["start_line"] > other["end_line"] for other in chosen):
-            chosen.append(one)
+    for window in best:
+        if all(window["end_line"] < c["start_line"] or window["start_line"] > c["end_line"] for c in chosen):
+            chosen.append(window)
     return chosen[:_MAX_SUGGESTIONS]
 
 
-def _rank(one: Suggestion) -> tuple[float, int]:
-    return (-one["similarity"], one["start_line"])
+def _rank(window: Suggestion) -> tuple[float, int]:
+    return (-window["similarity"], window["start_line"])
 
 
 def _starts_by_anchor(text: str, wanted: list[str]) -> set[int]:
-    """Return start lines (from 0) of windows in which a long line of the wanted text stands at its place."""
+    """Return start lines (from 0) of windows in which a long line of the wanted text is at its position."""
     anchors = sorted(((line.strip(), n) for n, line in enumerate(wanted)), key=lambda pair: -len(pair[0]))
     starts: set[int] = set()
     for anchor, offset in anchors[:_ANCHOR_LINES]:
@@ -150,7 +150,7 @@ def _starts_by_words(lines: list[str], wanted: list[str]) -> set[int]:
 
 
 def _score_window(text: str, lines: list[str] | None, start: int, width: int, wanted: Counter[str]) -> Suggestion:
-    """Judge one window by the pairs of characters that it shares with the wanted text."""
+    """Score one window by the pairs of characters that it shares with the wanted text."""
     window = lines[start : start + width] if lines is not None else _slice_lines(text, start, width)
     ours = _grams(window)
     ratio = 2 * (ours & wanted).total() / max(1, ours.total() + wanted.total())

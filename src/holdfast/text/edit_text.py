@@ -1,4 +1,4 @@
-"""Pure: a file's bytes as text that can be edited, and back again without touching a byte outside the edit."""
+"""Pure: edits a file's bytes as text in their own encoding, without changing a byte outside the edits."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ def edit_bytes(
     check: Callable[[], None] = lambda: None,
     encoding: Encoding | None = None,
 ) -> EditResult:
-    """Apply edits to a file's bytes; None stands for a missing file, which becomes UTF-8. `check` may stop it.
+    """Apply edits to a file's bytes; None stands for a missing file, which becomes UTF-8. `check` may raise to stop.
 
-    `encoding` is how the bytes are to be read and written where that is known; else they tell it themselves.
+    `encoding` is that of the file where it is known; otherwise it is detected.
     Raises EditRejected when the edits do not fit, when the file is binary, when its encoding cannot be given back
     byte for byte, or when the encoding lacks a character of the new text.
     """
@@ -40,7 +40,7 @@ def edit_bytes(
 
 
 def encode_text(text: str, encoding: Encoding) -> bytes:
-    """Return the bytes of a text. EditRejected when the encoding cannot hold it and give it back."""
+    """Return the bytes of a text. EditRejected when the encoding cannot represent it exactly."""
     try:
         data = encode(text, encoding)
     except UnicodeEncodeError as error:

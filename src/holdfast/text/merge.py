@@ -1,6 +1,6 @@
-"""Pure: the three-way merge of texts by lines: what two sides made of a common base, together, or nothing.
+"""Pure: the three-way merge of texts by lines: the changes of two sides to a common base, or None on a conflict.
 
-Changes that touch the same lines or lines next to each other do not merge, unless both sides made the same of them.
+Changes to the same lines or to adjacent lines conflict, unless both sides made the same change.
 """
 
 from collections import Counter
@@ -12,14 +12,14 @@ from holdfast.text.diff import split_lines
 _MAX_COMPARED = 4_000_000
 _MAX_STEPS = 50_000_000
 _MIN_LINES_FOR_AUTOJUNK = 200
-"""difflib leaves lines that occur too often aside only in texts of so many lines."""
+"""difflib ignores very frequent lines (autojunk) only in texts of at least this many lines."""
 
 Region = tuple[int, int, int, int]
-"""A stretch that all three have in common: where it begins in base, ours and theirs, and its length."""
+"""Lines that all three have in common: where they begin in base, ours and theirs, and how many they are."""
 
 
 def merge(base: str, ours: str, theirs: str) -> str | None:
-    """Return the text with the changes of both sides, None when they cannot be told apart line by line."""
+    """Return the text with the changes of both sides, None when they conflict or are too costly to compare."""
     if ours in (base, theirs):
         return theirs
     if theirs == base:
@@ -56,7 +56,7 @@ def _merge_region(old: Sequence[str], one: Sequence[str], other: Sequence[str]) 
 
 
 def _common_regions(old: list[str], one: list[str], other: list[str]) -> list[Region]:
-    """Return the stretches of the base that both sides kept, and an empty one at the end of everything."""
+    """Return the regions of the base that both sides kept, and an empty one at the end."""
     kept_one, kept_other = _matching_blocks(old, one), _matching_blocks(old, other)
     regions: list[Region] = []
     i = j = 0
@@ -80,7 +80,7 @@ def _matching_blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int
 
 
 def _is_costly(old: list[str], new: list[str]) -> bool:
-    """Return whether equal lines are so many that aligning them all could take minutes."""
+    """Return whether there are so many equal lines that aligning them could take minutes."""
     times = Counter(new)
     pairs = sum(count * times[line] for line, count in Counter(old).items())
     return pairs * min(len(old), len(new)) > _MAX_STEPS

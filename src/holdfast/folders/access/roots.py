@@ -1,4 +1,4 @@
-"""The allowed directories of one connection, opened once and held as descriptors."""
+"""The allowed directories (roots) of one connection, each opened once and kept as a descriptor."""
 
 import errno
 import logging
@@ -16,15 +16,15 @@ Identity = tuple[int, int]
 
 
 def identity_of(status: os.stat_result) -> Identity:
-    """Return what tells one file from every other on this machine, whatever it is called."""
+    """Return device and inode, which identify a file on this machine whatever its name."""
     return (status.st_dev, status.st_ino)
 
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """One allowed directory: its real path, the name it was given by, its descriptor.
+    """One allowed directory: its real path, the path it was given by, its descriptor.
 
-    `walk_only` says that the state folder lies beneath it, so that every component must be looked at.
+    With `walk_only` the state folder lies beneath it, so that every component of a path must be checked.
     """
 
     path: str
@@ -35,44 +35,44 @@ class Root:
 
 
 def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
-    """Open the directories that a caller may use, in the order given and each once.
+    """Open the directories that a caller may use, in the given order, each once.
 
     A directory that is missing, not a directory, or inside the state folder is skipped with a warning.
     Raises InvalidArgument when directories were given and none can be used, or when none was given
     and the working directory is `/` or the home folder.
     """
     if not given:
-        given = [_working_directory(cwd)]
+        given = [_check_working_directory(cwd)]
     roots: list[Root] = []
-    refused: list[str] = []
+    skipped: list[str] = []
     for name in given:
         try:
             root = _open_root(name, cwd, state_dir)
         except OSError as error:
-            refused.append(f"{name!r}: {error.strerror}")
-            _log.warning("allowed directory skipped: %s", refused[-1])
+            skipped.append(f"{name!r}: {error.strerror}")
+            _log.warning("allowed directory skipped: %s", skipped[-1])
             continue
-        if all(root.identity != other.identity for other in roots):
+        if all(root.identity != opened.identity for opened in roots):
             roots.append(root)
         else:
             os.close(root.fd)
     if not roots:
-        raise InvalidArgument(f"None of the given directories can be used: {'; '.join(refused)}.")
+        raise InvalidArgument(f"None of the given directories can be used: {'; '.join(skipped)}.")
     return roots
 
 
 def is_gone(root: Root) -> bool:
-    """Return whether the directory was removed since it was opened; one made anew in its place is another."""
+    """Return whether the directory was removed since it was opened; a new one at the same path does not count."""
     return os.fstat(root.fd).st_nlink == 0
 
 
 def close_roots(roots: Iterable[Root]) -> None:
-    """Give the descriptors back."""
+    """Close the descriptors."""
     for root in roots:
         os.close(root.fd)
 
 
-def _working_directory(cwd: str) -> str:
+def _check_working_directory(cwd: str) -> str:
     real = os.path.realpath(cwd)
     if real in {"/", os.path.realpath(Path.home())}:
         raise InvalidArgument(

@@ -1,4 +1,4 @@
-"""The Linux calls that Python does not wrap: openat2, renameat2 and Landlock, each with a plain answer to "is it there?"."""
+"""Linux system calls that Python does not wrap: openat2, statx, renameat2 and Landlock, and whether the kernel has them."""
 
 import ctypes
 import errno
@@ -41,13 +41,13 @@ _LANDLOCK_SCOPES = 0b11
 _libc = ctypes.CDLL(None, use_errno=True)
 
 
-def _raise(path: str | bytes) -> None:
-    number = ctypes.get_errno()
-    raise OSError(number, os.strerror(number), os.fsdecode(path))
+def _raise_errno(path: str | bytes) -> None:
+    code = ctypes.get_errno()
+    raise OSError(code, os.strerror(code), os.fsdecode(path))
 
 
 def openat2_beneath(dir_fd: int, path: str, flags: int) -> int:
-    """Open a path that may not leave `dir_fd` at any component, symlinks included, as one act of the kernel.
+    """Open a path in one system call that no component or symlink of the path can lead out of `dir_fd`.
 
     Raises OSError with EXDEV where the path would leave, and ENOSYS where the kernel has no openat2.
     """
@@ -59,13 +59,13 @@ def openat2_beneath(dir_fd: int, path: str, flags: int) -> int:
             return fd
         if ctypes.get_errno() not in (errno.EAGAIN, errno.EINTR):
             break
-    _raise(path)
+    _raise_errno(path)
     raise AssertionError("unreachable")
 
 
 @functools.cache
 def has_openat2() -> bool:
-    """Return whether the kernel resolves beneath a directory by itself."""
+    """Return whether the kernel has openat2."""
     if sys.platform != "linux":
         return False
     here = os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -79,7 +79,7 @@ def has_openat2() -> bool:
 
 
 def birth_time(fd: int) -> float | None:
-    """Return when an open file was created, None where the file system does not keep it."""
+    """Return when an open file was created, None where the file system does not store that."""
     if sys.platform == "darwin":
         return os.fstat(fd).st_birthtime
     if _NR_STATX is None:
@@ -96,14 +96,14 @@ def _renameat2(old_dir: int, old: str, new_dir: int, new: str, flags: int) -> No
     if _NR_RENAMEAT2 is None or sys.platform != "linux":
         raise OSError(errno.ENOSYS, os.strerror(errno.ENOSYS), new)
     if _libc.syscall(_NR_RENAMEAT2, old_dir, os.fsencode(old), new_dir, os.fsencode(new), flags) != 0:
-        _raise(new)
+        _raise_errno(new)
 
 
 def rename_noreplace(old_dir: int, old: str, new_dir: int, new: str) -> None:
-    """Rename without ever replacing: FileExistsError when the target is there, decided by the kernel.
+    """Rename atomically without replacing: FileExistsError when the target exists.
 
-    Where the file system lacks the flag a file is linked and then unlinked, which refuses in the same way;
-    a directory then raises the kernel's own error, since nothing safe is left to try.
+    Where the file system lacks the flag a file is linked and then unlinked, which never replaces either; a directory
+    raises the kernel's error, because there is no other safe way.
     """
     try:
         _renameat2(old_dir, old, new_dir, new, _RENAME_NOREPLACE)
@@ -115,7 +115,7 @@ def rename_noreplace(old_dir: int, old: str, new_dir: int, new: str) -> None:
 
 
 def rename_exchange(dir_a: int, name_a: str, dir_b: int, name_b: str) -> None:
-    """Swap two names in one act. OSError with EINVAL or ENOSYS where the file system cannot."""
+    """Swap two names atomically. OSError with EINVAL or ENOSYS where the file system cannot."""
     _renameat2(dir_a, name_a, dir_b, name_b, _RENAME_EXCHANGE)
 
 
@@ -129,9 +129,9 @@ def landlock_abi() -> int:
 
 
 def landlock_restrict_thread(rules: Iterable[tuple[int, int]]) -> None:
-    """Confine the calling thread, and every program it starts, to the given (descriptor, rights) pairs, for good.
+    """Confine the calling thread, and every program it starts, to the given (descriptor, rights) pairs; it cannot be undone.
 
-    Only the calling thread is confined, so the caller runs in a thread of its own. Network use is denied as well
+    Only the calling thread is confined, so the caller runs in a thread of its own. Network access is denied as well
     where the kernel can. Raises OSError when the kernel refuses; then nothing was confined.
     """
     abi = landlock_abi()
@@ -143,15 +143,15 @@ def landlock_restrict_thread(rules: Iterable[tuple[int, int]]) -> None:
         attr += struct.pack("=Q", _LANDLOCK_SCOPES)
     ruleset: int = _libc.syscall(_NR_LANDLOCK_CREATE_RULESET, attr, len(attr), 0)
     if ruleset < 0:
-        _raise("landlock")
+        _raise_errno("landlock")
     try:
         for fd, rights in rules:
             rule = struct.pack("=Qi", rights & handled, fd)
             if _libc.syscall(_NR_LANDLOCK_ADD_RULE, ruleset, _LANDLOCK_RULE_PATH_BENEATH, rule, 0) != 0:
-                _raise("landlock rule")
+                _raise_errno("landlock rule")
         if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
-            _raise("no_new_privs")
+            _raise_errno("no_new_privs")
         if _libc.syscall(_NR_LANDLOCK_RESTRICT_SELF, ruleset, 0) != 0:
-            _raise("landlock")
+            _raise_errno("landlock")
     finally:
         os.close(ruleset)

@@ -1,6 +1,6 @@
-"""Describes a file before anyone reads it: size, times, lines, tokens, encoding, hash, and the shape of JSON and CSV.
+"""Describes a file or directory: size, times, lines, tokens, encoding, hash, and the shape of JSON and CSV.
 
-A file up to the given size is read once, in pieces; of a bigger one only a sample, and the numbers are marked as estimates.
+A file up to `max_edit_bytes` is read once, in pieces; of a bigger one only a sample is read, and the numbers are estimates.
 """
 
 import codecs
@@ -34,7 +34,7 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PathInfo:
-    """What is known about a file or directory; fields that do not apply are None."""
+    """The description of a file or directory; fields that do not apply are None."""
 
     size: int
     created: float
@@ -56,10 +56,10 @@ class PathInfo:
 
 
 def describe_path(call: Call, jail: Jail, path: str, settings: FolderSettings) -> PathInfo:
-    """Return what there is to know about a path, without reading more than a bounded part of it."""
+    """Return the description of a path; only a bounded part of a large file is read."""
     try:
         with jail.open_file(path) as file:
-            return _described_file(call, file, settings)
+            return _describe_file(call, file, settings)
     except IsDirectory:
         with jail.open_directory(path) as fd:
             return replace(_status_info(fd), entries=_count_entries(call, jail, fd))
@@ -93,7 +93,7 @@ def _count_entries(call: Call, jail: Jail, fd: int) -> int:
     return count
 
 
-def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> PathInfo:
+def _describe_file(call: Call, file: OpenFile, settings: FolderSettings) -> PathInfo:
     info, size = _status_info(file.fd), file.status.st_size
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     suffix = PurePosixPath(file.display_path).suffix.lower()
@@ -106,18 +106,18 @@ def _described_file(call: Call, file: OpenFile, settings: FolderSettings) -> Pat
         return replace(
             info, mime_type=media_type(first, suffix), sha256=sha256, hint=_binary_hint(first, file.display_path)
         )
-    counted = _count(call, file.fd, size, encoding) if whole else _estimate(first, size, encoding)
+    counts = _count(call, file.fd, size, encoding) if whole else _estimate(first, size, encoding)
     info = replace(
         info,
         mime_type=text_media_type(suffix),
         encoding=encoding.name,
-        newlines=counted.newlines,
-        lines=counted.lines,
-        characters=counted.characters,
-        tokens=counted.tokens,
+        newlines=counts.newlines,
+        lines=counts.lines,
+        characters=counts.characters,
+        tokens=counts.tokens,
         estimated=not whole,
-        sha256=counted.sha256,
-        shape=_shape(file.fd, size, suffix, first, encoding, counted.lines),
+        sha256=counts.sha256,
+        shape=_shape(file.fd, size, suffix, first, encoding, counts.lines),
     )
     return replace(info, hint=_hint(info, settings.max_answer_tokens))
 
@@ -207,7 +207,7 @@ def _hint(info: PathInfo, budget: int) -> str | None:
 
 
 def json_shape(text: str) -> str:
-    """Return the type at the top of a JSON text, its keys or its length; where it breaks when it is not valid."""
+    """Return the top-level type of a JSON text with its keys or its length; where it is not valid, the place of the error."""
     try:
         value = json.loads(text)
     except ValueError as error:
@@ -216,7 +216,7 @@ def json_shape(text: str) -> str:
     except RecursionError:
         return "JSON: nested too deeply"
     if isinstance(value, dict):
-        return f"JSON object, {len(value)} keys: {_names(value)}"
+        return f"JSON object, {len(value)} keys: {_join_names(value)}"
     if isinstance(value, list):
         return f"JSON array of {len(value)}" + _element_shape(value)
     return f"JSON {type(value).__name__}"
@@ -225,7 +225,7 @@ def json_shape(text: str) -> str:
 def _element_shape(values: list[Any]) -> str:
     if not values or not isinstance(values[0], dict):
         return ""
-    return f", the first an object with keys: {_names(values[0])}"
+    return f", the first an object with keys: {_join_names(values[0])}"
 
 
 def csv_shape(text: str, lines: int | None) -> str:
@@ -238,9 +238,9 @@ def csv_shape(text: str, lines: int | None) -> str:
         count = f"{sum(1 for _ in rows)} rows" if lines is None else f"about {lines - 1} rows"
     except csv.Error as error:
         return f"CSV: not valid ({error})"
-    return f"CSV, {len(header)} columns: {_names(header)}; {count}"
+    return f"CSV, {len(header)} columns: {_join_names(header)}; {count}"
 
 
-def _names(names: Any) -> str:
-    shown = [json.dumps(str(name)[:80], ensure_ascii=False) for name in list(names)[:MAX_SHOWN_KEYS]]
-    return ", ".join(shown) + (", …" if len(names) > MAX_SHOWN_KEYS else "")
+def _join_names(names: Any) -> str:
+    quoted = [json.dumps(str(name)[:80], ensure_ascii=False) for name in list(names)[:MAX_SHOWN_KEYS]]
+    return ", ".join(quoted) + (", …" if len(names) > MAX_SHOWN_KEYS else "")

@@ -1,6 +1,6 @@
-"""Reads the lines that were asked for, as many as the token budget allows, and says where to go on.
+"""Reads selected lines of a text, as many as the token budget allows, and returns the position to continue from.
 
-Nothing is read beyond what can be shown: a page from the start, a page from the end, or the way to a line.
+No more is read than can be shown: a page from the start, a page from the end, or the bytes up to a line.
 """
 
 import codecs
@@ -21,7 +21,7 @@ _WIDEST_CHAR_BYTES = 4
 
 @dataclass(frozen=True, slots=True)
 class LineSelection:
-    """Which lines are wanted; lines count from 1 and both ends are included. Nothing given means all of them."""
+    """The wanted lines; lines count from 1 and both ends are included. All of them when nothing is set."""
 
     head: int | None = None
     tail: int | None = None
@@ -30,11 +30,11 @@ class LineSelection:
     read_to_next_pattern: str | None = None
 
     def check(self) -> None:
-        """Raise InvalidArgument where two ways of asking exclude each other, InvalidOffset on numbers below 1."""
-        ranged = self.start_line is not None or self.end_line is not None or self.read_to_next_pattern is not None
+        """Raise InvalidArgument when options exclude each other, InvalidOffset on numbers below 1."""
+        has_range = self.start_line is not None or self.end_line is not None or self.read_to_next_pattern is not None
         if self.head is not None and self.tail is not None:
             raise InvalidArgument("Cannot specify both head and tail parameters simultaneously")
-        if ranged and (self.head is not None or self.tail is not None):
+        if has_range and (self.head is not None or self.tail is not None):
             raise InvalidArgument("head and tail cannot be combined with start_line, end_line or read_to_next_pattern.")
         for name in ("head", "tail", "start_line", "end_line"):
             value = getattr(self, name)
@@ -46,7 +46,7 @@ class LineSelection:
 
 @dataclass(frozen=True, slots=True)
 class ReadPosition:
-    """Where a later call goes on: a byte offset to read from (or back from), the lines still wanted, the line number."""
+    """Where a later call continues: the byte offset to read from (or backwards from), the lines still wanted, the line number."""
 
     offset: int
     lines_left: int | None = None
@@ -55,12 +55,12 @@ class ReadPosition:
     begun: bool = False
 
     def state(self) -> dict[str, Any]:
-        """Return it in the form that a cursor carries."""
+        """Return the position as the data of a cursor."""
         return {"o": self.offset, "n": self.lines_left, "l": self.line, "b": self.backwards, "g": self.begun}
 
     @classmethod
     def of(cls, state: Any) -> "ReadPosition":
-        """Return the position that a cursor carried. InvalidArgument when it is not one."""
+        """Return the position in the data of a cursor. InvalidArgument when it is not one."""
         if not isinstance(state, dict):
             raise invalid_cursor()
         offset, left, line = state.get("o"), state.get("n"), state.get("l")
@@ -71,7 +71,7 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """What was read. `rest` is where to go on, None at the end; `notes` are for the reader, beside the text."""
+    """A piece of text. `rest` is where to continue, None at the end; `notes` are for the caller, beside the text."""
 
     text: str
     encoding: Encoding
@@ -88,13 +88,13 @@ class TextPiece:
 def read_lines(
     call: Call, source: TextSource, selection: LineSelection, max_tokens: int, position: ReadPosition | None = None
 ) -> TextPiece:
-    """Read one piece. A selection that ends before the file does ends without that line's newline."""
+    """Read one piece. A selection that ends before the file does is returned without its last newline."""
     selection.check()
-    pattern = _compiled(selection.read_to_next_pattern)
+    pattern = _compile_pattern(selection.read_to_next_pattern)
     at = position or _first_position(call, source, selection)
     if at.offset > source.size:
         raise invalid_cursor()
-    return _backward(source, at, max_tokens) if at.backwards else _forward(source, at, pattern, max_tokens)
+    return _read_backward(source, at, max_tokens) if at.backwards else _read_forward(source, at, pattern, max_tokens)
 
 
 def _first_position(call: Call, source: TextSource, selection: LineSelection) -> ReadPosition:
@@ -107,28 +107,30 @@ def _first_position(call: Call, source: TextSource, selection: LineSelection) ->
     return ReadPosition(_offset_of_line(call, source, line), wanted, line)
 
 
-def _forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens: int) -> TextPiece:
+def _read_forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens: int) -> TextPiece:
     window = _before_nul(source, source.read_at(at.offset, _window_bytes(source.encoding, max_tokens)))
     reaches_end = at.offset + len(window) >= source.size
-    encoding, text, errors, notes = _decoded(source, window, reaches_end)
-    end, found = _selected_end(text, at, pattern)
+    encoding, text, errors, notes = _decode_window(source, window, reaches_end)
+    end, is_complete = _find_selection_end(text, at, pattern)
     shown, left = cut_to_budget(text[:end], max_tokens)
-    if left or (not found and not reaches_end):
-        return _cut_short(at, shown, window, encoding, errors, notes)
-    if pattern is not None and not found:
+    if left or (not is_complete and not reaches_end):
+        return _cut_piece(at, shown, window, encoding, errors, notes)
+    if pattern is not None and not is_complete:
         notes = (*notes, "No later line matches read_to_next_pattern; read to the end of the file.")
-    if found and (end < len(text) or not reaches_end):
+    if is_complete and (end < len(text) or not reaches_end):
         shown = _without_newline(shown)
     return TextPiece(shown, encoding, None, at.line, notes)
 
 
-def _selected_end(text: str, at: ReadPosition, pattern: Any) -> tuple[int, bool]:
-    """Return where the selection ends in the text, and whether it does end there."""
-    ends = [end for end in (_end_of_lines(text, at.lines_left), _before_match(text, at, pattern)) if end is not None]
+def _find_selection_end(text: str, at: ReadPosition, pattern: Any) -> tuple[int, bool]:
+    """Return where the selection ends in the text, and whether it is complete there."""
+    ends = [
+        end for end in (_find_end_of_lines(text, at.lines_left), _find_pattern(text, at, pattern)) if end is not None
+    ]
     return (min(ends), True) if ends else (len(text), False)
 
 
-def _end_of_lines(text: str, lines: int | None) -> int | None:
+def _find_end_of_lines(text: str, lines: int | None) -> int | None:
     if lines is None:
         return None
     end = 0
@@ -139,7 +141,7 @@ def _end_of_lines(text: str, lines: int | None) -> int | None:
     return end
 
 
-def _before_match(text: str, at: ReadPosition, pattern: Any) -> int | None:
+def _find_pattern(text: str, at: ReadPosition, pattern: Any) -> int | None:
     if pattern is None:
         return None
     start = 0 if at.begun else text.find("\n") + 1
@@ -151,7 +153,7 @@ def _before_match(text: str, at: ReadPosition, pattern: Any) -> int | None:
     return None
 
 
-def _cut_short(
+def _cut_piece(
     at: ReadPosition, shown: str, window: bytes, encoding: Encoding, errors: str, notes: tuple[str, ...]
 ) -> TextPiece:
     newlines = shown.count("\n")
@@ -161,14 +163,14 @@ def _cut_short(
     return TextPiece(shown, encoding, ReadPosition(offset, left, line, begun=True), at.line, notes)
 
 
-def _backward(source: TextSource, at: ReadPosition, max_tokens: int) -> TextPiece:
+def _read_backward(source: TextSource, at: ReadPosition, max_tokens: int) -> TextPiece:
     unit = source.encoding.unit_bytes
     start = max(source.start, (at.offset - _window_bytes(source.encoding, max_tokens)) // unit * unit)
     window = source.read_at(start, at.offset - start)
     if start > source.start:
         whole_lines = _after_nul(source, window) or _after_first_newline(window, source.encoding)
         window, start = window[whole_lines:], start + whole_lines
-    encoding, text, errors, notes = _decoded(source, window, final=True)
+    encoding, text, errors, notes = _decode_window(source, window, final=True)
     wanted = _last_lines(text, at.lines_left or 0)
     shown, left = cut_end_to_budget(wanted, max_tokens)
     offset = start + _byte_length(window, text[: len(text) - len(shown)], encoding, errors)
@@ -193,7 +195,7 @@ def _last_lines(text: str, lines: int) -> str:
 
 
 def _before_nul(source: TextSource, window: bytes) -> bytes:
-    """Return the text before the first NUL: what begins as text may go on as something else, or as a hole."""
+    """Return the text before the first NUL: a file that begins as text may continue as binary data or as a hole."""
     nul = window.find(b"\0") if source.encoding.unit_bytes == 1 else -1
     if nul == 0:
         raise binary_file_error()
@@ -208,17 +210,17 @@ def _after_nul(source: TextSource, window: bytes) -> int:
     return after
 
 
-def _decoded(source: TextSource, window: bytes, final: bool) -> tuple[Encoding, str, str, tuple[str, ...]]:
-    """Return a window's text. Bytes that break the encoding of a file's beginning are judged anew, then replaced."""
+def _decode_window(source: TextSource, window: bytes, final: bool) -> tuple[Encoding, str, str, tuple[str, ...]]:
+    """Decode a window. Where the encoding of the file's beginning does not fit, detect another; else replace bad bytes."""
     encoding = source.encoding
     try:
         return encoding, _decode(window, encoding, "strict", final), "strict", ()
     except UnicodeDecodeError:
         pass
     if encoding.is_plain_utf8 and source.first.isascii():
-        other = detect_encoding(window, complete=final)
-        if other is not None and other.unit_bytes == 1 and not other.is_plain_utf8:
-            return other, _decode(window, other, "replace", final), "replace", ()
+        legacy = detect_encoding(window, complete=final)
+        if legacy is not None and legacy.unit_bytes == 1 and not legacy.is_plain_utf8:
+            return legacy, _decode(window, legacy, "replace", final), "replace", ()
     note = f"Some bytes are not valid {encoding.name} and are shown as U+FFFD."
     return encoding, _decode(window, encoding, "replace", final), "replace", (note,)
 
@@ -246,39 +248,35 @@ def _window_bytes(encoding: Encoding, max_tokens: int) -> int:
 
 
 def _offset_of_line(call: Call, source: TextSource, line: int) -> int:
-    offset, seen = source.start, 1
-    while seen < line and offset < source.size:
+    offset, current = source.start, 1
+    while current < line and offset < source.size:
         call.check()
         call.progress(call.elapsed(), None, f"looking for line {line}: byte {offset} of {source.size}")
         chunk = source.read_at(offset, _SCAN_BYTES)
         if not chunk:
             break
-        if source.encoding.unit_bytes == 1 and seen + (count := chunk.count(b"\n")) < line:
-            seen += count
+        if source.encoding.unit_bytes == 1 and current + (count := chunk.count(b"\n")) < line:
+            current += count
             offset += len(chunk)
             continue
         for end in _line_ends(chunk, source.encoding):
-            seen += 1
-            if seen == line:
-                return _checked_start(source, offset + end, line, seen)
+            current += 1
+            if current == line:
+                return _check_start(source, offset + end, line, current)
         offset += len(chunk)
-    return _checked_start(source, offset, line, seen)
+    return _check_start(source, offset, line, current)
 
 
-def _checked_start(source: TextSource, offset: int, line: int, seen: int) -> int:
-    past_the_end = seen < line or (offset >= source.size and line > 1)
+def _check_start(source: TextSource, offset: int, line: int, current: int) -> int:
+    past_the_end = current < line or (offset >= source.size and line > 1)
     if past_the_end:
-        total = seen if offset > source.start and not _ends_with_newline(source) else seen - 1
+        total = current if offset > source.start and _is_inside_a_line(source, source.size) else current - 1
         raise InvalidOffset(f"start_line {line} is past the end: the file has {total} lines.")
     return offset
 
 
-def _ends_with_newline(source: TextSource) -> bool:
-    return not _is_inside_a_line(source, source.size)
-
-
 def _line_ends(chunk: bytes, encoding: Encoding) -> Iterator[int]:
-    """Yield the offset after each line feed that stands on a code unit's boundary."""
+    """Yield the offset after each line feed that lies on the boundary of a code unit."""
     newline, at = encoding.newline, -1
     while (at := chunk.find(newline, at + 1)) >= 0:
         if at % encoding.unit_bytes == 0:
@@ -286,7 +284,7 @@ def _line_ends(chunk: bytes, encoding: Encoding) -> Iterator[int]:
 
 
 def _after_first_newline(window: bytes, encoding: Encoding) -> int:
-    """Return where the first whole line of a window begins; inside one enormous line, its first whole character."""
+    """Return where the first whole line of a window begins; inside one very long line, its first whole character."""
     first = next(_line_ends(window, encoding), len(window))
     if first < len(window):
         return first
@@ -299,7 +297,7 @@ def _without_newline(text: str) -> str:
     return text[:-2] if text.endswith("\r\n") else text.removesuffix("\n")
 
 
-def _compiled(pattern: str | None) -> Any:
+def _compile_pattern(pattern: str | None) -> Any:
     if pattern is None:
         return None
     import re2

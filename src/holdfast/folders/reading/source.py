@@ -1,4 +1,4 @@
-"""What is read as text: a file through its descriptor, or the text that was taken out of a document."""
+"""Opens a file as a source of text: its bytes through the descriptor, or the text extracted from a document."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,9 +18,9 @@ ReadAt = Callable[[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class TextSource:
-    """Bytes of text that can be read at any offset; `first` is their beginning, already read.
+    """Encoded text that can be read at any offset; `first` is its beginning, which is already read.
 
-    `size` is that at opening, so a file that grows meanwhile still has an end.
+    `size` is the size at opening, so a file that grows meanwhile still has an end.
     """
 
     size: int
@@ -32,7 +32,7 @@ class TextSource:
 
     @property
     def start(self) -> int:
-        """Return where the text begins, after the mark."""
+        """Return the offset of the text, after the byte order mark."""
         return len(self.encoding.bom)
 
     def read_at(self, offset: int, length: int) -> bytes:
@@ -43,24 +43,24 @@ class TextSource:
         return self.reader(offset, end - offset)
 
     def check_version(self, version: object) -> None:
-        """Raise Conflict when a cursor was given for another state of the file."""
+        """Raise Conflict when a cursor was given for another version of the file."""
         if version != self.version:
             raise Conflict("The file changed since the cursor was given. Read it again from the start.")
 
 
 def open_source(call: Call, file: OpenFile, settings: FolderSettings) -> TextSource:
-    """Say how a file reads as text. InvalidArgument when it is binary; documents are extracted first."""
+    """Return a file as text; a document is extracted first. InvalidArgument when the file is binary."""
     size, version = file.status.st_size, FileVersion.from_stat(file.status).content_text
     first = read_fully(file.fd, 0, min(size, SAMPLE_BYTES))
     if document_format(first, file.display_path) is not None:
-        return _extracted(call, file, settings, version)
+        return _open_document(call, file, settings, version)
     encoding = detect_encoding(first, complete=len(first) == size)
     if encoding is None:
         raise binary_file_error()
     return TextSource(size, encoding, version, first, lambda offset, length: read_fully(file.fd, offset, length))
 
 
-def _extracted(call: Call, file: OpenFile, settings: FolderSettings, version: str) -> TextSource:
+def _open_document(call: Call, file: OpenFile, settings: FolderSettings, version: str) -> TextSource:
     document = extract_document(call, file, settings.max_document_bytes)
     data = document.text.encode()
     return TextSource(
