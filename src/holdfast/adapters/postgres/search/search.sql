@@ -65,10 +65,10 @@ FROM json_to_recordset(%(words)s::json) AS added (id bigint, tokens jsonb, token
 INSERT INTO mcp_file_chunk_embeddings (apikey_hash, project, chunk_id, model, embedding, created_at, updated_at)
 SELECT DISTINCT ON (new.id, made.model)
        new.apikey_hash, new.project, new.id, made.model, made.embedding, %(at)s::timestamptz, %(at)s::timestamptz
-FROM json_array_elements_text(%(ids)s::json) AS requested (id)
+FROM json_array_elements_text(%(ids)s::json) AS wanted (id)
 CROSS JOIN LATERAL (
     SELECT c.apikey_hash, c.project, c.id, c.content_hash FROM mcp_file_chunks AS c
-    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = requested.id::bigint
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = wanted.id::bigint
     ORDER BY c.id LIMIT 1
 ) AS new
 CROSS JOIN LATERAL (
@@ -184,8 +184,8 @@ WHERE apikey_hash = %(apikey_hash)s AND term = ANY (ARRAY(SELECT json_array_elem
 
 -- name: unpacked_words
 SELECT b.chunk_id, b.project, b.token_count, (
-    SELECT json_object_agg(requested.term, b.tokens -> requested.term)
-    FROM json_array_elements_text(%(terms)s::json) AS requested (term) WHERE b.tokens -> requested.term IS NOT NULL
+    SELECT json_object_agg(wanted.term, b.tokens -> wanted.term)
+    FROM json_array_elements_text(%(terms)s::json) AS wanted (term) WHERE b.tokens -> wanted.term IS NOT NULL
 ) AS counts
 FROM mcp_file_chunk_bm25 AS b
 WHERE b.apikey_hash = %(apikey_hash)s AND b.block IS NULL;
@@ -199,12 +199,12 @@ WHERE c.apikey_hash = %(apikey_hash)s AND c.project = %(project)s
 LIMIT %(limit)s;
 
 -- name: live_slots
--- Each LIMIT keeps the planner from reordering the joins: begin with the requested rows, however stale its statistics are.
+-- Each LIMIT keeps the planner from reordering the joins: begin with the wanted rows, however stale its statistics are.
 SELECT b.block, b.slot, b.chunk_id
-FROM json_array_elements(%(slots)s::json) AS requested
+FROM json_array_elements(%(slots)s::json) AS wanted
 CROSS JOIN LATERAL (
     SELECT b.block, b.slot, b.chunk_id FROM mcp_file_chunk_bm25 AS b
-    WHERE b.apikey_hash = %(apikey_hash)s AND b.block = (requested ->> 0)::integer AND b.slot = (requested ->> 1)::integer
+    WHERE b.apikey_hash = %(apikey_hash)s AND b.block = (wanted ->> 0)::integer AND b.slot = (wanted ->> 1)::integer
     ORDER BY b.block LIMIT 1
 ) AS b
 CROSS JOIN LATERAL (
@@ -261,12 +261,12 @@ FROM (
 ORDER BY score DESC, chunk_id;
 
 -- name: live_chunks
--- Each LIMIT keeps the planner from reordering the joins: begin with the requested rows, however stale its statistics are.
+-- Each LIMIT keeps the planner from reordering the joins: begin with the wanted rows, however stale its statistics are.
 SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content, f.size
-FROM json_array_elements_text(%(ids)s::json) AS requested
+FROM json_array_elements_text(%(ids)s::json) AS wanted
 CROSS JOIN LATERAL (
     SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content FROM mcp_file_chunks AS c
-    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = requested::bigint
+    WHERE c.apikey_hash = %(apikey_hash)s AND c.id = wanted::bigint
     ORDER BY c.id LIMIT 1
 ) AS c
 CROSS JOIN LATERAL (
@@ -320,9 +320,9 @@ ORDER BY running.number;
 
 -- name: live_versions
 SELECT f.project, f.path, f.version
-FROM json_array_elements(%(files)s::json) AS requested
+FROM json_array_elements(%(files)s::json) AS wanted
 JOIN mcp_files AS f
-  ON f.apikey_hash = %(apikey_hash)s AND f.project = (requested ->> 0) AND f.path = (requested ->> 1) AND NOT f.deleted;
+  ON f.apikey_hash = %(apikey_hash)s AND f.project = (wanted ->> 0) AND f.path = (wanted ->> 1) AND NOT f.deleted;
 
 -- name: slice_file
 SELECT substr(content, %(start)s::integer + 1, %(count)s::integer) AS data

@@ -34,15 +34,15 @@ ORDER BY path;
 
 -- name: directories_among
 -- The LIMIT keeps the planner from reading all files once instead of seeking once for each path.
-SELECT requested.path
-FROM json_array_elements_text(%(paths)s::json) AS requested (path)
+SELECT wanted.path
+FROM json_array_elements_text(%(paths)s::json) AS wanted (path)
 CROSS JOIN LATERAL (
     SELECT f.id FROM mcp_files AS f
     WHERE f.apikey_hash = %(apikey_hash)s AND f.project = %(project)s
-      AND f.path >= requested.path || '/' AND f.path < requested.path || '0' AND NOT f.deleted
+      AND f.path >= wanted.path || '/' AND f.path < wanted.path || '0' AND NOT f.deleted
     ORDER BY f.path LIMIT 1
 ) AS inside
-ORDER BY requested.path COLLATE "C";
+ORDER BY wanted.path COLLATE "C";
 
 -- name: insert_file
 INSERT INTO mcp_files (apikey_hash, project, path, content, size, created_at, updated_at, version, written_version)

@@ -132,8 +132,8 @@ LIMIT :limit;
 
 -- name: live_chunks
 SELECT c.id, c.project, c.file_path, c.start_byte, c.end_byte, c.chunk_content, f.size
-FROM json_each(:ids) AS requested
-CROSS JOIN mcp_file_chunks AS c ON c.apikey_hash = :apikey_hash AND c.id = requested.value
+FROM json_each(:ids) AS wanted
+CROSS JOIN mcp_file_chunks AS c ON c.apikey_hash = :apikey_hash AND c.id = wanted.value
 CROSS JOIN mcp_file_chunk_states AS s
   ON s.apikey_hash = :apikey_hash AND s.project = c.project AND s.file_path = c.file_path
 CROSS JOIN mcp_files AS f
@@ -166,10 +166,10 @@ ORDER BY running.number;
 
 -- name: live_versions
 SELECT f.project, f.path, f.version
-FROM json_each(:files) AS requested
+FROM json_each(:files) AS wanted
 CROSS JOIN mcp_files AS f
-  ON f.apikey_hash = :apikey_hash AND f.project = json_extract(requested.value, '$[0]')
-  AND f.path = json_extract(requested.value, '$[1]') AND NOT f.deleted;
+  ON f.apikey_hash = :apikey_hash AND f.project = json_extract(wanted.value, '$[0]')
+  AND f.path = json_extract(wanted.value, '$[1]') AND NOT f.deleted;
 
 -- name: mark_served
 -- The plus keeps SQLite from using the index on the tenant, which all chunks of this file share.

@@ -32,14 +32,14 @@ WHERE apikey_hash = :apikey_hash AND project = :project AND path IN (SELECT valu
 ORDER BY path;
 
 -- name: directories_among
-SELECT requested.value AS path
-FROM json_each(:paths) AS requested
+SELECT wanted.value AS path
+FROM json_each(:paths) AS wanted
 WHERE EXISTS (
     SELECT 1 FROM mcp_files AS f
     WHERE f.apikey_hash = :apikey_hash AND f.project = :project
-      AND f.path >= requested.value || '/' AND f.path < requested.value || '0' AND NOT f.deleted
+      AND f.path >= wanted.value || '/' AND f.path < wanted.value || '0' AND NOT f.deleted
 )
-ORDER BY requested.value;
+ORDER BY wanted.value;
 
 -- name: insert_file
 INSERT INTO mcp_files (apikey_hash, project, path, content, size, created_at, updated_at, version, written_version)
