@@ -18,7 +18,7 @@ from holdfast.store.service import Store
 class App:
     """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store.
 
-    `reviews` is what waits for a person. `on_model_key` is called after each
+    `reviews` are the changes that wait for a person. `on_model_key` is called after each
     call whose caller has a key for models, and never blocks.
     """
 

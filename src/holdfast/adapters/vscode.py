@@ -1,6 +1,6 @@
-"""Shows a review in VS Code: one process for each, started by an argument vector that no shell ever reads.
+"""Shows a review in VS Code: one process for each review, started without a shell.
 
-The paths are absolute, so no name can be taken for an option.
+The paths are absolute, so no file name can be read as an option.
 """
 
 import os
@@ -20,7 +20,7 @@ class VscodePresenter:
     def show(self, review_id: str, current: str, future: str) -> None:
         """Open the diff; a review that is shown already is not opened twice."""
         with self._lock:
-            self._collect()
+            self._forget_ended()
             if review_id not in self._running:
                 self._running[review_id] = _start([*self._command, "--wait", "--diff", current, future])
 
@@ -28,20 +28,20 @@ class VscodePresenter:
         """End the program that waits for the diff to be closed."""
         with self._lock:
             process = self._running.pop(review_id, None)
-            self._collect()
+            self._forget_ended()
         if process is not None and process.poll() is None:
             process.terminate()
             threading.Thread(target=process.wait, daemon=True).start()
 
     def end(self) -> None:
-        """Let go of what is open; the editor keeps its windows."""
+        """End every program that waits; the editor keeps its windows."""
         with self._lock:
             waiting = list(self._running)
         for review_id in waiting:
             self.close(review_id)
 
-    def _collect(self) -> None:
-        """Collect the programs that have ended."""
+    def _forget_ended(self) -> None:
+        """Forget the programs that have ended."""
         self._running = {key: process for key, process in self._running.items() if process.poll() is None}
 
 

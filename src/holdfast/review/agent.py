@@ -9,16 +9,61 @@ from holdfast.changes.service import Changes, WriteResult
 from holdfast.clock import utc_in, utc_now
 from holdfast.errors import Conflict, EditRejected, HoldfastError, InvalidArgument, NotFound, QuotaExceeded
 from holdfast.folders.service import Folders
-from holdfast.review.merge_content import CommitContent
-from holdfast.review.model import UNDECIDED_STATES, Review, ReviewState, ReviewSummary, UserAction, request_hash
+from holdfast.review.model import (
+    UNDECIDED_STATES,
+    Review,
+    ReviewState,
+    ReviewSummary,
+    UserAction,
+    as_text,
+    request_hash,
+)
 from holdfast.review.records import ReviewRecords
-from holdfast.text.decode import round_trips
+from holdfast.text.decode import decode, detect_encoding, round_trips
+from holdfast.text.diff import unified_diff
 from holdfast.text.edit import Edit, EditLimits
-from holdfast.text.edit_text import edit_bytes
+from holdfast.text.edit_text import edit_bytes, encode_text
+from holdfast.text.merge import merge
 
 _REJECTION_STANDS_SECONDS = 60.0
 """A client that asks its user repeats the call; meanwhile the person may have rejected the same proposal elsewhere."""
 _MAX_OPEN = 500
+
+
+class CommitContent:
+    """What commit_review writes: the approved text, or its merge with what happened to the file since the proposal.
+
+    `merged` is set when the file had changed.
+    """
+
+    def __init__(self, review: Review) -> None:
+        self.review = review
+        self.merged: bytes | None = None
+
+    def choose(self, present: bytes | None) -> bytes:
+        """Return what to write, given the file's present bytes. Conflict when the two changes do not merge."""
+        review = self.review
+        if present == review.base:
+            return review.text
+        if present == review.text:
+            self.merged = review.text
+        else:
+            self.merged = _merge(review, present)
+        if self.merged is None:
+            raise Conflict(
+                f"{review.path} has changed since it was proposed, and the changes do not merge. Nothing was written.",
+                hint="Read the file again and propose the change anew, without session_path.",
+            )
+        return self.merged
+
+    @property
+    def merged_diff(self) -> str:
+        """Return how the written text differs from the approved one, empty when it does not."""
+        if self.merged is None:
+            return ""
+        encoding = self.review.encoding
+        written = as_text(self.merged, detect_encoding(self.merged) or encoding)
+        return unified_diff(as_text(self.review.text, encoding), written, self.review.path)
 
 
 class AgentReviews:
@@ -142,3 +187,16 @@ def _is_path(folders: Folders, path: str, review: Review) -> bool:
             return place.path == review.path
     except HoldfastError:
         return False
+
+
+def _merge(review: Review, present: bytes | None) -> bytes | None:
+    """Return the merge in the encoding that the file has now, None when there is none."""
+    encoding = None if present is None else detect_encoding(present)
+    if present is None or encoding is None or review.base is None:
+        return None
+    try:
+        base, approved = decode(review.base, review.encoding), decode(review.text, review.encoding)
+        text = merge(base, approved, decode(present, encoding))
+        return None if text is None else encode_text(text, encoding)
+    except (UnicodeDecodeError, EditRejected):
+        return None
