@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.errors import Cancelled, InvalidQuery, PayloadTooLarge, TimedOut
+from holdfast.folders.children import query
 from holdfast.folders.children.query import MAX_FILE_BYTES, Format, QueryResults, run_query
 from tests.helpers.reader import Reader
 
@@ -135,9 +136,12 @@ def test_a_query_is_cancelled_with_its_call(reader: Reader) -> None:
     assert time.monotonic() - started < 3
 
 
-def test_memory_is_bounded(reader: Reader) -> None:
-    with pytest.raises((InvalidQuery, TimedOut)):
-        asked(reader, '"x"', "reduce range(40) as $i (.; . + .)", seconds=20)
+def test_memory_is_bounded(reader: Reader, monkeypatch: pytest.MonkeyPatch) -> None:
+    needs_128_mib = "reduce range(27) as $i (.; . + .) | length"
+    assert asked(reader, '"x"', needs_128_mib, seconds=60).values == (str(1 << 27),), "it fits into the usual bound"
+    monkeypatch.setattr(query, "MEMORY_BYTES", 128 << 20)
+    with pytest.raises(InvalidQuery, match="more than 128 MiB of memory"):
+        asked(reader, '"x"', needs_128_mib, seconds=60)
 
 
 @pytest.mark.parametrize("expression", ["$ENV", "env"])

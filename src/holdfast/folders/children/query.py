@@ -11,7 +11,7 @@ from holdfast.folders.children.request import ChildRequest, ask_child
 
 MAX_RESULTS = 100
 MAX_FILE_BYTES = 256 << 20
-_MEMORY_BYTES = 4 << 30
+MEMORY_BYTES = 4 << 30
 _MAX_EXPRESSION_CHARS = 20_000
 _BYTES_PER_CHAR = 7
 
@@ -43,7 +43,7 @@ def run_query(
         request,
         f"The query on {file.display_path}",
         seconds,
-        _MEMORY_BYTES,
+        MEMORY_BYTES,
         max_chars * _BYTES_PER_CHAR,
     )
     try:
