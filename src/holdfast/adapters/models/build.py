@@ -1,4 +1,4 @@
-"""The models that the settings ask for; nothing is loaded or sent yet."""
+"""Builds the models that the settings name; nothing is loaded or sent yet."""
 
 import logging
 import os
@@ -20,34 +20,34 @@ _log = logging.getLogger(__name__)
 
 
 def build_embedder(settings: EmbedderSettings) -> Embedder | None:
-    """Return the embedder, None for words alone: because the settings say so, or because a library is missing."""
+    """Return the embedder; None, for search by words alone, when the settings say so or a library is missing."""
     if settings.kind == "none":
         return None
     if settings.kind == "openai":
         return OpenAIEmbedder(settings.endpoint, settings.model, settings.timeout_ms / 1000)
     fault = local_fault(settings)
     if fault is not None:
-        _log.warning("search finds words alone: %s", fault)
+        _log.warning("search works by words alone: %s", fault)
         return None
-    return OnnxEmbedder(_files(settings), settings.threads)
+    return OnnxEmbedder(_model_files(settings), settings.threads)
 
 
 def for_queries(embedder: Embedder | None) -> Embedder | None:
-    """Return the embedder as a search uses it, which somebody waits for."""
+    """Return the embedder for searches, which cannot wait as long as indexing can."""
     return embedder.for_queries() if isinstance(embedder, OpenAIEmbedder) else embedder
 
 
 def build_reranker(settings: RerankSettings) -> Reranker | None:
-    """Return the reranker, None when no endpoint is set."""
+    """Return the reranker; None when no endpoint is set."""
     return CohereReranker(settings.endpoint, settings.model) if settings.endpoint else None
 
 
 def local_fault(settings: EmbedderSettings) -> str | None:
-    """Return what keeps the model on this machine from being used, None when nothing does; no model is loaded."""
+    """Return why the model on this machine cannot be used, None when it can; no model is loaded."""
     if missing := missing_modules():
         return f"not installed: {', '.join(missing)}"
     try:
-        files = _files(settings) or bundled_files()
+        files = _model_files(settings) or bundled_files()
         if absent := [path for path in (files.model, files.tokenizer) if not os.path.isfile(path)]:
             return f"no such file: {', '.join(absent)}"
         if settings.path and not has_tokenizer_library():
@@ -65,13 +65,13 @@ def embedder_fault(settings: EmbedderSettings) -> str | None:
     if fault is not None:
         return fault
     try:
-        OnnxEmbedder(_files(settings), settings.threads).embed(["a word"], None, lambda: None)
+        OnnxEmbedder(_model_files(settings), settings.threads).embed(["a word"], None, lambda: None)
     except EmbedFault as error:
         return str(error)
     return None
 
 
-def _files(settings: EmbedderSettings) -> ModelFiles | None:
+def _model_files(settings: EmbedderSettings) -> ModelFiles | None:
     """Return the files that the settings name, None for the built-in model; the tokenizer may stand beside the model."""
     if not settings.path:
         return None

@@ -77,7 +77,7 @@ def load_tokenizer(files: ModelFiles, max_tokens: int = MAX_TOKENS) -> Any:
 
     try:
         tokenizer = Tokenizer.from_str(data.decode())
-    except Exception as error:  # noqa: BLE001 - the library raises kinds of its own
+    except Exception as error:  # noqa: BLE001 - the library has exceptions of its own
         raise EmbedFault(f"{files.tokenizer} cannot be used ({type(error).__name__})", retryable=False) from None
     tokenizer.no_padding()
     tokenizer.enable_truncation(max_tokens)
@@ -93,7 +93,7 @@ def load_onnxruntime() -> Any:
 
 
 class OnnxEmbedder:
-    """A sentence encoder whose output is the mean over the tokens, brought to length one.
+    """A sentence encoder whose output is the mean over the tokens, normalised.
 
     One text at a time and without an arena, which was measured to be fastest and to take a third of the memory. Any
     number of threads may use it at once; each runs on `threads` of its own.
@@ -102,7 +102,7 @@ class OnnxEmbedder:
     needs_key = False
 
     def __init__(self, files: ModelFiles | None = None, threads: int = 1, max_tokens: int = MAX_TOKENS) -> None:
-        self._given = files
+        self._files = files
         self._threads = threads
         self._max_tokens = max_tokens
         self._lock = threading.Lock()
@@ -110,21 +110,21 @@ class OnnxEmbedder:
 
     @cached_property
     def model(self) -> str:
-        """Return the name that its vectors are kept under: another file or length gives other vectors."""
-        digest = MODEL_SHA256 if self._given is None else hashlib.sha256(_read(self._given.model, None)).hexdigest()
+        """Return the name that its vectors are stored under: another file or length gives other vectors."""
+        digest = MODEL_SHA256 if self._files is None else hashlib.sha256(_read(self._files.model, None)).hexdigest()
         name = "all-MiniLM-L6-v2-int8" if digest == MODEL_SHA256 else f"onnx-{digest[:16]}"
         return f"{name}/{self._max_tokens}"
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:  # noqa: ARG002 - the port's
         """Return a vector for each text; EmbedFault when the model cannot be used."""
-        session, tokenizer = self._ready()
+        session, tokenizer = self._load_once()
         vectors: list[Vector] = []
         for text in texts:
             check()
-            vectors.append(_embedded(session, tokenizer, text[: self._max_tokens * CHARS_PER_TOKEN]))
+            vectors.append(_embed_text(session, tokenizer, text[: self._max_tokens * CHARS_PER_TOKEN]))
         return vectors
 
-    def _ready(self) -> tuple[Any, Any]:
+    def _load_once(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
                 self._loaded = self._load()
@@ -133,7 +133,7 @@ class OnnxEmbedder:
     def _load(self) -> tuple[Any, Any]:
         if missing := missing_modules():
             raise EmbedFault(f"not installed: {', '.join(missing)}", retryable=False)
-        files = self._given or bundled_files()
+        files = self._files or bundled_files()
         tokenizer = load_tokenizer(files, self._max_tokens)
         onnxruntime = load_onnxruntime()
         options = onnxruntime.SessionOptions()
@@ -145,17 +145,17 @@ class OnnxEmbedder:
             return onnxruntime.InferenceSession(weights, options, providers=["CPUExecutionProvider"]), tokenizer
         except EmbedFault:
             raise
-        except Exception as error:  # noqa: BLE001 - the library raises kinds of its own, which quote the file
+        except Exception as error:  # noqa: BLE001 - the library has exceptions of its own, which quote the file
             raise EmbedFault(f"the model cannot be used ({type(error).__name__})", retryable=False) from None
 
 
-def _embedded(session: Any, tokenizer: Any, text: str) -> Vector:
+def _embed_text(session: Any, tokenizer: Any, text: str) -> Vector:
     import numpy
 
     encoded = tokenizer.encode(text)
     values = {"input_ids": encoded.ids, "attention_mask": encoded.attention_mask, "token_type_ids": encoded.type_ids}
-    wanted = {one.name for one in session.get_inputs()}
-    feed = {name: numpy.array([row], dtype=numpy.int64) for name, row in values.items() if name in wanted}
+    input_names = {model_input.name for model_input in session.get_inputs()}
+    feed = {name: numpy.array([row], dtype=numpy.int64) for name, row in values.items() if name in input_names}
     try:
         output = session.run(None, feed)[0]
     except Exception as error:  # noqa: BLE001 - likewise
@@ -173,7 +173,7 @@ def _read(path: str, sha256: str | None) -> bytes:
     except OSError as error:
         raise EmbedFault(f"{path}: {error.strerror}", retryable=False) from None
     if sha256 is not None and hashlib.sha256(data).hexdigest() != sha256:
-        raise EmbedFault(f"{path} is not the file that it should be: its SHA-256 differs", retryable=False)
+        raise EmbedFault(f"{path} is not the expected file: its SHA-256 differs", retryable=False)
     return data
 
 

@@ -1,4 +1,4 @@
-"""Embeds with a table of static word vectors, a hundred times faster than a sentence model: the extra `static`.
+"""Embeds texts with a table of static word vectors, a hundred times faster than a sentence model (the extra `static`).
 
 The table and its tokenizer are files of the package wordllama, which is not imported. Its code is MIT; its weights were
 made from the codebooks of other models that have licences of their own, so it is installed only by whoever asks for it.
@@ -23,12 +23,12 @@ _TABLE = "embedding.weight"
 
 
 def is_installed() -> bool:
-    """Return whether the extra is there; nothing is loaded."""
+    """Return whether the extra is installed; nothing is loaded."""
     return all(find_spec(name) is not None for name in (_PACKAGE, "numpy", "tokenizers"))
 
 
 class StaticEmbedder:
-    """The mean of the vectors of a text's tokens, brought to length one. Any number of threads may use it at once."""
+    """Embeds a text as the normalised mean of the vectors of its tokens. Safe to share between threads."""
 
     model = "wordllama-l2-supercat-256"
     needs_key = False
@@ -39,14 +39,14 @@ class StaticEmbedder:
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:  # noqa: ARG002 - the port's
         """Return a vector for each text, zeros for one without words; EmbedFault when the table cannot be used."""
-        table, tokenizer = self._ready()
+        table, tokenizer = self._load_once()
         vectors: list[Vector] = []
         for text in texts:
             check()
-            vectors.append(_mean(table, tokenizer.encode(text, add_special_tokens=False).ids))
+            vectors.append(_mean_vector(table, tokenizer.encode(text, add_special_tokens=False).ids))
         return vectors
 
-    def _ready(self) -> tuple[Any, Any]:
+    def _load_once(self) -> tuple[Any, Any]:
         with self._lock:
             if self._loaded is None:
                 self._loaded = _load()
@@ -64,16 +64,16 @@ def _load() -> tuple[Any, Any]:
     folder = spec.submodule_search_locations[0]
     try:
         tokenizer = Tokenizer.from_str(Path(folder, _TOKENIZER).read_text(encoding="utf-8"))
-        table = _table(Path(folder, _WEIGHTS).read_bytes())
-    except Exception as error:  # noqa: BLE001 - the library raises kinds of its own
+        table = _read_table(Path(folder, _WEIGHTS).read_bytes())
+    except Exception as error:  # noqa: BLE001 - the library has exceptions of its own
         raise EmbedFault(f"the static vectors cannot be used ({type(error).__name__})", retryable=False) from None
     tokenizer.no_padding()
     tokenizer.no_truncation()
     return table, tokenizer
 
 
-def _table(data: bytes) -> Any:
-    """Return the table of a safetensors file: the length of its head, its head as JSON, then the numbers."""
+def _read_table(data: bytes) -> Any:
+    """Return the table of a safetensors file: the length of its header, the header as JSON, then the numbers."""
     import numpy
 
     size = int.from_bytes(data[:8], "little")
@@ -84,7 +84,7 @@ def _table(data: bytes) -> Any:
     return flat.reshape(entry["shape"])
 
 
-def _mean(table: Any, ids: Sequence[int]) -> Vector:
+def _mean_vector(table: Any, ids: Sequence[int]) -> Vector:
     import numpy
 
     known = numpy.array(ids, dtype=numpy.int64)

@@ -1,4 +1,4 @@
-"""Passages in the caller's own folders, by their words and by their meaning: as text for agents, as data for the person."""
+"""Searches the caller's folders by words and meaning: as text for agents, as data for the person."""
 
 from pydantic import BaseModel, Field
 
@@ -32,7 +32,7 @@ class PassageAnswer(BaseModel):
 
 
 class PassagesAnswer(BaseModel):
-    """Hits, best first, what should be known of them, and how much of the index is made, in percent."""
+    """Hits, best first, notices about them, and how much of the index is ready, in percent."""
 
     hits: list[PassageAnswer]
     notices: list[str]
@@ -43,9 +43,8 @@ class PassagesAnswer(BaseModel):
 def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
     """Find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
     answer = _search(app, call, args)
-    return Answer.of(
-        *(map(_hit_text, answer.hits) if answer.hits else [NO_MATCHES]), *(f"[{notice}]" for notice in answer.notices)
-    )
+    hits = [_hit_text(hit) for hit in answer.hits] or [NO_MATCHES]
+    return Answer.of(*hits, *(f"[{notice}]" for notice in answer.notices))
 
 
 @tool(
@@ -61,7 +60,7 @@ def find_passages(app: App, call: Call, args: SearchFolders) -> Answer:
     answer = _search(app, call, args)
     hits = [PassageAnswer(path=hit.path, line=hit.line, text=hit.text, score=hit.score) for hit in answer.hits]
     data = PassagesAnswer(hits=hits, notices=list(answer.notices), ready=answer.ready)
-    return Answer.of(f"{len(hits)} passages.", data=data)
+    return Answer.of("1 passage." if len(hits) == 1 else f"{len(hits)} passages.", data=data)
 
 
 def _search(app: App, call: Call, args: SearchFolders) -> FolderAnswer:
