@@ -240,10 +240,10 @@ class CrashMachine(RuleBasedStateMachine):
             assert sorted(map(str, now.values())) == sorted(map(str, before.values())), "bytes were lost or doubled"
             self.world.changes.plans.execute(self.world.folders, self.world.call(), plan.id)
         self.disks.acts_until_cut = -1
-        assert self.tree() == after, "the plan is not carried out"
+        assert self.tree() == after, "the plan is not executed"
         self.history.append((plan.id, before))
         self.reopen(random.Random(seed))
-        assert self.tree() == after, "what was carried out is not durable"
+        assert self.tree() == after, "what was executed is not durable"
         self.nothing_lost()
 
     def take_back(self, change_id: str, before: dict[str, bytes | None], cut: int, seed: int) -> None:
@@ -260,11 +260,11 @@ class CrashMachine(RuleBasedStateMachine):
                 trees += [now] if now != trees[0] else []
                 self.world.undo(change_id)
         self.disks.acts_until_cut = -1
-        assert self.tree() == before, "the plan is not taken back"
+        assert self.tree() == before, "the plan is not undone"
         new = self.in_effect()[len(self.history) :]
         self.history += zip(new, trees, strict=True)
         self.reopen(random.Random(seed))
-        assert self.tree() == before, "what was taken back is not durable"
+        assert self.tree() == before, "what was undone is not durable"
         self.nothing_lost()
 
     def in_effect(self) -> list[str]:

@@ -13,7 +13,7 @@ from tests.unit.changes.world import opened_world
 
 
 def arm(act: str, count: int, *, after: bool) -> None:
-    """Replace one act, of the disk or of the journal, by one that ends the process at its so-and-so-manieth use."""
+    """Replace one act, of the disk or of the journal, by one that ends the process at its n-th use."""
     owner: Any = SqlitePlanJournal if act == "advance" else files
     real: Callable[..., object] = getattr(owner, act)
     uses = iter(range(1, count + 1))

@@ -1,4 +1,4 @@
-"""Plans of moves: laid out, approved by hash, carried out once, true at every moment, taken back."""
+"""Plans of moves: created, approved by hash, executed once, with a true status at every moment, undone."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor

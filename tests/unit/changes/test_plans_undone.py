@@ -1,4 +1,4 @@
-"""Plans of moves taken back: whole, item by item, and never over what came since."""
+"""Undo of plans of moves: whole, item by item, and never over what came since."""
 
 import os
 

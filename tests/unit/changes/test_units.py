@@ -1,4 +1,4 @@
-"""What belongs together: moved as one or not at all, taken back as one, whatever comes in between."""
+"""Units: files that belong together are moved and undone together or not at all."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""What recovery makes of changes that stopped half way: finished where they had begun to take effect."""
+"""Recovery of changes that stopped half way: finished where they had begun to take effect."""
 
 import errno
 import os
