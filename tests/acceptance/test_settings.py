@@ -346,4 +346,4 @@ def test_doctor_notices_a_port_that_another_program_has(state: Path) -> None:
         findings = {finding["subject"]: finding for finding in json.loads(holdfast(state, "doctor", "--json").stdout)}
 
     assert findings["port"]["level"] == "warning"
-    assert f"127.0.0.1:{port} is taken" in findings["port"]["text"]
+    assert f"127.0.0.1:{port} is in use" in findings["port"]["text"]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.output import json_text, paragraphs
+from holdfast.cli.output import json_text, paragraphs, quantity
 from holdfast.text.display import is_visible
 
 
@@ -29,3 +29,7 @@ def test_json_shows_letters_as_they_are_and_lone_surrogates_as_numbers() -> None
 )
 def test_a_text_keeps_its_lines_and_tabs_alone(text: str, shown: str) -> None:
     assert paragraphs(text) == shown
+
+
+def test_only_one_thing_is_in_the_singular() -> None:
+    assert [quantity(count, "job") for count in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]
