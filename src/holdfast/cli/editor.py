@@ -1,4 +1,4 @@
-"""A text in the person's editor, byte for byte, in a file of the state folder, where no agent can reach it."""
+"""Opens a text in the person's editor, byte for byte, in a file of the state folder, where no agent can reach it."""
 
 import os
 import shutil
@@ -11,16 +11,16 @@ from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument
 
 
-def edited(text: str, name: str) -> str:
-    """Return what the person saved. Conflict when nothing was saved, InvalidArgument when it is no UTF-8."""
+def edit_text(text: str, name: str) -> str:
+    """Return what the person saved. Raises Conflict when nothing was saved, InvalidArgument when it is not UTF-8."""
     folder = tempfile.mkdtemp(prefix=".editing-", dir=state_dir())
     try:
-        return _saved(folder, text, f"proposal{_suffix(name)}")
+        return _edit_in_folder(folder, text, f"proposal{_suffix(name)}")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _saved(folder: str, text: str, name: str) -> str:
+def _edit_in_folder(folder: str, text: str, name: str) -> str:
     folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         write_new(folder_fd, name, [text.encode()], mode=0o600)
@@ -34,12 +34,12 @@ def _saved(folder: str, text: str, name: str) -> str:
         finally:
             os.close(fd)
     except UnicodeDecodeError as error:
-        raise InvalidArgument(f"The saved text is no UTF-8: byte {error.start} is wrong.") from None
+        raise InvalidArgument(f"The saved text is not UTF-8: byte {error.start} is invalid.") from None
     finally:
         os.close(folder_fd)
 
 
 def _suffix(name: str) -> str:
-    """Return the end of a file's name by which an editor knows what is in it."""
+    """Return the suffix of a file's name, by which an editor recognises its type."""
     suffix = name.rpartition(".")[2]
     return f".{suffix}" if suffix != name and suffix.isalnum() and len(suffix) <= 16 else ".txt"

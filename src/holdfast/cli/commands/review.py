@@ -8,7 +8,7 @@ import click
 
 from holdfast.cli.client import call_as_person
 from holdfast.cli.commands.review_text import colour_line, numbered_lines, side_by_side
-from holdfast.cli.editor import edited
+from holdfast.cli.editor import edit_text
 from holdfast.cli.output import json_option, json_text
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.text.display import escape_invisible
@@ -139,7 +139,7 @@ def revise(review: str, message: str, *, as_json: bool) -> None:
 def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) -> None:
     """Open the proposed text in $EDITOR; what you save is approved, and the agent is told what you changed."""
     shown = _load(review)
-    text = edited(shown.facts["after"], str(shown.facts["path"]))
+    text = edit_text(shown.facts["after"], str(shown.facts["path"]))
     decision = "revise" if is_revision else "approve"
     shown.decide(decision, as_json=as_json, text=text, reason=message)
 

@@ -234,8 +234,8 @@ class Relay:
         request_id = answered_request_id(message)
         if request_id is not None:
             self._pending.pop(request_id, None)
-        elif (asked := question_id(message)) is not None:
-            self._questions[asked] = None
+        elif (new_question := question_id(message)) is not None:
+            self._questions[new_question] = None
             if self._exit_at is not None:
                 self._fail_questions()
         elif (withdrawn := withdrawn_question_id(message)) is not None:
@@ -243,8 +243,8 @@ class Relay:
 
     def _fail_questions(self) -> None:
         """Tell the server that nobody will answer its questions, since the client has closed its end."""
-        for asked in self._questions:
-            self._to_server += error_line(asked, SERVER_ERROR, "The client has closed its end.")
+        for question in self._questions:
+            self._to_server += error_line(question, SERVER_ERROR, "The client has closed its end.")
         self._questions.clear()
 
     def _handle_lost_server(self, restart: bool) -> None:
@@ -254,8 +254,8 @@ class Relay:
         """
         self._disconnect()
         self._to_server.clear()
-        for asked in self._questions:
-            self._to_client += withdrawal_line(asked)
+        for question in self._questions:
+            self._to_client += withdrawal_line(question)
         self._questions.clear()
         initialize_id = self._initialize[0] if self._initialize and self._initialize[0] in self._pending else None
         for request_id in [request_id for request_id in self._pending if request_id != initialize_id]:
