@@ -1,6 +1,8 @@
 """The two files of a review on a real disk: who saves them, what a crash leaves of them, and when they go."""
 
 import shutil
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -116,8 +118,9 @@ def test_texts_are_let_go_when_a_review_ends(desk: Desk) -> None:
     desk.decide(committed, Choice.APPROVE)
     desk.commit(committed, "a.txt")
     desk.decide(rejected, Choice.REJECT)
-    rows = desk.book._db._connection.execute("SELECT base, proposed, answered FROM reviews").fetchall()
-    assert [tuple(row) for row in rows] == [(None, None, None)] * 2
+    with closing(sqlite3.connect(desk.state / "state.db")) as connection:
+        rows = connection.execute("SELECT base, proposed, answered FROM reviews").fetchall()
+    assert rows == [(None, None, None)] * 2
 
 
 class Broken:
