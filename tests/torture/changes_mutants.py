@@ -15,7 +15,7 @@ from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.changes.disk import files, tree
 from holdfast.changes.disk.cross_device import CrossDeviceMove, read_entry
 from holdfast.changes.disk.files import hash_bytes
-from holdfast.changes.model import Image, Item, ItemOutcome, ItemStatus, Op, Outcome, Plan
+from holdfast.changes.model import Image, Item, ItemOutcome, ItemStatus, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.recover import Recovery
 from holdfast.changes.single import content
 from holdfast.changes.single.content import BaseFile, ContentChanges, ContentResult
@@ -93,21 +93,25 @@ def _outcome_first() -> None:
 
 
 def _outcome_first_of_a_plan() -> None:
-    """The items of a batch are DONE before they are moved."""
+    """The items of a batch are DONE before they are moved, and with the last of them the plan is EXECUTED."""
     real = SqlitePlanJournal.advance
     early: set[tuple[str, int]] = set()
+    ended: dict[str, Any] = {}
 
     def advance(
-        self: SqlitePlanJournal, plan_id: str, steps: Sequence[ItemOutcome], intents: Sequence[Item], at: str
+        self: SqlitePlanJournal, plan_id: str, outcomes: Sequence[ItemOutcome], intents: Sequence[Item], at: str
     ) -> Any:
-        status = real(self, plan_id, [step for step in steps if (plan_id, step.position) not in early], intents, at)
+        late = [outcome for outcome in outcomes if (plan_id, outcome.position) not in early]
+        if plan_id in ended and not late and not intents:
+            return ended[plan_id]
+        status = real(self, plan_id, late, intents, at)
         moves = [item.position for item in intents if item.op is Op.MOVE]
-        early.update((plan_id, position) for position in moves)
-        return (
-            real(self, plan_id, [ItemOutcome(position, ItemStatus.DONE) for position in moves], [], at)
-            if moves
-            else status
-        )
+        if moves:
+            early.update((plan_id, position) for position in moves)
+            status = real(self, plan_id, [ItemOutcome(position, ItemStatus.DONE) for position in moves], [], at)
+        if status is not PlanStatus.RUNNING:
+            ended[plan_id] = status
+        return status
 
     _put(SqlitePlanJournal, "advance", advance)
 
