@@ -48,7 +48,7 @@ def test_the_readme_names_every_tool() -> None:
 def test_the_readme_names_no_tool_that_is_not_there() -> None:
     known = {tool.name for tool in TOOLS}
     table = re.findall(
-        r"^\| (?:read|look around|find|change|take back) \| (.*) \|$", (TOP / "README.md").read_text(), re.MULTILINE
+        r"^\| (?:read|look around|find|change|undo) \| (.*) \|$", (TOP / "README.md").read_text(), re.MULTILINE
     )
 
     assert len(table) == 5
