@@ -27,6 +27,27 @@ SKILLS_OF_THE_IMPURE = frozenset(
         "time",
     }
 )
+UNCLEAR_NAMES = frozenset(
+    {
+        "asked",
+        "drawn",
+        "found",
+        "gone",
+        "heard",
+        "held",
+        "judged",
+        "kept",
+        "meant",
+        "one",
+        "owed",
+        "said",
+        "seen",
+        "told",
+        "with",
+    }
+)
+"""Participles and placeholders that say nothing of the value they name."""
+
 PATH_METHODS = frozenset({"read_text", "read_bytes", "write_text", "write_bytes"})
 THREAD_HANDOVERS = frozenset({"ProcessPoolExecutor", "ThreadPoolExecutor", "run_in_executor", "run_sync", "to_thread"})
 SOURCE_PATH = re.compile(r"`(?:src/holdfast/)?((?:[a-z_]+/)*[a-z_]+\.(?:py|sql))`")
@@ -64,6 +85,24 @@ def name_problems(module: str) -> Iterator[str]:
     for part in Path(module).with_suffix("").parts:
         if part in VAGUE_NAMES:
             yield f"is called {part!r}"
+
+
+def word_problems(source: str) -> Iterator[str]:
+    """A function, class, parameter, variable or attribute is named after what it is."""
+    for node in ast.walk(ast.parse(source)):
+        name = ""
+        if not isinstance(node, ast.stmt | ast.expr | ast.arg):
+            continue
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = node.name
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            name = node.id
+        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+            name = node.attr
+        if name.strip("_").lower() in UNCLEAR_NAMES:
+            yield f"names something {name!r} in line {node.lineno}"
 
 
 def open_problems(source: str) -> Iterator[str]:

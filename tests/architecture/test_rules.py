@@ -35,6 +35,10 @@ SOURCE_RULES: dict[str, tuple[Rule, str]] = {
     "a module says what it is for": (rules.docstring_problems, ""),
     "a file does one thing": (rules.length_problems, ""),
     "a pure module imports nothing impure": (rules.purity_problems, ""),
+    "a name says what the value is": (
+        rules.word_problems,
+        "tools/folders/change.py",
+    ),  # `kept` is a member of an answer
     "only config reads the environment": (rules.environment_problems, "config/"),
     "one function imports onnxruntime": (rules.onnxruntime_problems, ""),
 }
@@ -93,6 +97,18 @@ def test_every_name_says_what_is_inside() -> None:
     found = [f"{module} {problem}" for module, _ in rules.modules(PACKAGE) for problem in rules.name_problems(module)]
 
     assert not found, "\n" + "\n".join(found)
+
+
+@pytest.mark.parametrize(
+    "source",
+    ["def _told(): ...", "class Found: ...", "one = 1", "def f(seen): ...", "for found in x: ...", "self.kept = 1"],
+)
+def test_a_name_that_says_nothing_is_seen(source: str) -> None:
+    assert len(list(rules.word_problems(source))) == 1
+
+
+def test_a_name_that_says_what_it_is_passes() -> None:
+    assert not list(rules.word_problems("def find_plan(kept_versions, is_held):\n    entry = one_of(kept_versions)"))
 
 
 def test_a_class_name_is_defined_once() -> None:

@@ -11,14 +11,14 @@ def collision_key(name: str) -> str:
     return unicodedata.normalize("NFC", name).casefold()
 
 
-def free_name(name: str, taken: set[str]) -> str:
+def free_name(name: str, used_keys: set[str]) -> str:
     """Return the name, or the first numbered one whose key is not in `taken`; its key is added to `taken`."""
     number = 1
     candidate = name
-    while collision_key(candidate) in taken:
+    while collision_key(candidate) in used_keys:
         number += 1
         candidate = add_label(name, str(number))
-    taken.add(collision_key(candidate))
+    used_keys.add(collision_key(candidate))
     return candidate
 
 

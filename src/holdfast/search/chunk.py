@@ -53,7 +53,7 @@ def make_chunk(data: bytes, start: int, end: int) -> Chunk:
 class ChunkDiff(NamedTuple):
     """What turns the chunks in the index into those of a file: (id, position, chunk) to keep, new chunks, ids to remove."""
 
-    kept: list[tuple[int, int, Chunk]]
+    unchanged: list[tuple[int, int, Chunk]]
     added: list[tuple[int, Chunk]]
     removed_ids: list[int]
 
@@ -63,14 +63,14 @@ def diff_chunks(indexed: Sequence[IndexedChunk], chunks: Sequence[Chunk]) -> Chu
     ids_by_hash: dict[str, list[int]] = {}
     for old in reversed(indexed):
         ids_by_hash.setdefault(old.content_hash, []).append(old.id)
-    kept, added = [], []
+    unchanged, added = [], []
     for position, chunk in enumerate(chunks):
         ids = ids_by_hash.get(chunk.content_hash)
         if ids:
-            kept.append((ids.pop(), position, chunk))
+            unchanged.append((ids.pop(), position, chunk))
         else:
             added.append((position, chunk))
-    return ChunkDiff(kept, added, sorted(chunk_id for ids in ids_by_hash.values() for chunk_id in ids))
+    return ChunkDiff(unchanged, added, sorted(chunk_id for ids in ids_by_hash.values() for chunk_id in ids))
 
 
 def _find_end(data: bytes, start: int) -> int:

@@ -50,32 +50,32 @@ class LfView:
         return offset + bisect_left(self._crlf, offset)
 
 
-def find_matches(text: str, wanted: str, count: int) -> tuple[int, list[int]]:
+def find_matches(text: str, old_text: str, count: int) -> tuple[int, list[int]]:
     """Return how often a text occurs, and the offsets when that is `count` times.
 
     A match that overlaps another one is ambiguous: then the offsets are empty.
     """
-    occurrences = text.count(wanted)
+    occurrences = text.count(old_text)
     if occurrences != count:
         return occurrences, []
     offsets: list[int] = []
-    at = text.find(wanted)
+    at = text.find(old_text)
     while at >= 0:
         offsets.append(at)
-        at = text.find(wanted, at + (1 if count == 1 else len(wanted)))
+        at = text.find(old_text, at + (1 if count == 1 else len(old_text)))
     return occurrences, offsets if len(offsets) == count else []
 
 
-def find_typographic_match(text: str, wanted: str) -> int | None:
+def find_typographic_match(text: str, old_text: str) -> int | None:
     """Return the offset of the only match when typographic quotes, dashes and spaces count as plain ones.
 
     None when there is no match, or more than one.
     """
-    if text.isascii() and wanted.isascii():
+    if text.isascii() and old_text.isascii():
         return None
-    plain, plain_wanted = _to_plain(text), _to_plain(wanted)
-    at = plain.find(plain_wanted)
-    if at < 0 or plain.find(plain_wanted, at + 1) >= 0:
+    plain, plain_old_text = _to_plain(text), _to_plain(old_text)
+    at = plain.find(plain_old_text)
+    if at < 0 or plain.find(plain_old_text, at + 1) >= 0:
         return None
     return at
 
@@ -89,20 +89,20 @@ def _to_plain(text: str) -> str:
     return text
 
 
-def find_similar(text: str, wanted: str) -> list[Suggestion]:
+def find_similar(text: str, old_text: str) -> list[Suggestion]:
     """Return up to three windows of lines that resemble the wanted text, best first.
 
     The work is bounded whatever the size of the text: candidates come from lines of the wanted text that occur
     literally, and in a small text also from windows that share its words.
     """
-    wanted_lines = wanted.strip("\n").split("\n")
-    starts = _starts_by_anchor(text, wanted_lines)
+    old_lines = old_text.strip("\n").split("\n")
+    starts = _starts_by_anchor(text, old_lines)
     lines: list[str] | None = None
     if len(text) <= _SMALL_FILE_CHARS:
         lines = text.split("\n")
-        starts |= _starts_by_words(lines, wanted_lines)
-    grams = _grams(wanted_lines)
-    scored = [_score_window(text, lines, start, len(wanted_lines), grams) for start in sorted(starts)]
+        starts |= _starts_by_words(lines, old_lines)
+    grams = _grams(old_lines)
+    scored = [_score_window(text, lines, start, len(old_lines), grams) for start in sorted(starts)]
     best = sorted((window for window in scored if window["similarity"] >= _MIN_SIMILARITY), key=_rank)
     chosen: list[Suggestion] = []
     for window in best:
@@ -115,9 +115,9 @@ def _rank(window: Suggestion) -> tuple[float, int]:
     return (-window["similarity"], window["start_line"])
 
 
-def _starts_by_anchor(text: str, wanted: list[str]) -> set[int]:
+def _starts_by_anchor(text: str, old_lines: list[str]) -> set[int]:
     """Return start lines (from 0) of windows in which a long line of the wanted text is at its position."""
-    anchors = sorted(((line.strip(), n) for n, line in enumerate(wanted)), key=lambda pair: -len(pair[0]))
+    anchors = sorted(((line.strip(), n) for n, line in enumerate(old_lines)), key=lambda pair: -len(pair[0]))
     starts: set[int] = set()
     for anchor, offset in anchors[:_ANCHOR_LINES]:
         if len(anchor) < 4:
@@ -133,13 +133,13 @@ def _starts_by_anchor(text: str, wanted: list[str]) -> set[int]:
     return starts
 
 
-def _starts_by_words(lines: list[str], wanted: list[str]) -> set[int]:
+def _starts_by_words(lines: list[str], old_lines: list[str]) -> set[int]:
     """Return the start lines of the windows that share most words with the wanted text."""
-    words = set(_WORD.findall("\n".join(wanted)[:_COMPARED_CHARS]))
+    words = set(_WORD.findall("\n".join(old_lines)[:_COMPARED_CHARS]))
     if not words:
         return set()
     shared = [len(words.intersection(_WORD.findall(line[:_COMPARED_CHARS]))) for line in lines]
-    width = min(len(wanted), len(lines))
+    width = min(len(old_lines), len(lines))
     score = sum(shared[:width])
     windows = [(score, 0)]
     for start in range(1, len(lines) - width + 1):
@@ -149,11 +149,11 @@ def _starts_by_words(lines: list[str], wanted: list[str]) -> set[int]:
     return {start for score, start in windows[:_SWEPT_WINDOWS] if score}
 
 
-def _score_window(text: str, lines: list[str] | None, start: int, width: int, wanted: Counter[str]) -> Suggestion:
+def _score_window(text: str, lines: list[str] | None, start: int, width: int, old_words: Counter[str]) -> Suggestion:
     """Score one window by the pairs of characters that it shares with the wanted text."""
     window = lines[start : start + width] if lines is not None else _slice_lines(text, start, width)
     ours = _grams(window)
-    ratio = 2 * (ours & wanted).total() / max(1, ours.total() + wanted.total())
+    ratio = 2 * (ours & old_words).total() / max(1, ours.total() + old_words.total())
     return {"start_line": start + 1, "end_line": start + max(1, len(window)), "similarity": round(ratio, 2)}
 
 

@@ -24,10 +24,10 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
         return theirs
     if theirs == base:
         return ours
-    old, one, other = split_lines(base), split_lines(ours), split_lines(theirs)
-    head = _count_equal_lines(old, one, other)
-    tail = _count_equal_lines(old[head:][::-1], one[head:][::-1], other[head:][::-1])
-    inner = [lines[head : len(lines) - tail] for lines in (old, one, other)]
+    old, ours_lines, theirs_lines = split_lines(base), split_lines(ours), split_lines(theirs)
+    head = _count_equal_lines(old, ours_lines, theirs_lines)
+    tail = _count_equal_lines(old[head:][::-1], ours_lines[head:][::-1], theirs_lines[head:][::-1])
+    inner = [lines[head : len(lines) - tail] for lines in (old, ours_lines, theirs_lines)]
     if max(len(inner[1]), len(inner[2])) * len(inner[0]) > _MAX_COMPARED:
         return None
     if any(len(side) < _MIN_LINES_FOR_AUTOJUNK and _is_costly(inner[0], side) for side in inner[1:]):
@@ -36,42 +36,42 @@ def merge(base: str, ours: str, theirs: str) -> str | None:
     return None if merged is None else "".join([*old[:head], merged, *old[len(old) - tail :]])
 
 
-def _merge_lines(old: list[str], one: list[str], other: list[str]) -> str | None:
+def _merge_lines(old: list[str], ours: list[str], theirs: list[str]) -> str | None:
     out: list[str] = []
-    at_old = at_one = at_other = 0
-    for start, start_one, start_other, length in _common_regions(old, one, other):
-        piece = _merge_region(old[at_old:start], one[at_one:start_one], other[at_other:start_other])
+    at_old = at_ours = at_theirs = 0
+    for start, start_ours, start_theirs, length in _common_regions(old, ours, theirs):
+        piece = _merge_region(old[at_old:start], ours[at_ours:start_ours], theirs[at_theirs:start_theirs])
         if piece is None:
             return None
         out += piece
         out += old[start : start + length]
-        at_old, at_one, at_other = start + length, start_one + length, start_other + length
+        at_old, at_ours, at_theirs = start + length, start_ours + length, start_theirs + length
     return "".join(out)
 
 
-def _merge_region(old: Sequence[str], one: Sequence[str], other: Sequence[str]) -> Sequence[str] | None:
-    if one in (old, other):
-        return other
-    return one if other == old else None
+def _merge_region(old: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> Sequence[str] | None:
+    if ours in (old, theirs):
+        return theirs
+    return ours if theirs == old else None
 
 
-def _common_regions(old: list[str], one: list[str], other: list[str]) -> list[Region]:
+def _common_regions(old: list[str], ours: list[str], theirs: list[str]) -> list[Region]:
     """Return the regions of the base that both sides kept, and an empty one at the end."""
-    kept_one, kept_other = _matching_blocks(old, one), _matching_blocks(old, other)
+    ours_blocks, theirs_blocks = _matching_blocks(old, ours), _matching_blocks(old, theirs)
     regions: list[Region] = []
     i = j = 0
-    while i < len(kept_one) and j < len(kept_other):
-        start_one, at_one, length_one = kept_one[i]
-        start_other, at_other, length_other = kept_other[j]
-        start = max(start_one, start_other)
-        end = min(start_one + length_one, start_other + length_other)
+    while i < len(ours_blocks) and j < len(theirs_blocks):
+        start_ours, at_ours, length_ours = ours_blocks[i]
+        start_theirs, at_theirs, length_theirs = theirs_blocks[j]
+        start = max(start_ours, start_theirs)
+        end = min(start_ours + length_ours, start_theirs + length_theirs)
         if start < end:
-            regions.append((start, at_one + start - start_one, at_other + start - start_other, end - start))
-        if start_one + length_one < start_other + length_other:
+            regions.append((start, at_ours + start - start_ours, at_theirs + start - start_theirs, end - start))
+        if start_ours + length_ours < start_theirs + length_theirs:
             i += 1
         else:
             j += 1
-    return [*regions, (len(old), len(one), len(other), 0)]
+    return [*regions, (len(old), len(ours), len(theirs), 0)]
 
 
 def _matching_blocks(old: list[str], new: list[str]) -> list[tuple[int, int, int]]:

@@ -95,6 +95,6 @@ def test_equal_pieces_keep_their_ids_wherever_they_stand_now() -> None:
 
     known = [IndexedChunk(7, 0, 0, 1, "a"), IndexedChunk(8, 1, 1, 2, "b"), IndexedChunk(9, 2, 2, 3, "a")]
     needed = diff_chunks(known, [chunk("a", 0), chunk("x", 1), chunk("a", 2), chunk("a", 3)])
-    assert [(number, place) for number, place, _ in needed.kept] == [(7, 0), (9, 2)]
+    assert [(number, place) for number, place, _ in needed.unchanged] == [(7, 0), (9, 2)]
     assert [place for place, _ in needed.added] == [1, 3]
     assert needed.removed_ids == [8]

@@ -37,16 +37,16 @@ def temp_name() -> str:
 
 
 @contextmanager
-def open_file(dir_fd: int, name: str, shown: str) -> Iterator[int]:
+def open_file(dir_fd: int, name: str, display_path: str) -> Iterator[int]:
     """Open a regular file for reading and close it at the end; links are not followed, and a FIFO does not block."""
-    fd = open_regular(dir_fd, name, shown)
+    fd = open_regular(dir_fd, name, display_path)
     try:
         yield fd
     finally:
         os.close(fd)
 
 
-def open_regular(dir_fd: int, name: str, shown: str) -> int:
+def open_regular(dir_fd: int, name: str, display_path: str) -> int:
     """Return a descriptor of a regular file; IsDirectory or PermissionDenied for anything else."""
     fd = os.open(name, READ_FILE, dir_fd=dir_fd)
     mode = os.fstat(fd).st_mode
@@ -54,8 +54,8 @@ def open_regular(dir_fd: int, name: str, shown: str) -> int:
         return fd
     os.close(fd)
     if stat.S_ISDIR(mode):
-        raise IsDirectory(f"{shown} is a directory, not a file.")
-    raise PermissionDenied(f"{shown} is not a regular file (a FIFO, socket or device).")
+        raise IsDirectory(f"{display_path} is a directory, not a file.")
+    raise PermissionDenied(f"{display_path} is not a regular file (a FIFO, socket or device).")
 
 
 def read_all(fd: int) -> bytes:

@@ -21,17 +21,17 @@ class Locks:
     @contextmanager
     def hold(self, call: Call, keys: Sequence[Hashable]) -> Iterator[None]:
         """Lock several places at once; Cancelled or TimedOut when the call ends while it waits."""
-        wanted = set(keys)
+        requested = set(keys)
         with self._changed:
-            while self._is_all_locked or self._waiting_for_all or wanted & self._locked:
+            while self._is_all_locked or self._waiting_for_all or requested & self._locked:
                 self._changed.wait(_CHECK_SECONDS)
                 call.check()
-            self._locked |= wanted
+            self._locked |= requested
         try:
             yield
         finally:
             with self._changed:
-                self._locked -= wanted
+                self._locked -= requested
                 self._changed.notify_all()
 
     @contextmanager

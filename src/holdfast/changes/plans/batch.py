@@ -31,9 +31,9 @@ from holdfast.errors import (
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.roots import Identity
 
-GONE = "It is not there any more."
+SOURCE_MISSING = "It is not there any more."
 CHANGED = "It changed since the plan was made."
-TAKEN = "Something else is at the destination; both were left in place."
+DESTINATION_EXISTS = "Something else is at the destination; both were left in place."
 ELSEWHERE = "A directory on the way is another one than when the plan was made."
 PARENT_MOVED = "Its directory was moved at the same moment."
 UNSYNCED = "The disk did not confirm the move; it was reverted."
@@ -179,7 +179,7 @@ class Batch:
         try:
             source, source_name = self._parents.find(item.src_path)
         except (AccessDenied, NotDirectory, NotFound):
-            return ItemOutcome(item.position, ItemStatus.SKIPPED, GONE)
+            return ItemOutcome(item.position, ItemStatus.SKIPPED, SOURCE_MISSING)
         except (HoldfastError, OSError) as error:
             return ItemOutcome(item.position, ItemStatus.ERROR, _error_text(error))
         if not source.is_real:
@@ -257,7 +257,7 @@ class Batch:
                 return ItemOutcome(position, ItemStatus.DONE)
         except OSError as error:
             return ItemOutcome(position, ItemStatus.ERROR, _error_text(error))
-        return ItemOutcome(position, ItemStatus.SKIPPED, GONE if is_gone else CHANGED)
+        return ItemOutcome(position, ItemStatus.SKIPPED, SOURCE_MISSING if is_gone else CHANGED)
 
     def _move_entry(self, move: OpenMove, done: list[OpenMove], call: Call) -> None:
         """Rename the entry, or copy it to the other device; a directory that holds the state folder is refused."""
@@ -270,9 +270,9 @@ class Batch:
                 read_tree(move.source_parent.fd, move.source_name, move.item.src_path, options)
             files.move_entry(move.source_parent.fd, move.source_name, move.target_parent.fd, move.target_name)
         except FileExistsError:
-            self._add_outcome(move, ItemStatus.ERROR, TAKEN)
+            self._add_outcome(move, ItemStatus.ERROR, DESTINATION_EXISTS)
         except FileNotFoundError:
-            self._add_outcome(move, ItemStatus.SKIPPED, GONE)
+            self._add_outcome(move, ItemStatus.SKIPPED, SOURCE_MISSING)
         except (OSError, HoldfastError) as error:
             self._add_outcome(move, ItemStatus.ERROR, _error_text(error))
         else:
@@ -301,7 +301,7 @@ class Batch:
         except Abandoned as abandoned:
             is_taken = isinstance(abandoned.error, AlreadyExists)
             status = ItemStatus.ERROR if is_taken else ItemStatus.SKIPPED
-            self._add_outcome(move, status, TAKEN if is_taken else CHANGED)
+            self._add_outcome(move, status, DESTINATION_EXISTS if is_taken else CHANGED)
             return
         except (Cancelled, TimedOut):
             copy.recover()
@@ -363,7 +363,7 @@ def _check_target(move: OpenMove) -> ItemOutcome | None:
         is_free = stat_entry(move.target.parent_fd, move.target.name) is None
     except OSError as error:
         return ItemOutcome(move.item.position, ItemStatus.ERROR, _error_text(error))
-    return None if is_free else ItemOutcome(move.item.position, ItemStatus.ERROR, TAKEN)
+    return None if is_free else ItemOutcome(move.item.position, ItemStatus.ERROR, DESTINATION_EXISTS)
 
 
 def _error_text(error: HoldfastError | OSError) -> str | None:

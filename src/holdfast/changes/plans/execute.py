@@ -16,7 +16,7 @@ from holdfast.changes.disk.locks import Locks
 from holdfast.changes.disk.places import is_directory
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanStatus
-from holdfast.changes.plans.batch import ELSEWHERE, TAKEN, UNSYNCED, Batch, is_synced
+from holdfast.changes.plans.batch import DESTINATION_EXISTS, ELSEWHERE, UNSYNCED, Batch, is_synced
 from holdfast.changes.plans.layout import split_batches
 from holdfast.changes.plans.parents import Parents
 from holdfast.changes.ports import PlanJournal
@@ -131,7 +131,7 @@ class Executor:
         except FileExistsError:
             if is_directory(stat_entry(place.parent_fd, place.name)):
                 return ItemOutcome(item.position, ItemStatus.SKIPPED, "It was there already.")
-            return ItemOutcome(item.position, ItemStatus.ERROR, TAKEN)
+            return ItemOutcome(item.position, ItemStatus.ERROR, DESTINATION_EXISTS)
         except OSError as error:
             is_harmless = item.op is Op.RMDIR and error.errno in (errno.ENOTEMPTY, errno.ENOENT)
             return ItemOutcome(item.position, ItemStatus.SKIPPED if is_harmless else ItemStatus.ERROR, error.strerror)

@@ -105,7 +105,7 @@ class _Targets:
     missing: dict[str, None] = field(default_factory=dict)
     roots: dict[str, None] = field(default_factory=dict)
     _folders: dict[str, str] = field(default_factory=dict)
-    _taken: dict[str, set[str]] = field(default_factory=dict)
+    _used_keys: dict[str, set[str]] = field(default_factory=dict)
 
     def resolve(self, dest: str) -> tuple[str, str]:
         """Return the real directory and the name of a destination."""
@@ -118,11 +118,11 @@ class _Targets:
 
     def free(self, folder: str, name: str, src: str) -> str:
         """Return a free path in a directory; the name of the source itself in that directory counts as free."""
-        taken = self._taken_in(folder)
+        used_keys = self._keys_in(folder)
         own = collision_key(os.path.basename(src)) if parent_of(src) == folder else None
         if own is not None and collision_key(name) == own and name != os.path.basename(src):
             return f"{folder.rstrip('/')}/{name}"
-        return f"{folder.rstrip('/')}/{free_name(name, taken)}"
+        return f"{folder.rstrip('/')}/{free_name(name, used_keys)}"
 
     def _find(self, folder: str) -> str:
         if folder in self.jail.allowed_paths:
@@ -133,11 +133,11 @@ class _Targets:
         self.missing.update(dict.fromkeys(missing))
         return real
 
-    def _taken_in(self, folder: str) -> set[str]:
-        if folder not in self._taken:
+    def _keys_in(self, folder: str) -> set[str]:
+        if folder not in self._used_keys:
             made = {collision_key(os.path.basename(path)) for path in self.missing if parent_of(path) == folder}
-            self._taken[folder] = made if folder in self.missing else made | self._names(folder)
-        return self._taken[folder]
+            self._used_keys[folder] = made if folder in self.missing else made | self._names(folder)
+        return self._used_keys[folder]
 
     def _names(self, folder: str) -> set[str]:
         with self.jail.open_directory(folder) as fd:

@@ -111,13 +111,13 @@ class Plans:
             unknown = sorted(set(dests) - set(moves))
             if unknown:
                 raise InvalidArgument(f"Plan {plan_id} has no move {unknown[0]}.")
-            kept = [
+            remaining = [
                 _redirect(item, dests, reasons or {})
                 for item in moves.values()
                 if dests.get(item.position, "") is not None
             ]
             layout = assign_destinations(
-                folders.jail, [*kept, *describe_moves(folders.jail, added, call, _next_position(plan))], call
+                folders.jail, [*remaining, *describe_moves(folders.jail, added, call, _next_position(plan))], call
             )
             if not set(layout.roots) <= {plan.root_dir, plan.other_root}:
                 raise InvalidArgument("A plan cannot be revised to touch another allowed directory; make a new one.")

@@ -27,14 +27,14 @@ ITEM_NEXT: Mapping[ItemStatus, frozenset[ItemStatus]] = {
 Counts = Mapping[tuple[Op, ItemStatus], int]
 
 
-def plan_may_become(present: PlanStatus, wanted: PlanStatus) -> bool:
+def plan_may_become(present: PlanStatus, target: PlanStatus) -> bool:
     """Return whether a plan may go from one status to the other."""
-    return wanted in PLAN_NEXT[present]
+    return target in PLAN_NEXT[present]
 
 
-def item_may_become(present: ItemStatus, wanted: ItemStatus) -> bool:
+def item_may_become(present: ItemStatus, target: ItemStatus) -> bool:
     """Return whether an item may go from one status to the other."""
-    return wanted in ITEM_NEXT[present]
+    return target in ITEM_NEXT[present]
 
 
 def status_of(counts: Counts) -> PlanStatus:

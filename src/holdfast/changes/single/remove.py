@@ -165,8 +165,8 @@ class Removals:
     def _recover_removal(self, jail: Jail, plan: Plan, place: Place) -> Outcome:
         temp = plan.temp_name or ""
         if stat_entry(place.parent_fd, temp) is None:
-            gone = stat_entry(place.parent_fd, place.name) is None
-            return Outcome.done() if gone else Outcome.failed("It was interrupted before it took effect.")
+            is_gone = stat_entry(place.parent_fd, place.name) is None
+            return Outcome.done() if is_gone else Outcome.failed("It was interrupted before it took effect.")
         if self._has_all_images(jail, plan, place):
             if self._erase(place, plan) is None:
                 return Outcome.done()

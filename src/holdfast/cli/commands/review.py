@@ -151,15 +151,15 @@ def _load(review_id: str) -> OpenReview:
     return OpenReview(call_as_person("show_review", {"review_id": _complete_id(review_id)}))
 
 
-def _complete_id(given: str) -> str:
+def _complete_id(prefix: str) -> str:
     """Return the id of the open review that starts with the given text; without one, of the only undecided review."""
     reviews = call_as_person("pending_reviews", {})["reviews"]
-    if given:
-        matches = [review for review in reviews if review["review_id"].startswith(given)]
+    if prefix:
+        matches = [review for review in reviews if review["review_id"].startswith(prefix)]
     else:
         matches = [review for review in reviews if review["user_action"] in _UNDECIDED]
     if not matches:
-        raise NotFound(f"There is no open review {given!r}." if given else "No review waits for a decision.")
+        raise NotFound(f"There is no open review {prefix!r}." if prefix else "No review waits for a decision.")
     if len(matches) > 1:
         ids = ", ".join(review["review_id"][:8] for review in matches[:10])
         raise InvalidArgument(f"Several reviews match: {ids}. Give more of the id.")

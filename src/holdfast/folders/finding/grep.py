@@ -46,11 +46,11 @@ class GrepResult:
 class Grep:
     """One search. `wanted` is how many matches are enough, not counting those up to `after`."""
 
-    def __init__(self, folders: Folders, call: Call, query: GrepQuery, wanted: int, after: After | None) -> None:
+    def __init__(self, folders: Folders, call: Call, query: GrepQuery, max_matches: int, after: After | None) -> None:
         self._jail = folders.jail
         self._outer = call
         self._call = call.within(folders.settings.search_seconds)
-        self._query, self._wanted, self._after = query, wanted, after
+        self._query, self._max_matches, self._after = query, max_matches, after
         self._filter = GlobFilter(query.glob)
         self._started_at = self._reported_at = time.monotonic()
 
@@ -64,20 +64,20 @@ class Grep:
 
     def search_file(self, fd: int, name: str) -> GrepResult:
         """Search one open file, which is reported under the given name."""
-        return self._search_open_files([(fd, name)], self._wanted)
+        return self._search_open_files([(fd, name)], self._max_matches)
 
     def _search_by_path(self, start: WalkStart) -> GrepResult:
         """Search in path order for a moment, which is enough for small trees and common words; then on all cores, and sort.
 
         When that finds too many matches, search in path order and stop at the wanted number.
         """
-        result = self._run_by_path(start, ["--sort=path"], self._wanted, self._call.within(_FIRST_SECONDS))
+        result = self._run_by_path(start, ["--sort=path"], self._max_matches, self._call.within(_FIRST_SECONDS))
         if not result.timed_out:
             return result
-        limit = max(UNSORTED_MATCHES, 2 * self._wanted)
+        limit = max(UNSORTED_MATCHES, 2 * self._max_matches)
         result = self._run_by_path(start, [f"--max-count={limit}"], limit)
         if result.is_cut:
-            return self._run_by_path(start, ["--sort=path"], self._wanted)
+            return self._run_by_path(start, ["--sort=path"], self._max_matches)
         result.files.sort(key=lambda matches: path_key(matches.relative))
         return result
 
@@ -136,7 +136,7 @@ class Grep:
     def _search_batch(self, result: GrepResult, batch: list[tuple[int, str]]) -> bool:
         """Search the open files of a batch, close them, and return whether there are enough matches."""
         if batch:
-            more = self._search_open_files(batch, self._wanted - sum(len(file.matches) for file in result.files))
+            more = self._search_open_files(batch, self._max_matches - sum(len(file.matches) for file in result.files))
             result.files += more.files
             result.is_cut, result.timed_out = more.is_cut, more.timed_out
             result.crashed |= more.crashed

@@ -54,9 +54,9 @@ def normalise(vectors: Floats) -> Floats:
     return scaled
 
 
-def _dimensions_for(files: int, wanted: int) -> int:
+def _dimensions_for(files: int, dimensions: int) -> int:
     """Return how many directions a number of files allows: a third of it, but enough to keep a few files apart."""
-    return max(1, min(wanted, max(files // 3, min(files - 1, 16))))
+    return max(1, min(dimensions, max(files // 3, min(files - 1, 16))))
 
 
 def _directions(matrix: Floats, dimensions: int) -> Floats:

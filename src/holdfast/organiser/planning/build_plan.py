@@ -279,7 +279,7 @@ def _measure(surveyed: SurveyedFolder, run: ClassificationRun, moved_files: int)
     files = [entry for entry in surveyed.files if entry.file_hash]
     return Measures(
         files=len(files),
-        cache_hits=sum(1 for entry in files if entry.excerpt is None and entry.file_hash not in run.asked),
+        cache_hits=sum(1 for entry in files if entry.excerpt is None and entry.file_hash not in run.classified_hashes),
         size_bytes=sum(entry.file.size for entry in files),
         bytes_read=survey.bytes_read + run.bytes_read,
         staying=len(files) - moved_files,

@@ -29,7 +29,7 @@ _MAX_DOCUMENTS_PER_FOLDER = 12
 class ClassificationRun:
     """One run over the files of a folder.
 
-    `asked` are the hashes of the files that went to the classifier. `unread` are the files whose readers failed for a
+    `classified_hashes` are the hashes of the files that went to the classifier. `unread` are the files whose readers failed for a
     transient reason: neither that nor a verdict on them is cached. If an example is among them, verdicts of the local
     classifier are not cached either, since they would be different with it.
     """
@@ -42,7 +42,7 @@ class ClassificationRun:
     read_text_below: float
     max_document_bytes: int
     on_model_call: Callable[[ModelCall], None]
-    asked: set[str] = field(default_factory=set)
+    classified_hashes: set[str] = field(default_factory=set)
     unread: set[str] = field(default_factory=set)
     bytes_read: int = 0
     remark: str = ""
@@ -97,7 +97,7 @@ class ClassificationRun:
         self, files: Sequence[SurveyedFile], categories: CategorySet, corrections: Sequence[Example]
     ) -> list[Verdict]:
         """Read and classify files, read more of the uncertain ones, and classify again if that gave more text."""
-        self.asked.update(surveyed.file_hash for surveyed in files)
+        self.classified_hashes.update(surveyed.file_hash for surveyed in files)
         taxonomy = self._load_taxonomy(categories, corrections)
         hashes = [surveyed.file_hash for surveyed in files if surveyed.file_hash]
         cached = self.cache.load_excerpts(hashes)

@@ -16,7 +16,7 @@ _DONE = "DONE"
 _SCANNED_FOLDER = "."
 """The path of the scanned folder where it was skipped itself."""
 
-_GONE = "It is gone since the plan was made."
+_FILE_MISSING = "It is gone since the plan was made."
 _CHANGED = "It changed since the plan was made: a new plan will judge it."
 
 FindMoves = Callable[[Sequence[str]], list[PastMove]]
@@ -114,10 +114,10 @@ def _change_since(jail: Jail, path: str, file: UncertainFile) -> str:
         with jail.place(path, follow=False) as place:
             status = place.status
     except (NotFound, NotDirectory):
-        return _GONE
+        return _FILE_MISSING
     except HoldfastError as error:
         return f"It cannot be read any more: {error.message}"
     if status is None:
-        return _GONE
+        return _FILE_MISSING
     version = FileVersion.from_stat(status).scan_text
     return _CHANGED if file.file_hash and version != file.version_text else ""

@@ -35,7 +35,7 @@ class CurrentContent(NamedTuple):
     text: bytes | None = None
 
 
-GONE = CurrentContent("gone")
+MISSING = CurrentContent("gone")
 
 
 def read_text(jail: Jail, path: str, limits: FolderLimits, indexed: FileRecord | None = None) -> FileReading:
@@ -79,12 +79,12 @@ def read_document(call: Call, jail: Jail, path: str, limits: FolderLimits, index
 
 
 def read_current(jail: Jail, path: str, limits: FolderLimits, *, is_extracted: bool) -> CurrentContent:
-    """Return what a file holds at this moment, GONE when that is no text. Raises what the jail raises."""
+    """Return what a file holds at this moment, MISSING when that is no text. Raises what the jail raises."""
     with jail.open_file(path) as file:
         if is_extracted:
             return CurrentContent(_hash_bytes(file))
         text = _read_as_utf8(file, limits)
-    return GONE if text is None else CurrentContent(_new_hash(text).hexdigest(), text)
+    return MISSING if text is None else CurrentContent(_new_hash(text).hexdigest(), text)
 
 
 def _stable_version(file: OpenFile) -> str:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
-from holdfast.search.folders.file_text import GONE, CurrentContent, read_current
+from holdfast.search.folders.file_text import MISSING, CurrentContent, read_current
 from holdfast.search.folders.indexed_root import IndexedRoot
 from holdfast.search.folders.model import ContentKind, FileRecord, FolderHit, FolderLimits
 from holdfast.search.folders.multi_root_lookup import RootScope
@@ -74,5 +74,5 @@ class PassageVerifier:
                 is_extracted = record is not None and record.kind.is_extracted
                 self._contents[path] = read_current(self._jail, path, self._limits, is_extracted=is_extracted)
             except (HoldfastError, OSError):
-                self._contents[path] = GONE
+                self._contents[path] = MISSING
         return self._contents[path]

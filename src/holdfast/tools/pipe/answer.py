@@ -56,8 +56,8 @@ def build_pipe_answer(
     ]
     texts = [_as_json(outcome.result or outcome.error or {}) for outcome in outcomes]
     room = max(0, max_tokens - _ENTRY_TOKENS * len(outcomes))
-    given = share_budget([estimate_tokens(text) for text in texts], room)
-    cut_outcomes = [_fit_outcome(*row) for row in zip(outcomes, texts, given, strict=True)]
+    shares = share_budget([estimate_tokens(text) for text in texts], room)
+    cut_outcomes = [_fit_outcome(*row) for row in zip(outcomes, texts, shares, strict=True)]
     media = _media_blocks(cut_outcomes, answers, max_media_bytes)
     counts = {
         status: sum(outcome.status == status for outcome in cut_outcomes) for status in ("ok", "error", "skipped")
@@ -68,13 +68,13 @@ def build_pipe_answer(
 
 def share_budget(sizes: Sequence[int], budget: int) -> list[int]:
     """Divide a budget: what is small gets all it needs, what is large an equal part of the rest."""
-    given = [0] * len(sizes)
+    shares = [0] * len(sizes)
     left, waiting = budget, len(sizes)
     for index in sorted(range(len(sizes)), key=lambda place: sizes[place]):
-        given[index] = min(sizes[index], left // waiting)
-        left -= given[index]
+        shares[index] = min(sizes[index], left // waiting)
+        left -= shares[index]
         waiting -= 1
-    return given
+    return shares
 
 
 def _fit_outcome(outcome: StepOutcome, text: str, tokens: int) -> StepOutcome:

@@ -42,7 +42,7 @@ _MAX_IN_FLIGHT = 1024
 _MAX_AT_ONCE = 32
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
 _DRAIN_SECONDS = 5.0
-_GONE = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
+_CONNECTION_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 
 async def serve_stream(dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send) -> None:
@@ -112,7 +112,7 @@ class _Connection:
         self._tasks.start_soon(self._write, message)
 
     async def _write(self, message: bytes) -> None:
-        with suppress(*_GONE):
+        with suppress(*_CONNECTION_LOST):
             async with self._writing:
                 await self._send(message)
 
@@ -229,7 +229,7 @@ class _Connection:
             if message.method == "initialize":
                 self._initialize_id = message.id
                 self._capabilities = (message.params or {}).get("capabilities")
-        with suppress(*_GONE):
+        with suppress(*_CONNECTION_LOST):
             await self._to_sdk.send(SessionMessage(message))
 
     async def _send_error(self, request_id: RequestId | None, fault: Fault) -> None:

@@ -35,7 +35,7 @@ class StatelessElicitation:
         self._caller = caller
         self._params = params
         self._replies: dict[str, Any] = params.get("inputResponses") or {}
-        self._asked: dict[str, str] = {}
+        self._questions: dict[str, str] = {}
         self._answered: dict[str, list[Any]] = {}
         state = params.get("requestState")
         if state is not None:
@@ -47,14 +47,14 @@ class StatelessElicitation:
         earlier = self._answered.get(question.key)
         if earlier is not None and earlier[0] == digest:
             return Reply(earlier[1], earlier[2])
-        if self._asked.get(question.key) == digest and question.key in self._replies:
+        if self._questions.get(question.key) == digest and question.key in self._replies:
             reply = parse_reply(question, self._replies[question.key])
             self._answered[question.key] = [digest, reply.action, reply.content]
             return reply
         raise InputNeeded(question, self._build_state({question.key: digest}))
 
-    def _build_state(self, asked: dict[str, str]) -> str:
-        claims = {"until": time.time() + _LIFETIME_SECONDS, "asked": asked, "answered": self._answered}
+    def _build_state(self, questions: dict[str, str]) -> str:
+        claims = {"until": time.time() + _LIFETIME_SECONDS, "asked": questions, "answered": self._answered}
         payload = base64.urlsafe_b64encode(json.dumps(claims).encode()).decode()
         return f"{payload}.{self._signature(payload)}"
 
@@ -65,7 +65,7 @@ class StatelessElicitation:
         claims = json.loads(base64.urlsafe_b64decode(payload))
         if time.time() > claims["until"]:
             raise BadState
-        self._asked, self._answered = claims["asked"], claims["answered"]
+        self._questions, self._answered = claims["asked"], claims["answered"]
 
     def _signature(self, payload: str) -> str:
         caller = self._caller

@@ -33,7 +33,7 @@ def write_file(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
         return False
     indexed = [IndexedChunk(*row.values()) for row in indexed_rows.fetchall()]
     diff = diff_chunks(indexed, file.chunks or ())
-    _move(connection, file, stamp, indexed, diff.kept)
+    _move(connection, file, stamp, indexed, diff.unchanged)
     ids = _add(connection, file, stamp, diff.added)
     if ids:
         run(connection, "copy_vectors", {**_file_parameters(file, stamp), "ids": json_list(ids), "at": stamp["at"]})
@@ -57,12 +57,12 @@ def _move(
     file: IndexedFile,
     stamp: Stamp,
     indexed: Sequence[IndexedChunk],
-    kept: Sequence[tuple[int, int, Chunk]],
+    unchanged: Sequence[tuple[int, int, Chunk]],
 ) -> None:
     before = {old.id: (old.position, old.start) for old in indexed}
     moved = [
         {"id": chunk_id, "position": position, "low": chunk.start, "high": chunk.end}
-        for chunk_id, position, chunk in kept
+        for chunk_id, position, chunk in unchanged
         if before[chunk_id] != (position, chunk.start)
     ]
     if moved:

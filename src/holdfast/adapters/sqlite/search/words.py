@@ -66,18 +66,18 @@ def load_statistics(connection: sqlite3.Connection, tenant: str, terms: Sequence
 def _find_matches(
     connection: sqlite3.Connection, tenant: str, scope: Scope, terms: Sequence[str], limit: int
 ) -> list[_Match]:
-    """Return more matches than wanted, because FTS5 scores a little differently; more again while too few are live."""
-    wanted = max(_MIN_MATCHES, limit * _MATCHES_PER_HIT)
+    """Return more matches than asked for, because FTS5 scores a little differently; more again while too few are live."""
+    needed = max(_MIN_MATCHES, limit * _MATCHES_PER_HIT)
     alternatives = " OR ".join(f'"{term}"' for term in terms)
     query = f"tokens : ({alternatives})"
     word = scope_word(scope)
     if word is not None:
         query = f"scope : {word} AND {query}"
-    max_matches = wanted
+    max_matches = needed
     while True:
         ids = [row["chunk_id"] for row in run(connection, "match_words", {"query": query, "most": max_matches})]
         parameters = {**scope_parameters(tenant, scope), "ids": json_list(ids)}
         rows = run(connection, "live_words", parameters).fetchall()
         if len(rows) >= limit or len(ids) < max_matches:
-            return [_Match(row["chunk_id"], row["tokens"], row["token_count"]) for row in rows[:wanted]]
+            return [_Match(row["chunk_id"], row["tokens"], row["token_count"]) for row in rows[:needed]]
         max_matches *= _GROWTH_FACTOR

@@ -41,7 +41,7 @@ def write_file(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) 
     indexed = _load_indexed(connection, file, stamp)
     diff = diff_chunks(indexed, file.chunks or ())
     _add(connection, file, stamp, diff.added)
-    _move(connection, file, stamp, indexed, diff.kept)
+    _move(connection, file, stamp, indexed, diff.unchanged)
     _remove(connection, file, stamp, diff.removed_ids)
     if file.chunks is None:
         run(connection, "delete_state", _file_parameters(file, stamp))
@@ -87,10 +87,10 @@ def _move(
     file: IndexedFile,
     stamp: Stamp,
     indexed: Sequence[IndexedChunk],
-    kept: Sequence[tuple[int, int, Chunk]],
+    unchanged: Sequence[tuple[int, int, Chunk]],
 ) -> None:
     before = {old.id: (old.position, old.start) for old in indexed}
-    for chunk_id, position, chunk in kept:
+    for chunk_id, position, chunk in unchanged:
         if before[chunk_id] != (position, chunk.start):
             row = {"id": chunk_id, "position": position, "start": chunk.start, "end": chunk.end, "at": stamp["at"]}
             run(connection, "move_chunk", {**_file_parameters(file, stamp), **row})

@@ -176,19 +176,19 @@ class SqlitePlanJournal:
 
     def _update_reversed(self, plan_id: str, positions: list[int]) -> None:
         """What these items reversed is UNDONE, what that had reversed is DONE again, and so on down the chain."""
-        present, wanted = ItemStatus.DONE, ItemStatus.UNDONE
+        present, target = ItemStatus.DONE, ItemStatus.UNDONE
         undone_id = self._state(plan_id)["undoes"]
         while undone_id is not None and positions:
             parameters = {"plan_id": plan_id, "positions": json.dumps(positions)}
             positions = [row["reverses"] for row in self._db.run("reversed_positions", parameters).fetchall()]
-            change = {"plan_id": undone_id, "present": present.value, "status": wanted.value}
+            change = {"plan_id": undone_id, "present": present.value, "status": target.value}
             for run in _runs(positions):
                 self._db.run("set_item_statuses", {**change, **run})
             state = self._state(undone_id)
             if state["status"] == PlanStatus.UNDONE or not self._any_move_done(undone_id):
                 self._restate(undone_id, state, state["executed_at"])
             plan_id, undone_id = undone_id, state["undoes"]
-            present, wanted = wanted, present
+            present, target = target, present
 
     def _restate_running(self, plan_id: str, at: str) -> PlanStatus:
         """Give a RUNNING plan the status that its items say; Conflict for any other plan."""
@@ -199,15 +199,15 @@ class SqlitePlanJournal:
 
     def _restate(self, plan_id: str, row: Mapping[str, str | None], at: str | None) -> PlanStatus:
         """Give a plan the status that its items say, with the time at which it ended."""
-        present, wanted = PlanStatus(row["status"] or ""), status_of(self._counts(plan_id))
-        if present is wanted:
+        present, target = PlanStatus(row["status"] or ""), status_of(self._counts(plan_id))
+        if present is target:
             return present
-        if not plan_may_become(present, wanted):
-            raise Conflict(f"Plan {plan_id} is {present}, so it cannot become {wanted}.")
+        if not plan_may_become(present, target):
+            raise Conflict(f"Plan {plan_id} is {present}, so it cannot become {target}.")
         executed_at = at if present is PlanStatus.RUNNING else row["executed_at"]
-        change = {"id": plan_id, "present": present.value, "status": wanted.value, "executed_at": executed_at}
+        change = {"id": plan_id, "present": present.value, "status": target.value, "executed_at": executed_at}
         self._db.run("set_plan_status", change)
-        return wanted
+        return target
 
     def _any_move_done(self, plan_id: str) -> bool:
         """Return whether a plan is still in effect; quick, while counting its items takes longer with each of them."""
