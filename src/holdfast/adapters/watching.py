@@ -25,7 +25,7 @@ class DirectoryWatch:
         self._directories = directories
         self._on_change = on_change
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="holdfast-watch", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="holdfast-directories", daemon=True)
         self._thread.start()
 
     @property

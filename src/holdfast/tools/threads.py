@@ -12,18 +12,21 @@ T = TypeVar("T")
 
 
 class CallThreads:
-    """Runs blocking functions for coroutines, at most `count` at once.
+    """Runs blocking functions for coroutines, at most `count` at once, two at least.
 
-    Long work, such as executing a plan, has a queue of its own and at most half of the threads (at least one), so that
-    short calls find a free thread however many plans are executed.
+    Long work, such as executing a plan, has a queue of its own and at most half of the threads, so that short calls find
+    a free thread however many plans are executed.
     """
 
     def __init__(self, count: int) -> None:
+        count = max(2, count)
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="holdfast-call")
+        self._is_closed = False
         self._unfinished: set[Future[Any]] = set()
         self._lock = threading.Lock()
-        self._max_long = max(1, count // 2)
+        self._max_long = count // 2
         self._long_running = 0
+        self._running_long: set[Future[Any]] = set()
         self._long_queue: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
 
     async def run(self, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
@@ -35,17 +38,26 @@ class CallThreads:
         return await asyncio.wrap_future(future)
 
     def close(self, seconds: float) -> None:
-        """Start nothing more, and wait at most that long for the functions that are running."""
-        self._pool.shutdown(wait=False, cancel_futures=True)
+        """Start nothing more, and wait for what is running: `seconds` for short calls, without a bound for long work.
+
+        Long work ends at its next check of its call, which the caller has cancelled. What it works on is closed next, and
+        a command releases the lock of the state folder, so nothing of a plan may still move then. A server's process has
+        a deadline of its own.
+        """
         with self._lock:
+            self._is_closed = True
             for future, _ in self._long_queue:
                 future.cancel()
             self._long_queue.clear()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        wait(tuple(self._running_long))
         wait(tuple(self._unfinished), seconds)
 
     def _submit_long(self, work: Callable[[], T]) -> Future[T]:
         future: Future[T] = Future()
         with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the server is ending")
             if self._long_running < self._max_long:
                 self._pool.submit(self._run_long_work)
                 self._long_running += 1
@@ -60,11 +72,11 @@ class CallThreads:
                     self._long_running -= 1
                     return
                 future, work = self._long_queue.popleft()
-            if not future.set_running_or_notify_cancel():
-                continue
+                self._running_long.add(future)
             try:
-                result = work()
+                if future.set_running_or_notify_cancel():
+                    future.set_result(work())
             except BaseException as error:  # noqa: BLE001 -- whoever awaits the future gets it
                 future.set_exception(error)
-            else:
-                future.set_result(result)
+            finally:
+                self._running_long.discard(future)

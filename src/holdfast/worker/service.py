@@ -125,7 +125,7 @@ class Workers:
         self._unlisten = self._loop.queue.listen(self._wake_up.send)
         lanes: list[tuple[str, Callable[[], None]]] = [("upkeep", self._upkeep_lane)]
         if self._is_on:
-            lanes += [("words", self._words_lane), ("watch", self._watch_lane)]
+            lanes += [("words", self._words_lane), ("leases", self._lease_lane)]
             lanes += [(f"meaning-{number}", self._meaning_lane) for number in range(self._meaning_lanes)]
         self._threads = [threading.Thread(target=run, name=f"holdfast-{name}", daemon=True) for name, run in lanes]
         for thread in self._threads:
@@ -229,7 +229,7 @@ class Workers:
             self._run_logged(self._purge.run_due)
             self._run_logged(self._index.run_maintenance)
 
-    def _watch_lane(self) -> None:
+    def _lease_lane(self) -> None:
         """Renew the leases of long work, and notice whether there is work; upkeep may take too long for that."""
         while not self._loop.stop.wait(_UPKEEP_SECONDS):
             self._run_logged(self._loop.renew_words_leases)

@@ -119,3 +119,23 @@ def test_a_limit_that_says_nothing_is_named(text: str) -> None:
         parse_limits([text])
     assert repr(text) in caught.value.message
     assert "read, write, search" in caught.value.message
+
+
+def test_a_command_for_keys_leaves_the_schema_of_a_running_server_alone(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.db")
+    earlier = sqlite3.connect(path, isolation_level=None)
+    apply_migrations(earlier, STEPS[:8])
+
+    ApiKeys(SqliteKeys(path)).close()
+
+    assert earlier.execute("PRAGMA user_version").fetchone() == (8,)
+    earlier.close()
+
+
+def test_keys_may_be_made_before_the_first_server(tmp_path: Path) -> None:
+    keys = ApiKeys(SqliteKeys(str(tmp_path / "state.db")))
+    keys.close()
+
+    journal = open_journal(str(tmp_path))
+    assert journal.unfinished() == []
+    journal.close()

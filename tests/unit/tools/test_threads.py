@@ -132,9 +132,24 @@ async def test_closing_cancels_what_waits_in_the_queue() -> None:
 
     first, second = (asyncio.create_task(threads.run(work, is_long=True)) for _ in range(2))
     assert await asyncio.to_thread(begun.wait, 10)
-    threads.close(0.0)
-    release.set()
+    closing = asyncio.create_task(asyncio.to_thread(threads.close, 0.0))
 
     with pytest.raises(asyncio.CancelledError):
         await second
+    with pytest.raises(RuntimeError, match="ending"):
+        await threads.run(work, is_long=True)
+    assert not closing.done(), "it waits for long work, which still uses what is closed next"
+    release.set()
     await first
+    await closing
+
+
+async def test_one_call_at_a_time_is_two_threads_so_that_a_plan_does_not_take_the_only_one() -> None:
+    threads, release = CallThreads(1), threading.Event()
+    plan = asyncio.create_task(threads.run(release.wait, 10, is_long=True))
+
+    async with asyncio.timeout(5):
+        assert await threads.run(lambda: "read") == "read"
+    release.set()
+    assert await plan
+    threads.close(1.0)

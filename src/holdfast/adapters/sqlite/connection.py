@@ -64,8 +64,8 @@ def apply_migrations(connection: sqlite3.Connection, migrations: Sequence[str]) 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
     """Run statements as one write transaction; an exception rolls all of them back."""
+    connection.execute("BEGIN IMMEDIATE")
     try:
-        connection.execute("BEGIN IMMEDIATE")
         yield
         connection.execute("COMMIT")
     except BaseException:

@@ -10,7 +10,7 @@ import threading
 from typing import Any
 
 from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
-from holdfast.adapters.sqlite.state.migrations import migrate
+from holdfast.adapters.sqlite.state.migrations import migrate_for_keys
 from holdfast.adapters.statements import named_statements
 from holdfast.auth.keys import Key
 from holdfast.auth.rates import Rate
@@ -31,7 +31,7 @@ class SqliteKeys:
         for pragma in (f"busy_timeout = {_BUSY_MS:d}", "synchronous = FULL"):
             self._connection.execute(f"PRAGMA {pragma}")
         enable_wal(self._connection)
-        migrate(self._connection)
+        migrate_for_keys(self._connection)
 
     def add(self, key: Key) -> None:
         """Store a new key."""

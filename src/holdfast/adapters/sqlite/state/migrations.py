@@ -216,6 +216,17 @@ STEPS = (
 )
 
 
+API_KEYS_VERSION = 2
+"""The step that makes the table of API keys."""
+
+
 def migrate(connection: sqlite3.Connection) -> None:
-    """Bring state.db to the newest schema."""
+    """Bring state.db to the newest schema. Only for the holder of the server's lock: later steps change what plans and
+    reviews mean, under which a server of an earlier release could not go on.
+    """
     apply_migrations(connection, STEPS)
+
+
+def migrate_for_keys(connection: sqlite3.Connection) -> None:
+    """Make sure that the table of API keys is there, and change nothing else: a server may be running."""
+    apply_migrations(connection, STEPS[:API_KEYS_VERSION])
