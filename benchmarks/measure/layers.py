@@ -28,7 +28,7 @@ from holdfast.folders.access.jail import Jail
 from holdfast.tools.table import TOOLS
 from holdfast.transport.client.dial import Client, dial
 from holdfast.transport.state_folder import StateFolder
-from holdfast.wiring import Wired, build
+from holdfast.wiring import ServerParts, build
 
 Arguments = Callable[[], dict[str, Any]]
 PARTS = ("jail", "fsync", "journal")
@@ -133,7 +133,7 @@ def _socket(state: Path, root: Path) -> Iterator[Wire]:
 
 
 @contextmanager
-def _inside(state: Path, root: Path) -> Iterator[tuple[Wired, Caller]]:
+def _inside(state: Path, root: Path) -> Iterator[tuple[ServerParts, Caller]]:
     state.mkdir(mode=0o700, exist_ok=True)
     wired = build(Settings(), str(state))
     try:
@@ -142,7 +142,7 @@ def _inside(state: Path, root: Path) -> Iterator[tuple[Wired, Caller]]:
         wired.close()
 
 
-async def _dispatched(wired: Wired, caller: Caller, tool: str, make: Arguments, calls: int) -> list[float]:
+async def _dispatched(wired: ServerParts, caller: Caller, tool: str, make: Arguments, calls: int) -> list[float]:
     times = []
     for _ in range(calls):
         arguments = make()
@@ -153,7 +153,7 @@ async def _dispatched(wired: Wired, caller: Caller, tool: str, make: Arguments, 
 
 
 def _body(
-    wired: Wired, caller: Caller, tool: str, make: Arguments, calls: int
+    wired: ServerParts, caller: Caller, tool: str, make: Arguments, calls: int
 ) -> tuple[list[float], list[dict[str, float]]]:
     entry = TOOLS.get(tool)
     assert entry is not None

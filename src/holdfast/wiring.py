@@ -82,7 +82,7 @@ class OrganiserDatabases:
 
 
 @dataclass(frozen=True)
-class Wired:
+class ServerParts:
     """A server's inside, ready for its doors."""
 
     dispatcher: Dispatcher
@@ -140,7 +140,7 @@ class Wired:
         self.opened.close()
 
 
-def build(settings: Settings, state_dir: str) -> Wired:
+def build(settings: Settings, state_dir: str) -> ServerParts:
     """Put the parts together for one process that holds the lock of this state folder."""
     folders = OpenFolders(settings.folders, state_dir)
     journal = open_journal(state_dir)
@@ -163,7 +163,7 @@ def build(settings: Settings, state_dir: str) -> Wired:
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission)
-    return Wired(dispatcher, folders, app, admission, opened, workers, memory, keys, observer)
+    return ServerParts(dispatcher, folders, app, admission, opened, workers, memory, keys, observer)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from holdfast.adapters.sqlite.state.reviews import reviews_beside
 from holdfast.changes.model import ChangeKind, Item, Op, Outcome, Plan, PlanStatus
 from holdfast.errors import Conflict
 from holdfast.review.model import TRANSITIONS, Review, ReviewState, UserAction
-from holdfast.review.ports import ReviewBook
+from holdfast.review.ports import ReviewTable
 
 AT, LATER = "2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"
 
@@ -28,7 +28,7 @@ def journal(tmp_path: Path) -> Iterator[SqliteJournal]:
 
 
 @pytest.fixture
-def book(journal: SqliteJournal) -> ReviewBook:
+def book(journal: SqliteJournal) -> ReviewTable:
     return reviews_beside(journal)
 
 
@@ -36,7 +36,7 @@ def review(id_: str = "a" * 32, root: str = "/r", proposed: bytes = b"new\n") ->
     return Review(id_, f"mcp_review_{id_}", f"{root}/a.txt", root, AT, LATER, "q", b"old\n", proposed)
 
 
-def added(book: ReviewBook, one: Review) -> Review:
+def added(book: ReviewTable, one: Review) -> Review:
     book.add(one)
     found = book.find(one.id)
     assert found is not None
@@ -48,14 +48,14 @@ def plan_of(one: Review) -> Plan:
     return Plan(one.id, ChangeKind.REVIEW, one.root, (item,), one.created_at, temp_name=".t", seq=one.seq)
 
 
-def approved(book: ReviewBook, one: Review) -> Review:
+def approved(book: ReviewTable, one: Review) -> Review:
     assert book.replace(one, one.become(ReviewState.APPROVED, answered=one.proposed))
     found = book.find(one.id)
     assert found is not None
     return found
 
 
-def test_a_review_comes_back_as_it_was_given(book: ReviewBook) -> None:
+def test_a_review_comes_back_as_it_was_given(book: ReviewTable) -> None:
     found = added(book, review())
     assert replace(found, seq=0) == review()
     assert book.find_by_session(found.session) == found
@@ -63,7 +63,7 @@ def test_a_review_comes_back_as_it_was_given(book: ReviewBook) -> None:
     assert book.find_by_session("mcp_review_") is None
 
 
-def test_of_two_changes_of_the_same_row_the_second_is_refused(book: ReviewBook) -> None:
+def test_of_two_changes_of_the_same_row_the_second_is_refused(book: ReviewTable) -> None:
     read = added(book, review())
     assert book.replace(read, replace(read, answered=b"first\n"))
     assert not book.replace(read, replace(read, answered=b"second\n"))
@@ -72,7 +72,7 @@ def test_of_two_changes_of_the_same_row_the_second_is_refused(book: ReviewBook) 
     assert (found.answered, found.version) == (b"first\n", 2)
 
 
-def test_a_closed_review_cannot_be_changed_again(book: ReviewBook) -> None:
+def test_a_closed_review_cannot_be_changed_again(book: ReviewTable) -> None:
     read = added(book, review())
     assert book.replace(read, read.become(ReviewState.REJECTED))
     closed = book.find(read.id)
@@ -81,7 +81,7 @@ def test_a_closed_review_cannot_be_changed_again(book: ReviewBook) -> None:
     assert not book.replace(closed, replace(closed, state=ReviewState.PENDING))
 
 
-def test_an_equal_proposal_is_found_while_it_is_open_or_freshly_rejected(book: ReviewBook) -> None:
+def test_an_equal_proposal_is_found_while_it_is_open_or_freshly_rejected(book: ReviewTable) -> None:
     read = added(book, review())
     assert book.find_equal_proposal(read.proposal_hash, AT) == read
     assert book.find_equal_proposal(review(proposed=b"other\n").proposal_hash, AT) is None
@@ -90,7 +90,7 @@ def test_an_equal_proposal_is_found_while_it_is_open_or_freshly_rejected(book: R
     assert book.find_equal_proposal(read.proposal_hash, LATER) is None
 
 
-def test_open_reviews_are_listed_beneath_their_roots_newest_first(book: ReviewBook) -> None:
+def test_open_reviews_are_listed_beneath_their_roots_newest_first(book: ReviewTable) -> None:
     for id_, root in [("a" * 32, "/r"), ("b" * 32, "/r/sub"), ("c" * 32, "/r-other"), ("d" * 32, "/r")]:
         added(book, review(id_, root))
     assert [one.id[0] for one in book.list_open(["/r"], 10, None)] == ["d", "b", "a"]
@@ -102,7 +102,7 @@ def test_open_reviews_are_listed_beneath_their_roots_newest_first(book: ReviewBo
 
 
 def test_an_approved_review_is_begun_once_and_is_then_the_newest_change(
-    book: ReviewBook, journal: SqliteJournal
+    book: ReviewTable, journal: SqliteJournal
 ) -> None:
     one = added(book, review())
     with pytest.raises(Conflict):
@@ -120,13 +120,13 @@ def test_an_approved_review_is_begun_once_and_is_then_the_newest_change(
         journal.resume(plan_of(one), [])
 
 
-def test_a_review_that_is_being_written_cannot_expire(book: ReviewBook, journal: SqliteJournal) -> None:
+def test_a_review_that_is_being_written_cannot_expire(book: ReviewTable, journal: SqliteJournal) -> None:
     one = approved(book, added(book, review()))
     journal.resume(plan_of(one), [])
     assert not book.replace(one, one.become(ReviewState.EXPIRED))
 
 
-def test_a_commit_that_failed_may_be_tried_again(book: ReviewBook, journal: SqliteJournal) -> None:
+def test_a_commit_that_failed_may_be_tried_again(book: ReviewTable, journal: SqliteJournal) -> None:
     one = approved(book, added(book, review()))
     journal.resume(plan_of(one), [])
     journal.finish(one.id, Outcome.failed("another program"), LATER)
@@ -138,7 +138,7 @@ def test_a_commit_that_failed_may_be_tried_again(book: ReviewBook, journal: Sqli
     assert [change.status for change in journal.changes(["/r"], 10, None)] == [PlanStatus.EXECUTED]
 
 
-def test_a_commit_and_its_review_are_recorded_as_one(book: ReviewBook, journal: SqliteJournal) -> None:
+def test_a_commit_and_its_review_are_recorded_as_one(book: ReviewTable, journal: SqliteJournal) -> None:
     one, two = approved(book, added(book, review())), added(book, review("b" * 32))
     journal.resume(plan_of(one), [])
     journal.finish(one.id, Outcome.done(), LATER)
@@ -149,7 +149,7 @@ def test_a_commit_and_its_review_are_recorded_as_one(book: ReviewBook, journal: 
     assert not book.replace(one, one.become(ReviewState.EXPIRED))
 
 
-def test_a_failed_commit_that_expires_stays_a_failed_change(book: ReviewBook, journal: SqliteJournal) -> None:
+def test_a_failed_commit_that_expires_stays_a_failed_change(book: ReviewTable, journal: SqliteJournal) -> None:
     one = approved(book, added(book, review()))
     journal.resume(plan_of(one), [])
     journal.finish(one.id, Outcome.failed("another program"), LATER)
@@ -161,7 +161,7 @@ def test_a_failed_commit_that_expires_stays_a_failed_change(book: ReviewBook, jo
         journal.resume(plan_of(one), [])
 
 
-def test_each_state_becomes_those_of_the_table_and_no_other(book: ReviewBook) -> None:
+def test_each_state_becomes_those_of_the_table_and_no_other(book: ReviewTable) -> None:
     stored = added(book, review())
     for before, after in product(ReviewState, ReviewState):
         allowed = after in TRANSITIONS[before]
@@ -226,7 +226,7 @@ def test_reviews_of_an_older_database_get_the_state_that_they_had(tmp_path: Path
     )
 
 
-def test_a_review_beneath_a_root_whose_name_is_not_utf_8_is_listed(book: ReviewBook) -> None:
+def test_a_review_beneath_a_root_whose_name_is_not_utf_8_is_listed(book: ReviewTable) -> None:
     added(book, review(root="/caf\udce9/sub"))
     for roots in (["/caf\udce9"], ["/caf\udce9/sub"], ["/"], ["/x", "/caf\udce9"]):
         assert [summary.root for summary in book.list_open(roots, 10, None)] == ["/caf\udce9/sub"]

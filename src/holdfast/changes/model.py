@@ -289,7 +289,7 @@ def _copy(
     )
 
 
-class Abandoned(Exception):
+class ChangeAbandoned(Exception):
     """Raised by the work of a change that changed nothing; has the error, and foreign bytes that were saved."""
 
     def __init__(self, error: HoldfastError, saved: Item | None = None) -> None:

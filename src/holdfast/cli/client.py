@@ -15,7 +15,7 @@ from holdfast.transport.lifecycle import COMMAND, LockHeld, hold_server_lock
 from holdfast.transport.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from holdfast.wiring import Wired
+    from holdfast.wiring import ServerParts
 
 _MAX_WAIT_SECONDS = 20.0
 
@@ -54,7 +54,7 @@ class Session:
         self._folder = folder
         self._stack = stack
         self._has_server = False
-        self._own: Wired | None = None
+        self._own: ServerParts | None = None
 
     def call_as_person(self, tool: str, roots: Sequence[str] = (), **arguments: Any) -> dict[str, Any]:
         """Call one of the person's tools, on directories where it needs some; return its data or raise its error."""
@@ -102,7 +102,7 @@ class Session:
 
 
 @contextmanager
-def _open_own_state(folder: StateFolder) -> Iterator["Wired"]:
+def _open_own_state(folder: StateFolder) -> Iterator["ServerParts"]:
     from holdfast.wiring import build
 
     settings = load_settings(None).settings

@@ -10,7 +10,7 @@ from holdfast.text.display import escape_invisible
 from holdfast.transport.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from holdfast.config.load import Loaded
+    from holdfast.config.load import LoadedSettings
 
 
 def open_state_folder() -> StateFolder:
@@ -20,7 +20,7 @@ def open_state_folder() -> StateFolder:
     return folder
 
 
-def load_settings(path: str | None) -> "Loaded":
+def load_settings(path: str | None) -> "LoadedSettings":
     """Load the settings and check the tool and group names in them. Raises InvalidArgument, naming every problem."""
     from holdfast.config.load import check_names, load
     from holdfast.tools.registry import Group

@@ -19,7 +19,7 @@ FILE_NAME = "settings.yml"
 
 
 @dataclass(frozen=True, slots=True)
-class Loaded:
+class LoadedSettings:
     """The settings in force, the file they came from, and the line of every value in it."""
 
     settings: Settings
@@ -32,7 +32,7 @@ class Loaded:
         return DEFAULT if line is None else f"{self.path}:{line}"
 
 
-def load(path: str | None = None) -> Loaded:
+def load(path: str | None = None) -> LoadedSettings:
     """Load the settings file at `path`, else that of HOLDFAST_SETTINGS, else settings.yml in the state folder.
 
     The first two must exist; without any file every setting has its default.
@@ -42,11 +42,11 @@ def load(path: str | None = None) -> Loaded:
     if path is None:
         path = os.path.join(state_dir(), FILE_NAME)
         if not os.path.exists(path):
-            return Loaded(Settings())
+            return LoadedSettings(Settings())
     return parse(read_text(path), path)
 
 
-def parse(text: str, path: str) -> Loaded:
+def parse(text: str, path: str) -> LoadedSettings:
     """Parse the text of a settings file; `path` is its name in messages."""
     tree, lines = read_document(text, path, ROOT)
     try:
@@ -54,10 +54,10 @@ def parse(text: str, path: str) -> Loaded:
     except ValidationError as error:
         problems = [_problem(detail, path, lines) for detail in error.errors(include_url=False)]
         raise InvalidArgument("\n".join(problems), problems=problems) from None
-    return Loaded(settings, path, lines)
+    return LoadedSettings(settings, path, lines)
 
 
-def check_names(loaded: Loaded, tools: Iterable[str], groups: Iterable[str]) -> None:
+def check_names(loaded: LoadedSettings, tools: Iterable[str], groups: Iterable[str]) -> None:
     """Raise InvalidArgument when the settings name an unknown tool or group; the message suggests the nearest one."""
     known = {"tools": sorted(tools), "groups": sorted(groups)}
     problems = [

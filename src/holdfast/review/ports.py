@@ -6,7 +6,7 @@ from typing import Protocol
 from holdfast.review.model import Review, ReviewSummary
 
 
-class ReviewBook(Protocol):
+class ReviewTable(Protocol):
     """The record of every review on this machine. Safe to use from any thread; what returns is on the disk."""
 
     def add(self, review: Review) -> None:

@@ -11,7 +11,7 @@ from holdfast.clock import utc_now
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import Conflict, NotFound
 from holdfast.review.model import Review, ReviewState
-from holdfast.review.ports import Presenter, ReviewBook
+from holdfast.review.ports import Presenter, ReviewTable
 from holdfast.review.sessions import Sessions
 from holdfast.review.watch import Watcher
 
@@ -55,7 +55,7 @@ class ReviewRecords:
 
     def __init__(
         self,
-        book: ReviewBook,
+        book: ReviewTable,
         sessions: Sessions,
         settings: ReviewSettings,
         presenters: Sequence[Presenter],

@@ -9,7 +9,7 @@ from holdfast.errors import HoldfastError
 from holdfast.review.agent import AgentReviews
 from holdfast.review.decide import decision_from_save
 from holdfast.review.person import PersonReviews
-from holdfast.review.ports import Presenter, ReviewBook
+from holdfast.review.ports import Presenter, ReviewTable
 from holdfast.review.records import ReviewRecords
 from holdfast.review.sessions import Sessions
 from holdfast.review.watch import Watcher
@@ -27,7 +27,7 @@ class Reviews:
 
     def __init__(
         self,
-        book: ReviewBook,
+        book: ReviewTable,
         changes: Changes,
         sessions: Sessions,
         settings: ReviewSettings,

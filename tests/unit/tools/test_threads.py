@@ -18,7 +18,7 @@ from holdfast.errors import Internal
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.table import TOOLS
 from holdfast.tools.threads import CallThreads
-from holdfast.wiring import Wired, build
+from holdfast.wiring import ServerParts, build
 
 PLANS = 40
 """More than a server has threads for calls, and than asyncio has by default."""
@@ -53,7 +53,7 @@ class BlockedPlans:
 
 
 @pytest.fixture
-def wired(tmp_path: Path) -> Iterator[Wired]:
+def wired(tmp_path: Path) -> Iterator[ServerParts]:
     (tmp_path / "state").mkdir(0o700)
     (tmp_path / "work").mkdir()
     settings = Settings(review=ReviewSettings(wait_seconds=0.1))
@@ -62,7 +62,7 @@ def wired(tmp_path: Path) -> Iterator[Wired]:
     wired.close()
 
 
-async def test_executing_plans_do_not_keep_a_proposal_waiting(wired: Wired, tmp_path: Path) -> None:
+async def test_executing_plans_do_not_keep_a_proposal_waiting(wired: ServerParts, tmp_path: Path) -> None:
     organiser = BlockedPlans()
     dispatcher = Dispatcher(replace(wired.app, organiser=cast("Any", organiser)), TOOLS, wired.app.settings)
     caller = Caller(LOCAL_USER, roots=(str(tmp_path / "work"),))

@@ -23,7 +23,7 @@ from holdfast.changes.disk.tree import (
     read_tree,
     tree_digest,
 )
-from holdfast.changes.model import Abandoned, Item, NodeType
+from holdfast.changes.model import ChangeAbandoned, Item, NodeType
 from holdfast.errors import AlreadyExists, Conflict, HoldfastError
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
@@ -52,7 +52,7 @@ class CrossDeviceMove:
     def run(self, tree: Sequence[Item], call: Call) -> str:
         """Move a source that was read as `tree`; returns the identity of the copy at the target.
 
-        Raises Abandoned when the target is taken or the source changed: then the source is where it was and no copy
+        Raises ChangeAbandoned when the target is taken or the source changed: then the source is where it was and no copy
         is left. After any other error call `recover`.
         """
         source, target = self.source, self.target
@@ -61,7 +61,7 @@ class CrossDeviceMove:
             files.publish(target.parent_fd, self.temp_name, target.parent_fd, target.name)
         except FileExistsError:
             erase_tree(target.parent_fd, self.temp_name)
-            raise Abandoned(AlreadyExists(f"{target.path} exists already; nothing was moved.")) from None
+            raise ChangeAbandoned(AlreadyExists(f"{target.path} exists already; nothing was moved.")) from None
         try:
             files.sync_directory(target.parent_fd)
         except OSError:
@@ -128,7 +128,7 @@ class CrossDeviceMove:
         same_source = now is not None and (tree[0].node is not NodeType.FILE or now.st_mtime_ns == tree[0].mtime_ns)
         if not same_source or not is_same_tree(copied, tree):
             erase_tree(target.parent_fd, self.temp_name)
-            raise Abandoned(_changed(source.path))
+            raise ChangeAbandoned(_changed(source.path))
 
     def _quarantine_source(self, quarantine_fd: int, copy_digest: str | None) -> None:
         """Move the source to quarantine; where the system refuses, the copy is erased and the source stays."""
@@ -147,7 +147,7 @@ class CrossDeviceMove:
             raise
         if not is_same:
             self._restore_source(quarantine_fd, expected)
-            raise Abandoned(_changed(self.source.path))
+            raise ChangeAbandoned(_changed(self.source.path))
 
     def _restore_source(self, quarantine_fd: int, copy_digest: str) -> None:
         files.move_entry(quarantine_fd, self._quarantine_name, self.source.parent_fd, self.source.name)

@@ -16,7 +16,7 @@ from holdfast.changes.disk.links import Links
 from holdfast.changes.disk.locks import Locks
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.disk.tree import TreeOptions, read_tree
-from holdfast.changes.model import Abandoned, Item, ItemOutcome, ItemStatus, NodeType
+from holdfast.changes.model import ChangeAbandoned, Item, ItemOutcome, ItemStatus, NodeType
 from holdfast.changes.plans.parents import Parent, Parents
 from holdfast.errors import (
     AccessDenied,
@@ -298,7 +298,7 @@ class Batch:
         copy = self._cross_device_move(move)
         try:
             identity: str | None = copy.run(copy.read_source(call), call)
-        except Abandoned as abandoned:
+        except ChangeAbandoned as abandoned:
             is_taken = isinstance(abandoned.error, AlreadyExists)
             status = ItemStatus.ERROR if is_taken else ItemStatus.SKIPPED
             self._add_outcome(move, status, DESTINATION_EXISTS if is_taken else CHANGED)

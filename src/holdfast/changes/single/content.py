@@ -23,7 +23,7 @@ from holdfast.changes.disk.files import (
     temp_name,
 )
 from holdfast.changes.disk.images import Images
-from holdfast.changes.model import Abandoned, Image, Item, ItemStatus, Op, Outcome, Plan
+from holdfast.changes.model import ChangeAbandoned, Image, Item, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.ports import Journal
 from holdfast.changes.single.new_content import NewContent, closer
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
@@ -200,7 +200,7 @@ class _Swap:
             rename_noreplace(self.dir_fd, self.temp, self.dir_fd, self.place.name)
         except FileExistsError:
             self._drop_temp_file()
-            raise Abandoned(_changed(self.place.path)) from None
+            raise ChangeAbandoned(_changed(self.place.path)) from None
 
     def _replace(self, base: BaseFile, new: Identity) -> None:
         try:
@@ -208,7 +208,7 @@ class _Swap:
         except OSError as error:
             if error.errno == errno.ENOENT:
                 self._drop_temp_file()
-                raise Abandoned(_changed(self.place.path)) from None
+                raise ChangeAbandoned(_changed(self.place.path)) from None
             if error.errno not in (errno.EINVAL, errno.ENOSYS):
                 raise
             self._replace_without_exchange(base)
@@ -231,7 +231,7 @@ class _Swap:
         is_same = present is not None and identity_of(present) == identity_of(base.status)
         if not is_same or has_writer(base.fd, self.dir_fd) or not self._is_unchanged(base):
             self._drop_temp_file()
-            raise Abandoned(_changed(self.place.path))
+            raise ChangeAbandoned(_changed(self.place.path))
         os.replace(self.temp, self.place.name, src_dir_fd=self.dir_fd, dst_dir_fd=self.dir_fd)
 
     def _put_back(self, new: Identity) -> None:
@@ -250,7 +250,7 @@ class _Swap:
             put_in = going_in
         saved = self._clear_temp_file(new)
         sync_directory(self.dir_fd)
-        raise Abandoned(_changed(self.place.path), saved)
+        raise ChangeAbandoned(_changed(self.place.path), saved)
 
     def _identity(self, name: str) -> Identity | None:
         status = stat_entry(self.dir_fd, name)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
 from holdfast.changes.disk.files import error_from_os, stat_entry, sync_directory
-from holdfast.changes.model import Abandoned, Item, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
+from holdfast.changes.model import ChangeAbandoned, Item, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotEmpty, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
@@ -62,7 +62,7 @@ def _run(jail: Jail, plan: Plan) -> Outcome:
             reason = error.strerror if isinstance(error, OSError) else "It is not there."
             exceptions[position] = (ItemStatus.SKIPPED, reason)
     if len(exceptions) == len(plan.items) and plan.first.op is Op.RMDIR:
-        raise Abandoned(NotEmpty(f"{plan.first.src_path} is not empty or not there any more; it was left alone."))
+        raise ChangeAbandoned(NotEmpty(f"{plan.first.src_path} is not empty or not there any more; it was left alone."))
     return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
 
 

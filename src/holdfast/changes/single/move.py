@@ -13,7 +13,7 @@ from holdfast.changes.disk.files import hash_file, open_file, stat_entry, temp_n
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.disk.tree import TreeOptions, read_tree, tree_digest
-from holdfast.changes.model import Abandoned, Item, NodeType, Op, Outcome, Plan
+from holdfast.changes.model import ChangeAbandoned, Item, NodeType, Op, Outcome, Plan
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import AlreadyExists, Conflict, InvalidArgument, NotFound
 from holdfast.folders.access.file_version import identity_text
@@ -91,12 +91,12 @@ class Moves:
         try:
             files.move_entry(source.parent_fd, source.name, target.parent_fd, target.name)
         except FileExistsError:
-            raise Abandoned(_exists(target)) from None
+            raise ChangeAbandoned(_exists(target)) from None
         except FileNotFoundError:
-            raise Abandoned(NotFound(f"No such file or directory: {source.path}")) from None
+            raise ChangeAbandoned(NotFound(f"No such file or directory: {source.path}")) from None
         except OSError as error:
             if error.errno == errno.EXDEV:
-                raise Abandoned(
+                raise ChangeAbandoned(
                     InvalidArgument(f"{source.path} and {target.path} cannot be joined by a move.")
                 ) from None
             raise

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from holdfast.changes.disk.files import error_from_os
 from holdfast.changes.disk.images import Images
-from holdfast.changes.model import Abandoned, ChangeKind, Image, Item, Outcome, Plan, PlanStatus
+from holdfast.changes.model import ChangeAbandoned, ChangeKind, Image, Item, Outcome, Plan, PlanStatus
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
@@ -48,7 +48,7 @@ class Recorder:
         self._images.remove_files(image.file for image in kept_before if image.file)
         try:
             outcome = work()
-        except Abandoned as abandoned:
+        except ChangeAbandoned as abandoned:
             self.finish(plan, Outcome.failed(abandoned.error.message, abandoned.saved))
             raise abandoned.error from None
         except OSError as error:

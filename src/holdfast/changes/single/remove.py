@@ -17,7 +17,7 @@ from holdfast.changes.disk.tree import (
     repair_tree,
     tree_digest,
 )
-from holdfast.changes.model import Abandoned, Image, Item, NodeType, Op, Outcome, Plan
+from holdfast.changes.model import ChangeAbandoned, Image, Item, NodeType, Op, Outcome, Plan
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import Conflict, HoldfastError, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
@@ -98,14 +98,16 @@ class Removals:
         try:
             rename_noreplace(place.parent_fd, place.name, place.parent_fd, plan.temp_name or "")
         except FileNotFoundError:
-            raise Abandoned(NotFound(f"No such file or directory: {place.path}")) from None
+            raise ChangeAbandoned(NotFound(f"No such file or directory: {place.path}")) from None
         if not self._matches_plan(jail, place, plan):
             self._put_back(place, plan)
-            raise Abandoned(Conflict(f"Another program changed {place.path} at the same moment; it was left in place."))
+            raise ChangeAbandoned(
+                Conflict(f"Another program changed {place.path} at the same moment; it was left in place.")
+            )
         error = self._erase(place, plan)
         if error is not None:
             self._put_back(place, plan)
-            raise Abandoned(_not_removable(place.path, error))
+            raise ChangeAbandoned(_not_removable(place.path, error))
         return Outcome.done()
 
     def _erase(self, place: Place, plan: Plan) -> OSError | None:
@@ -132,7 +134,7 @@ class Removals:
             rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
         except FileExistsError:
             temp_path = f"{place.path.rpartition('/')[0]}/{temp}"
-            raise Abandoned(
+            raise ChangeAbandoned(
                 Conflict(
                     f"Something else took the place of {place.path} meanwhile; what was there is kept as {temp_path}."
                 )
@@ -158,7 +160,7 @@ class Removals:
             rename_noreplace(place.parent_fd, temp, place.parent_fd, place.name)
         except FileExistsError:
             erase_tree(place.parent_fd, temp)
-            raise Abandoned(Conflict(f"{place.path} exists again; it is not overwritten.")) from None
+            raise ChangeAbandoned(Conflict(f"{place.path} exists again; it is not overwritten.")) from None
         sync_directory(place.parent_fd)
         return Outcome.done()
 
@@ -174,7 +176,7 @@ class Removals:
             self._repair(place, plan)
         try:
             self._put_back(place, plan)
-        except Abandoned as abandoned:
+        except ChangeAbandoned as abandoned:
             return Outcome.failed(abandoned.error.message)
         return Outcome.failed("It was interrupted and could not be finished; what is left is in place.")
 

@@ -19,7 +19,7 @@ from holdfast.config.environment import (
 from holdfast.text.display import escape_invisible
 
 if TYPE_CHECKING:
-    from holdfast.config.load import Loaded
+    from holdfast.config.load import LoadedSettings
 
 settings_option = click.option("--settings", "path", metavar="FILE", help="The settings file to read.")
 
@@ -59,14 +59,14 @@ def check(path: str | None) -> None:
         )
 
 
-def _settings_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
+def _settings_rows(loaded: "LoadedSettings") -> Iterator[dict[str, Any]]:
     from holdfast.config.describe import setting_values
 
     for name, value in setting_values(loaded.settings):
         yield {"name": name, "value": value, "source": loaded.source_of(name)}
 
 
-def _variable_rows(loaded: "Loaded") -> Iterator[dict[str, Any]]:
+def _variable_rows(loaded: "LoadedSettings") -> Iterator[dict[str, Any]]:
     from holdfast.config.describe import MASK
     from holdfast.config.load import DEFAULT
 

@@ -14,7 +14,7 @@ from holdfast.text.budget import encode_cursor, estimate_tokens, read_position, 
 from holdfast.text.display import display_name, escape_invisible
 from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.organiser.shapes import (
-    ExplainedFile,
+    ExplainFileAnswer,
     FolderTotal,
     MeasuresAnswer,
     PastMoveAnswer,
@@ -22,11 +22,11 @@ from holdfast.tools.organiser.shapes import (
     PlannedMove,
     PlanPage,
     PlanPart,
+    PlanProgressAnswer,
     PlanSummaryAnswer,
-    ScanningAnswer,
     SkippedEntry,
     UncertainFileAnswer,
-    UndoneMoves,
+    UndoReport,
 )
 
 _MAX_UNCERTAIN_IN_SUMMARY = 20
@@ -39,9 +39,9 @@ _TOKENS_PER_ROW = 30
 _STATUS_WORDS = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "undone"}
 
 
-def describe_job(job: PlanJob) -> ScanningAnswer:
+def describe_job(job: PlanJob) -> PlanProgressAnswer:
     """Return the progress of a plan in the making."""
-    return ScanningAnswer(
+    return PlanProgressAnswer(
         plan_id=job.plan_id,
         status="SCANNING",
         folder=replace_lone_surrogates(job.folder),
@@ -120,10 +120,10 @@ def count_moves(moves: Iterable[Item]) -> dict[str, int]:
     return {"moves": counts.total(), **counts}
 
 
-def describe_explanation(explanation: Explanation) -> ExplainedFile:
+def describe_explanation(explanation: Explanation) -> ExplainFileAnswer:
     """Return why a file is where it is."""
     verdict, pending, uncertain = explanation.verdict, explanation.pending, explanation.uncertain
-    answer = ExplainedFile(
+    answer = ExplainFileAnswer(
         path=replace_lone_surrogates(explanation.path),
         moves=[
             PastMoveAnswer(
@@ -151,17 +151,17 @@ def describe_explanation(explanation: Explanation) -> ExplainedFile:
     return answer
 
 
-def describe_undo(undo: UndoResult) -> UndoneMoves:
+def describe_undo(undo: UndoResult) -> UndoReport:
     """Return how many files came back and which stayed, with paths from the folder of the plan."""
     folder = undo.plan.folder or ""
     problems = [
         SkippedEntry(path=relative_path(item.src_path, folder), why=replace_lone_surrogates(item.error_msg or ""))
         for item in undo.stayed[:_MAX_STAYED]
     ]
-    return UndoneMoves(change_id=undo.change_id, came_back=undo.back, stayed=len(undo.stayed), problems=problems)
+    return UndoReport(change_id=undo.change_id, came_back=undo.back, stayed=len(undo.stayed), problems=problems)
 
 
-def stayed_lines(undone: UndoneMoves) -> Iterator[str]:
+def stayed_lines(undone: UndoReport) -> Iterator[str]:
     """Yield a line for each listed file that stayed, and how to go on."""
     if not undone.stayed:
         return

@@ -30,14 +30,14 @@ from holdfast.tools.organiser.answers import (
     summary_text,
 )
 from holdfast.tools.organiser.shapes import (
+    AllPlansAnswer,
     ApprovePlan,
     CorrectPlan,
     CreatePlan,
-    EveryPlanList,
     ExecutedAnswer,
     ExecutePlan,
-    Explained,
     ExplainFile,
+    FileLocationAnswer,
     GetPlan,
     ListPlans,
     PlanAnswer,
@@ -162,7 +162,7 @@ def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
     return Answer.of(text, data=PlanList(plans=plans, next_cursor=next_cursor))
 
 
-@tool("explain_file", group=Group.ORGANISE, effect=Effect.READ, title="Explain file", output=Explained)
+@tool("explain_file", group=Group.ORGANISE, effect=Effect.READ, title="Explain file", output=FileLocationAnswer)
 def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
     """Tell why a file is here, or where it went."""
     answer = describe_explanation(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))
@@ -191,13 +191,13 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     group=Group.ORGANISE,
     effect=Effect.READ,
     title="All plans",
-    output=EveryPlanList,
+    output=AllPlansAnswer,
     audience=CallerKind.PERSON,
 )
 def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the newest plans of this machine with the directories they touch."""
     plans = [describe_line(line, line.roots) for line in app.organiser.plans.list_all(_MAX_LISTED_FOR_PERSON)]
-    return Answer.of("1 plan." if len(plans) == 1 else f"{len(plans)} plans.", data=EveryPlanList(plans=plans))
+    return Answer.of("1 plan." if len(plans) == 1 else f"{len(plans)} plans.", data=AllPlansAnswer(plans=plans))
 
 
 @tool(

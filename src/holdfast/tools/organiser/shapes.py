@@ -153,7 +153,7 @@ class PlanSummaryAnswer(PlanAnswer):
     next: str
 
 
-class ScanningAnswer(PlanAnswer):
+class PlanProgressAnswer(PlanAnswer):
     """A plan in the making."""
 
     folder: str
@@ -181,7 +181,7 @@ class ExecutedAnswer(PlanAnswer):
     next: str
 
 
-class UndoneMoves(BaseModel):
+class UndoReport(BaseModel):
     """How many moves were undone and how many files stayed; no `change_id` if all moves were undone before."""
 
     change_id: str | None = None
@@ -190,7 +190,7 @@ class UndoneMoves(BaseModel):
     problems: list[SkippedEntry] = Field([], description="the first that stayed, where they are now")
 
 
-class UndoneAnswer(UndoneMoves, PlanAnswer):
+class UndoneAnswer(UndoReport, PlanAnswer):
     """The result of undoing a plan; `totals` are those of the whole plan."""
 
     totals: dict[str, int]
@@ -213,7 +213,7 @@ class PlanList(BaseModel):
     next_cursor: str | None = None
 
 
-class EveryPlanList(BaseModel):
+class AllPlansAnswer(BaseModel):
     """Every plan of this machine, newest first."""
 
     plans: list[PlanLineAnswer]
@@ -230,13 +230,13 @@ class PastMoveAnswer(BaseModel):
     why: str
 
 
-class Explained(BaseModel):
+class FileLocationAnswer(BaseModel):
     """Where a file is."""
 
     path: str
 
 
-class ExplainedFile(Explained):
+class ExplainFileAnswer(FileLocationAnswer):
     """Where a file is, the moves that brought it there, and the verdict on it."""
 
     moves: list[PastMoveAnswer]

@@ -8,12 +8,12 @@ from holdfast.review.model import Channel, Choice, Decision
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.review.shapes import (
-    DecidedReview,
     DecideReview,
+    DecideReviewAnswer,
     PendingReview,
     PendingReviewsAnswer,
-    ShownReview,
     ShowReview,
+    ShowReviewAnswer,
 )
 
 
@@ -38,12 +38,12 @@ def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     group=Group.REVIEW,
     effect=Effect.READ,
     title="Show a review",
-    output=ShownReview,
+    output=ShowReviewAnswer,
     audience=CallerKind.PERSON,
 )
 def show_review(app: App, call: Call, args: ShowReview) -> Answer:
     """Show what a review would change, in hunks, and the hash that an approval names."""
-    return Answer.of("", data=ShownReview.of(app.reviews.person.show(args.review_id)))
+    return Answer.of("", data=ShowReviewAnswer.of(app.reviews.person.show(args.review_id)))
 
 
 @tool(
@@ -51,7 +51,7 @@ def show_review(app: App, call: Call, args: ShowReview) -> Answer:
     group=Group.REVIEW,
     effect=Effect.ADD,
     title="Decide on a review",
-    output=DecidedReview,
+    output=DecideReviewAnswer,
     audience=CallerKind.PERSON,
 )
 def decide_review(app: App, call: Call, args: DecideReview) -> Answer:
@@ -68,4 +68,4 @@ def decide_review(app: App, call: Call, args: DecideReview) -> Answer:
         args.reason,
     )
     review = app.reviews.person.decide(args.review_id, decision)
-    return Answer.of(review.action.value, data=DecidedReview.of(review))
+    return Answer.of(review.action.value, data=DecideReviewAnswer.of(review))

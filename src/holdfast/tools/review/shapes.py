@@ -147,7 +147,7 @@ class ShownHunk(BaseModel):
     body: str
 
 
-class ShownReview(BaseModel):
+class ShowReviewAnswer(BaseModel):
     """Everything that a person decides on."""
 
     review_id: str
@@ -165,7 +165,7 @@ class ShownReview(BaseModel):
     expires_at: str
 
     @classmethod
-    def of(cls, view: ReviewView) -> "ShownReview":
+    def of(cls, view: ReviewView) -> "ShowReviewAnswer":
         """Return a review with its texts."""
         review = view.review
         return cls(
@@ -188,7 +188,7 @@ class ShownReview(BaseModel):
         )
 
 
-class DecidedReview(BaseModel):
+class DecideReviewAnswer(BaseModel):
     """What a decision led to."""
 
     review_id: str
@@ -196,6 +196,6 @@ class DecidedReview(BaseModel):
     user_action: str
 
     @classmethod
-    def of(cls, review: Review) -> "DecidedReview":
+    def of(cls, review: Review) -> "DecideReviewAnswer":
         """Return a decided review."""
         return cls(review_id=review.id, path=replace_lone_surrogates(review.path), user_action=review.action.value)

@@ -28,7 +28,7 @@ def reviews_beside(journal: SqliteJournal) -> "SqliteReviews":
 
 
 class SqliteReviews:
-    """Implements `holdfast.review.ports.ReviewBook`."""
+    """Implements `holdfast.review.ports.ReviewTable`."""
 
     def __init__(self, database: Database) -> None:
         self._db = database
