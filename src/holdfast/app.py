@@ -1,4 +1,4 @@
-"""The application: the services that tools use, for whichever caller."""
+"""Defines `App`: the services that tools use."""
 
 from collections.abc import Callable
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""One call in progress: its caller, progress, questions to the person, cancellation and deadline."""
+"""Defines `Call`, a tool call in progress: its caller, progress, questions to the person, cancellation and deadline."""
 
 import threading
 import time

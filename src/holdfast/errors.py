@@ -5,7 +5,7 @@ HoldfastError
 ├── AlreadyExists
 ├── Cancelled             by the caller
 ├── Conflict              the file is not as the caller expected
-├── Internal              a fault of the server; the log has the details
+├── Internal              an internal error of the server; the log has the details
 ├── InvalidArgument       wrong type, unknown argument, unknown tool
 │   └── EditRejected      an edit that cannot be applied, with what to do about it
 ├── InvalidOffset
@@ -75,7 +75,7 @@ class Conflict(HoldfastError):
 
 
 class Internal(HoldfastError):
-    """A fault of the server."""
+    """An internal error of the server."""
 
     exit_status = 70
 

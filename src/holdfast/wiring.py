@@ -96,7 +96,7 @@ class ServerParts:
     observer: LangfuseObserver | None = None
 
     def open_roots(self, caller: Caller) -> list[str]:
-        """Open a caller's roots now, so that a bad one is said at the door; return their real paths.
+        """Open a caller's roots now, so that a bad one is refused before the first call; return their real paths.
 
         A caller without roots gets its working directory, so the door puts what comes back into the caller.
         """
@@ -118,7 +118,7 @@ class ServerParts:
         return {**self.workers.status().as_json(), "search": self.app.search.counts()}
 
     def release(self) -> None:
-        """Let the calls that wait for a person come back, and the index workers end, because the server is about to."""
+        """End the calls that wait for a person and the index workers, because the server is about to stop."""
         self.app.reviews.release()
         self.workers.release()
 
@@ -180,7 +180,7 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
         if needs_keys:
             opened.close()
             raise InvalidArgument(
-                "a worker apart from its servers gets tenants' keys by Redis: set REDIS_URL and "
+                "a separate worker needs Redis to get tenants' keys: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
         workers = _workers(settings.mcp.files, opened, store, None, lanes, is_alone=False)
@@ -224,7 +224,7 @@ def _folder_search(settings: Settings, state_dir: str, embedder: Embedder | None
 
 
 def _built_in(chosen: EmbedderSettings) -> Embedder | None:
-    """Return the built-in model when another one is chosen: what it made serves until the other has come to it."""
+    """Return the built-in model if another one is chosen: its vectors are searched until the other has replaced them."""
     return build_embedder(EmbedderSettings()) if chosen.kind == "openai" or chosen.path else None
 
 

@@ -160,7 +160,7 @@ def test_files_of_one_call_are_independent(agent: Agent, root: Path) -> None:
     assert [outcome["status"] for outcome in outcomes] == ["applied", "failed", "failed", "failed", "applied"]
     assert outcomes[2]["error"]["error_type"] == "file_not_found"
     assert outcomes[3]["error"]["code"] == "ACCESS_DENIED"
-    assert reply.text.startswith("2 of 5 files edited.")
+    assert reply.text.startswith("Files edited: 2 of 5.")
     assert harvest(root) == {"a.txt": b"X", "b.txt": b"b", "c.txt": b"X"}
 
 

@@ -107,7 +107,7 @@ def test_on_a_listed_server_our_own_key_never_leaves_and_jobs_wait_for_the_heade
             plain.call("file_write", project="p", path="/a", content="a text about boats").ok()
             until("it waits for a key", lambda: statuses(place.house) == {"waiting_credential": 1}, 60)
             assert "goes on with the next call of its tenant" in place.house.run("index", "status").stdout
-            assert "wait for their tenant's key: 1." in place.house.run("index", "drain").stdout
+            assert "1 waiting for their tenant's key." in place.house.run("index", "drain").stdout
             hits = plain.call("file_search", project="p", query="boats").ok().data["chunks"]
             assert [hit["file_path"] for hit in hits] == ["/a"], "found by its words meanwhile"
             assert [request for request in models.requests if "embeddings" in request.path] == []

@@ -64,11 +64,11 @@ def test_the_commands_say_in_words_what_waits_and_what_failed(place: Deployment,
     until("there is something to claim", lambda: _failed_one(queue, files))
     ran = place.house.run("index", "status")
     assert ran.returncode == 0, ran.stderr
-    assert "words     found after" in ran.stdout
+    assert "words     p50 " in ran.stdout
     assert re.search(r"^searches  \d+$", ran.stdout, re.MULTILINE), ran.stdout
     assert f"failed    {files.project} /bad.md: a made-up fault (after 1 attempt)" in ran.stdout
     assert "holdfast index retry" in ran.stdout
-    assert place.house.run("index", "drain").stdout.startswith("Nothing more can be done now. Jobs that failed: 1;")
+    assert place.house.run("index", "drain").stdout.startswith("Nothing more can be done now: 1 failed,")
     assert "jobs to be tried again: 1" in place.house.run("index", "retry").stdout
     until("it is indexed after all", lambda: not open_jobs(place))
     assert files.project not in place.house.run("index", "status").stdout

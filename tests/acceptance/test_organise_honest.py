@@ -17,7 +17,7 @@ from tests.helpers.organising import HOUSE, INVOICE, RECIPE, Tidier, organise, o
 from tests.helpers.readers import package_without_readers
 from tests.helpers.trees import plant
 
-UNREAD = "could not be read this time, for no fault of theirs"
+UNREAD = "could not be read because of a temporary error"
 
 
 @contextmanager
@@ -121,7 +121,7 @@ def test_an_excerpt_is_shown_only_while_its_file_is_what_was_read(root: Path, st
         (root / "other.txt").write_text("harmless")
         found = uncertain(tidier, plan)
         assert "excerpt" not in found["gone.txt"]
-        assert found["gone.txt"]["why"] == "It is gone since the plan was made."
+        assert found["gone.txt"]["why"] == "It was removed since the plan was made."
         assert "excerpt" not in found["other.txt"]
         assert found["other.txt"]["why"].startswith("It changed since the plan was made")
         assert found["same.txt"]["excerpt"] == strange.format("same").strip()

@@ -61,7 +61,7 @@ def test_the_command_says_it_too_and_ends_with_1(tidier: Tidier) -> None:
     (tidier.root / "b.mp3").unlink()
     second = organise(tidier.state, "undo", name)
     assert second.returncode == 1
-    assert "2 of 3 files are back.\n1 file stayed:\n  Music/c.mp3: It is not what was moved there" in second.stdout
+    assert "Files moved back: 2 of 3.\n1 file stayed:\n  Music/c.mp3: It is not what was moved there" in second.stdout
 
 
 @pytest.mark.req("OR-45.e")
@@ -79,9 +79,9 @@ def test_an_undo_of_what_is_back_already_says_so(tidier: Tidier, tool: str, argu
     plan = carried_out(tidier, {"a.mp3": "a"})
     tidier.agent.call(tool, **{argument: plan["plan_id"]}).ok()
     again = tidier.agent.call(tool, **{argument: plan["plan_id"]}).ok()
-    assert ("undone before" in again.text, "change_id" in again.data) == (True, False)
+    assert ("already undone" in again.text, "change_id" in again.data) == (True, False)
     done = organise(tidier.state, "undo", plan["plan_id"])
-    assert (done.returncode, "They were undone before." in done.stdout) == (0, True)
+    assert (done.returncode, "The plan was already undone." in done.stdout) == (0, True)
 
 
 @pytest.mark.req("OR-45.e", "FS-38.b")

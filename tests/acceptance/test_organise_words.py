@@ -118,5 +118,5 @@ def test_a_plan_says_which_links_it_would_leave_without_their_file(root: Path, s
     (root / "elsewhere").symlink_to("nothing")
     with tidying(root, state_dir) as tidier:
         plan = tidier.plan()
-        assert plan["remark"] == "1 link that stays would lead nowhere: the file behind moves."
+        assert plan["remark"] == "1 link that stays would be broken, because its target moves."
         assert tidier.correct(plan, a__mp3=None, b__mp3="Songs").get("remark") is None

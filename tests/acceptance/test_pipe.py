@@ -88,7 +88,7 @@ def test_an_error_stops_the_rest_or_only_what_needed_it(agent: Agent, root: Path
     [
         ([step("a", "mcp_pipe", steps=[])], "step 'a': 'mcp_pipe' can only be called by itself"),
         ([step("a", "no_such_tool")], "step 'a': There is no tool 'no_such_tool'"),
-        ([step("a", "list_directory", path=ref("b")), step("b", "list_directory", path=ref("a"))], "step 'a': it waits for itself"),
+        ([step("a", "list_directory", path=ref("b")), step("b", "list_directory", path=ref("a"))], "step 'a': dependency cycle"),
         ([step("a", "list_directory", path=ref("z"))], "step 'a': there is no step 'z'"),
         ([step("a", "list_directory"), step("a", "list_directory")], "step 'a': two steps have this id"),
         ([step("a", "list_directory", path={"$from": "first", "path": "text"})], "step 'a': a JSON pointer"),

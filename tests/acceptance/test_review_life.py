@@ -58,7 +58,7 @@ def test_a_server_killed_under_a_waiting_call_keeps_the_review(root: Path, tmp_p
             proposed = desk.start(**arguments)
             (review,) = desk.waiting()
             os.kill(_server_pid(state), signal.SIGKILL)
-            with pytest.raises(MCPError, match="try again"):
+            with pytest.raises(MCPError, match="before it answered"):
                 proposed.result(30)
             again = desk.start(**arguments)
             (same,) = desk.waiting()

@@ -58,7 +58,7 @@ def access_fault(access: Access) -> str | None:
         timeout=_TIMEOUT_SECONDS,
     )
     try:
-        return None if api.projects.get().data else "the keys open no project"
+        return None if api.projects.get().data else "the keys are not valid for any project"
     except Exception as error:  # noqa: BLE001 - whatever the library raises, its text may quote an answer
         status = getattr(error, "status_code", None)
         return f"it answered with status {status}" if status else f"it does not answer ({type(error).__name__})"
@@ -222,5 +222,5 @@ class _LogOnce(logging.Handler):
     def emit(self, record: logging.LogRecord) -> None:
         """Log the warning the first time."""
         if self._host:
-            _log.warning("plans are not recorded: %s does not take what %s sends", self._host, record.name)
+            _log.warning("plans are not recorded: %s rejects records from %s", self._host, record.name)
         self._host = ""

@@ -1,4 +1,4 @@
-"""What reads and changes the index jobs by the named statements that both databases have."""
+"""Reads and changes index jobs with the named statements that both databases define."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence

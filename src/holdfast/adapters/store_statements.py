@@ -1,4 +1,4 @@
-"""What reads and changes the store's files by the named statements that both databases have."""
+"""Reads and changes the store's files with the named statements that both databases define."""
 
 import json
 from abc import ABC, abstractmethod

@@ -1,4 +1,7 @@
-"""Listed keys: stored as their SHA-256 alone, and looked up at every call, so that revoking takes effect at once."""
+"""Creates, lists and revokes API keys; stores only their SHA-256.
+
+A key is looked up at every call, so that revoking takes effect at once.
+"""
 
 import base64
 import hashlib

@@ -12,7 +12,7 @@ def collision_key(name: str) -> str:
 
 
 def free_name(name: str, used_keys: set[str]) -> str:
-    """Return the name, or the first numbered one whose key is not in `taken`; its key is added to `taken`."""
+    """Return the name, or the first numbered one whose key is not in `used_keys`, and add its key there."""
     number = 1
     candidate = name
     while collision_key(candidate) in used_keys:

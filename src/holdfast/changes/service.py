@@ -310,7 +310,8 @@ def _check_empty(place: Place) -> None:
     finally:
         os.close(fd)
     if entries:
-        raise NotEmpty(f"{place.path} holds {entries} entries. Set recursive to delete it with all of them.")
+        count = "1 entry" if entries == 1 else f"{entries} entries"
+        raise NotEmpty(f"{place.path} holds {count}. Set recursive to delete it with everything in it.")
 
 
 def _size_check(limit: int) -> Callable[[int, str], None]:

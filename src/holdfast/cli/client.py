@@ -81,7 +81,7 @@ class Session:
                 result = call_by_socket(self._folder, tool, arguments, kind, roots, progress)
             except NoServer:
                 if self._has_server:
-                    raise ResourceBusy("The server ended meanwhile; repeat the command.") from None
+                    raise ResourceBusy("The server stopped during the call; repeat the command.") from None
             else:
                 self._has_server = True
                 return _data_or_error(result)

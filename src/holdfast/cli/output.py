@@ -1,4 +1,4 @@
-"""How commands print: JSON, untrusted text and errors, with nothing in them that a terminal would act on."""
+"""Prints the output of commands: JSON, untrusted text and errors, with nothing in them that a terminal would act on."""
 
 import json
 import re

@@ -1,4 +1,4 @@
-"""What commands do first: prepare the state folder, load checked settings, and log to stderr."""
+"""Prepares a command: creates the state folder, loads and checks the settings, and logs to stderr."""
 
 import logging
 import sys

@@ -1,1 +1,1 @@
-"""Settings: the only rooms that read the environment and the settings file."""
+"""Settings: the only package that reads the environment and the settings file."""

@@ -1,4 +1,4 @@
-"""Pure: checks the address of a model behind HTTP; the fault never repeats a password."""
+"""Pure: checks the address of a model behind HTTP; the error never repeats a password."""
 
 from urllib.parse import urlsplit
 

@@ -93,7 +93,7 @@ class ReviewChannels(Section):
     console: bool = Field(True, description="Decide in the console.")
     terminal: bool = Field(True, description="Decide with `holdfast review`.")
     elicitation: bool = Field(True, description="Let the MCP client ask its user, where it can.")
-    vscode: bool = Field(False, description="Open a diff in VS Code and take a saved file for a decision.")
+    vscode: bool = Field(False, description="Open a diff in VS Code and treat a save as the decision.")
 
 
 class VscodeSettings(Section):
@@ -130,15 +130,15 @@ class ChatSettings(Section):
 class OrganiserSettings(Section):
     """Plans of moves."""
 
-    require_approval: bool = Field(True, description="A plan is carried out only after a person approved it.")
-    confidence_gate: float = Field(0.6, ge=0, le=1, description="Confidence below which a file stays, to be looked at.")
+    require_approval: bool = Field(True, description="A plan is executed only after a person approved it.")
+    confidence_gate: float = Field(
+        0.6, ge=0, le=1, description="Confidence below which a file stays and is listed as uncertain."
+    )
     deep_below: float = Field(0.8, ge=0, le=1, description="Confidence below which a file's whole text is read.")
     max_categories: int = Field(50, gt=0, description="Most folders that files are sorted into.")
     include_hidden: bool = Field(False, description="Organise hidden files as well.")
     allow_symlinks: bool = Field(False, description="Move symbolic links, as links that still lead where they led.")
-    answer_seconds: float = Field(
-        50.0, ge=0, description="Seconds before a plan in the making is answered as SCANNING."
-    )
+    answer_seconds: float = Field(50.0, ge=0, description="Seconds to wait for a plan before answering SCANNING.")
     max_cached_files: int = Field(500_000, gt=0, description="Files that are remembered between scans.")
     classifier: Literal["embedded", "openai"] = Field(
         "embedded", description="embedded: classified on this machine; openai: by a chat model, see organiser.llm."

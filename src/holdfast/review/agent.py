@@ -1,4 +1,4 @@
-"""What an agent does with reviews: propose a change, propose again, list the open ones, commit an approved one."""
+"""Proposes, lists and commits reviews for an agent."""
 
 import secrets
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ class CommitContent:
         if self.merged is None:
             raise Conflict(
                 f"{review.path} has changed since it was proposed, and the changes do not merge. Nothing was written.",
-                hint="Read the file again and propose the change anew, without session_path.",
+                hint="Read the file again and propose the change again, without session_path.",
             )
         return self.merged
 
@@ -113,11 +113,11 @@ class AgentReviews:
             return review
         if review.state not in UNDECIDED_STATES:
             raise Conflict(
-                "This review is approved or applied already. Call commit_review, or propose anew without session_path."
+                "This review is already approved or committed. Call commit_review, or propose again without session_path."
             )
         if review.state is ReviewState.PENDING and records.settings.channels.vscode:
             # An editor would show the new text in place of the one that the person is about to approve by a save.
-            raise Conflict("The person has not answered yet. Wait, or propose anew without session_path.")
+            raise Conflict("The person has not answered yet. Wait, or propose again without session_path.")
         if any(edit.count != 1 for edit in edits):
             raise InvalidArgument("With session_path every match must occur exactly once.")
         limits = EditLimits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
@@ -125,7 +125,7 @@ class AgentReviews:
         data = edit_bytes(review.text, edits, limits, call.check, encoding).data
         if data == review.base:
             raise EditRejected(
-                "validation_error", "The edits give the file as it is.", "Propose something that changes it."
+                "validation_error", "The edits do not change the file.", "Propose something that changes it."
             )
         after = review.become(
             ReviewState.PENDING,
@@ -167,7 +167,7 @@ class AgentReviews:
         """Write an approved text; Conflict, and nothing written, when it is not approved or does not merge."""
         review = self.find(folders, session_path, path)
         if review.state is ReviewState.COMMITTED:
-            raise Conflict(f"This review was applied already, as change {review.id}.", change_id=review.id)
+            raise Conflict(f"This review was already committed, as change {review.id}.", change_id=review.id)
         if review.state is not ReviewState.APPROVED:
             raise Conflict(f"This review is not approved: {review.action}. Nothing was written.")
         plan = Plan(review.id, ChangeKind.REVIEW, review.root, (), review.created_at, seq=review.seq)

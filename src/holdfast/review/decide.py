@@ -1,4 +1,4 @@
-"""Pure: what a person's decision makes of a review, and which decision a save in an editor stands for."""
+"""Pure: applies a person's decision to a review, and derives one from a save in an editor."""
 
 from holdfast.errors import Conflict, InvalidArgument
 from holdfast.review.model import UNDECIDED_STATES, Channel, Choice, Decision, Review, ReviewState, as_text
@@ -80,7 +80,7 @@ def _given_text(review: Review, decision: Decision) -> bytes | None:
     if decision.hunks is None:
         return decision.text
     if decision.text is not None or decision.choice is not Choice.APPROVE:
-        raise InvalidArgument("hunks go with an approval without a text of its own.")
+        raise InvalidArgument("hunks can only be given with an approval, and not together with a text.")
     before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
     count = len(compute_hunks(before, after))
     if not decision.hunks or not all(1 <= number <= count for number in decision.hunks):

@@ -1,4 +1,4 @@
-"""What a person does with reviews: list all of them, look at one, decide."""
+"""Lists, shows and decides reviews for the person."""
 
 from dataclasses import dataclass
 
@@ -32,10 +32,10 @@ class PersonReviews:
         return self._records.book.list_open(None, -1, None)
 
     def show(self, review_id: str) -> ReviewView:
-        """Return a review as a person sees it. NotFound when there is none of that id, or it is over."""
+        """Return a review as a person sees it. NotFound when there is none of that id, or it is closed."""
         review = self._records.current(review_id)
         if not review.is_open:
-            raise NotFound(f"The review {review_id} is over.")
+            raise NotFound(f"The review {review_id} is closed.")
         before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
         return ReviewView(review, before, after, tuple(compute_hunks(before, after)))
 

@@ -1,4 +1,4 @@
-"""What reviews need from outside: a durable record of them, and ways to show one to a person."""
+"""Ports of review: a durable record of reviews, and ways to show one to a person."""
 
 from collections.abc import Sequence
 from typing import Protocol
@@ -38,7 +38,7 @@ class Presenter(Protocol):
         """Open the two files of a review side by side."""
 
     def close(self, review_id: str) -> None:
-        """Say that a review is decided; one that was never shown is no fault."""
+        """Say that a review is decided; one that was never shown is no error."""
 
     def end(self) -> None:
-        """Let go of everything that was opened."""
+        """Release everything that was opened."""

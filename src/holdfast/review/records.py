@@ -1,4 +1,4 @@
-"""What the services of review share: the stored reviews, the files that an editor shows, and who waits for news."""
+"""Stores reviews and keeps session files, watcher and listeners in step."""
 
 import logging
 import threading
@@ -104,7 +104,7 @@ class ReviewRecords:
                 self.sessions.restore(before)
                 self.sessions.prepare(after)
         if not self.book.replace(before, after):
-            raise Conflict("Somebody else decided on this review at the same moment. Look at it again.")
+            raise Conflict("This review was decided by someone else at the same time. Look at it again.")
         if rewrites:
             self.sessions.publish(after)
         if after.is_open:

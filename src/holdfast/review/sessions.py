@@ -94,7 +94,7 @@ class Sessions:
         return _read_content(self.future(review), max_bytes)
 
     def remove(self, session: str) -> None:
-        """Remove a directory; one that is gone is no fault."""
+        """Remove a directory; one that does not exist is no error."""
         shutil.rmtree(self.path_of(session), ignore_errors=True)
 
     def sweep(self, open_sessions: set[str]) -> None:

@@ -20,7 +20,7 @@ def term_weights(terms: Sequence[str], statistics: Statistics) -> dict[str, floa
 
 
 def inverse_document_frequency(frequency: int, chunk_count: int) -> float:
-    """Return the inverse document frequency of a term that so many of the chunks have; never less than 0."""
+    """Return the inverse document frequency of a term that `frequency` of the chunks have; never less than 0."""
     frequency = min(frequency, chunk_count)
     return log(1 + (chunk_count - frequency + 0.5) / (frequency + 0.5))
 

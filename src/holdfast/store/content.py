@@ -108,4 +108,4 @@ def _character_end(window: Window, at: int) -> int:
 
 
 def _format_int(value: int) -> str:
-    return str(value) if abs(value) < 10**18 else "a number beyond all files"
+    return str(value) if abs(value) < 10**18 else "a number that is too large"

@@ -78,7 +78,7 @@ def rename_path(context: MutationContext, source: StorePath, target: StorePath, 
         return MutationResult(0)
     if target.startswith(source + "/"):
         if here.file is not None:
-            raise NotDirectory(f"a file cannot hold its own target: {target}")
+            raise NotDirectory(f"a file cannot be moved beneath itself: {target}")
         raise InvalidPath(f"a directory cannot move into itself: {source} to {target}")
     there = _look_around(mutation, target)
     if there.file_above is not None:
@@ -149,7 +149,7 @@ def _look_around(mutation: Mutation, path: StorePath) -> PathLookup:
 
 def _check_size(size: int, limits: StoreLimits) -> None:
     if size > limits.max_file_bytes:
-        raise PayloadTooLarge(f"the file would have {size} bytes, over {limits.max_file_bytes}")
+        raise PayloadTooLarge(f"the file would have {size} bytes; the limit is {limits.max_file_bytes}")
 
 
 def version_not_found(path: str, version: int) -> NotFound:
@@ -167,4 +167,4 @@ def _already_exists(path: str) -> AlreadyExists:
 
 
 def _not_directory(path: str) -> NotDirectory:
-    return NotDirectory(f"a file stands where a directory is needed: {path}")
+    return NotDirectory(f"a parent of the path is a file: {path}")

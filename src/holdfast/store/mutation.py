@@ -79,7 +79,9 @@ def run_mutation(context: MutationContext, request: IdempotentRequest | None, wo
     state, stamp = mutation.state, context.stamp
     total_bytes = state.total_bytes + result.bytes
     if result.bytes > 0 and total_bytes > context.limits.max_project_bytes:
-        raise QuotaExceeded(f"the project would hold {total_bytes} bytes, over {context.limits.max_project_bytes}")
+        raise QuotaExceeded(
+            f"the project would hold {total_bytes} bytes; the limit is {context.limits.max_project_bytes}"
+        )
     mutation.enqueue(result.jobs, stamp)
     mutation.settle(
         ProjectState(stamp.version, state.file_count + result.files, total_bytes, stamp.at),

@@ -64,7 +64,7 @@ def parse_file_path(path: str) -> StorePath:
     """Return a path that can name a file; InvalidPath for the root as well."""
     checked = parse_path(path)
     if checked == ROOT:
-        raise InvalidPath("path must name a file, and the root of a project is none")
+        raise InvalidPath("path must name a file, not the root")
     return checked
 
 
@@ -129,7 +129,7 @@ def plan_moves(source: str, target: str, paths: Iterable[str]) -> list[Move]:
     for move in moves:
         if len(move.target) > MAX_PATH_BYTES:
             raise InvalidPath(
-                f"the rename would make a path of {len(move.target)} bytes, over {MAX_PATH_BYTES}: {_quote(move.source)}"
+                f"the rename would make a path of {len(move.target)} bytes; the limit is {MAX_PATH_BYTES}: {_quote(move.source)}"
             )
     return moves
 

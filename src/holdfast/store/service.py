@@ -84,7 +84,7 @@ class Store:
         check_offset(write_mode, offset)
         data = encode_content(content, content_encoding)
         if len(data) > self._limits.max_payload_bytes:
-            raise PayloadTooLarge(f"content has {len(data)} bytes, over {self._limits.max_payload_bytes}")
+            raise PayloadTooLarge(f"content has {len(data)} bytes; the limit is {self._limits.max_payload_bytes}")
         request = identify_request(idempotency_key, "write", checked, content, offset, write_mode)
         return self._mutate(
             tenant, project, request, lambda context: write_file(context, checked, data, write_mode, offset)

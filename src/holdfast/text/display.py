@@ -1,4 +1,4 @@
-"""Pure: file names and texts as they are displayed: no character in them can forge a line, hide, or turn the text around."""
+"""Pure: escapes file names and texts for display, so that no character can forge a line, hide, or reverse the text."""
 
 import re
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""Pure: lone surrogates, which a Python string can hold and UTF-8 and JSON cannot: detection and replacement."""
+"""Pure: detects and replaces lone surrogates, which a Python string can hold and UTF-8 and JSON cannot."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Pure: what a tool answers, before any door gives it a wire form."""
+"""Pure: defines what a tool answers, before any door gives it a wire form."""
 
 from dataclasses import dataclass
 from typing import Literal

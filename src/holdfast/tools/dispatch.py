@@ -1,4 +1,4 @@
-"""Runs every tool call: find the tool, count it against limits, validate the arguments, run it, and give every fault a code."""
+"""Runs every tool call: finds the tool, applies limits, validates the arguments, runs it and gives every error a code."""
 
 import asyncio
 import logging
@@ -183,7 +183,7 @@ def _describe_problem(tool: Tool, detail: Any) -> str:
 
 
 def _log_fault(name: str, error: Exception) -> Internal:
-    """Log a fault by its kind and place, never by its message, which may hold file content."""
+    """Log an unexpected error by its kind and place, never by its message, which may hold file content."""
     reference = secrets.token_hex(4)
     frames = []
     trace = error.__traceback__
@@ -191,4 +191,4 @@ def _log_fault(name: str, error: Exception) -> Internal:
         frames.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 2)[-1]}:{trace.tb_lineno}")
         trace = trace.tb_next
     _log.error("fault %s in %s: %s at %s", reference, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
-    return Internal(f"{name} failed by a fault of the server (reference {reference}); the server's log has the place.")
+    return Internal(f"{name} failed because of an internal error (reference {reference}); see the server's log.")

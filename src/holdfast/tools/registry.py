@@ -1,4 +1,4 @@
-"""What a tool is: its name, its group, who may call it, what it takes and what it does to files."""
+"""Defines a tool: its name, its group, who may call it, what it takes and what it does to files."""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass

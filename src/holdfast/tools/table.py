@@ -1,4 +1,4 @@
-"""The table of every tool: whatever `@tool` made in one of these modules, in the order in which tools are listed."""
+"""Collects every tool that `@tool` defines in these modules, in listing order."""
 
 from types import ModuleType
 

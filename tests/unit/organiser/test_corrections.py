@@ -50,7 +50,7 @@ def test_what_goes_with_a_file_means_that_file(given: str) -> None:
 
 
 def test_an_unknown_file_is_refused() -> None:
-    with pytest.raises(InvalidArgument, match=r"'b\.jpg' is no file"):
+    with pytest.raises(InvalidArgument, match=r"'b\.jpg' is not a file of this plan"):
         resolve_file("b.jpg", "/r", index_by_path([PHOTO]))
 
 

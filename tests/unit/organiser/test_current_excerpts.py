@@ -33,7 +33,7 @@ def test_a_file_that_is_gone_or_behind_a_file_or_link_is_told_without(messy: Mes
     (messy.root / "d").symlink_to(messy.root.parent / "outside")
     results = read(messy, *files)
     assert [(guess, text) for guess, _, text in results] == [("", "")] * 3
-    assert {why for _, why, _ in results[:2]} == {"It is gone since the plan was made."}
+    assert {why for _, why, _ in results[:2]} == {"It was removed since the plan was made."}
 
 
 def test_a_file_that_was_written_replaced_or_made_a_link_is_told_without(messy: Messy) -> None:
@@ -49,5 +49,5 @@ def test_a_file_that_was_written_replaced_or_made_a_link_is_told_without(messy: 
     os.utime(messy.root / "kept times", ns=(status.st_atime_ns, status.st_mtime_ns))
     (messy.root / "link").unlink()
     (messy.root / "link").symlink_to("edited")
-    why = "It changed since the plan was made: a new plan will judge it."
+    why = "It changed since the plan was made; make a new plan to classify it."
     assert read(messy, *files) == [("", why, "")] * 4

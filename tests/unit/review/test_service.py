@@ -280,7 +280,7 @@ def test_a_commit_that_is_killed_is_decided_by_the_disk_and_can_be_made_again(
         assert (root / "a.txt").read_bytes() == TEXT.replace(b"two", b"TWO")
         assert [path.name for path in root.iterdir()] == ["a.txt"]
         assert desk.sessions() == []
-        with pytest.raises(Conflict, match="applied already"):
+        with pytest.raises(Conflict, match="already committed"):
             desk.commit(review, "a.txt")
         (change,) = desk.changes.list(desk.folders, 10, None)
         desk.changes.undo(desk.folders, desk.call(), change.id)

@@ -38,7 +38,7 @@ def test_a_reader_that_cannot_start_is_said_and_the_files_are_read_when_it_can(t
             searcher.settle(root)
             answer = searcher.find("harbour", root)
             assert [Path(hit.path).name for hit in answer.hits] == ["note.md"]
-            notice = f"3 files of {root} could not be read this time, for no fault of theirs: try again later."
+            notice = f"3 files of {root} could not be read because of a temporary error; try again later."
             assert answer.notices == [notice]
         until("all are read", lambda: len(searcher.names("harbour", root)) == 3, 60)
         until("all is said", lambda: searcher.find("harbour", root).notices == [BROKEN.format(root)], 60)

@@ -218,7 +218,7 @@ async def test_without_going_on_a_free_step_that_has_not_begun_is_skipped_too() 
         ([step("a", text="x"), step("p", "mcp_pipe", steps=[])], "step 'p': 'mcp_pipe' can only be called by itself"),
         ([step("a", "ask_person")], "step 'a': 'ask_person' can only be called by itself"),
         ([step("a", "decide")], "step 'a': There is no tool 'decide'."),
-        ([step("a", text=ref("b")), step("b", text=ref("a"))], "step 'a': it waits for itself"),
+        ([step("a", text=ref("b")), step("b", text=ref("a"))], "step 'a': dependency cycle"),
         (
             [step(f"s{number}", text="x") for number in range(51)],
             "mcp_pipe: argument 'steps': list should have at most 50",

@@ -38,10 +38,10 @@ def test_a_step_may_stand_before_the_one_it_waits_for() -> None:
         ([step("a"), step("b"), step("a")], "step 'a': two steps have this id"),
         ([step("a", text=ref("z"))], "step 'a': there is no step 'z' to wait for"),
         ([step("a", after=("z",))], "step 'a': there is no step 'z' to wait for"),
-        ([step("a", text=ref("a"))], "step 'a': it waits for itself: a -> a"),
+        ([step("a", text=ref("a"))], "step 'a': dependency cycle: a -> a"),
         (
             [step("o", text=ref("p")), step("p", text=ref("q")), step("q", after=("p",))],
-            "step 'p': it waits for itself: p -> q -> p",
+            "step 'p': dependency cycle: p -> q -> p",
         ),
         ([step("a"), step("b", text=ref("a", "text"))], "step 'b': a JSON pointer is empty or starts with '/': 'text'"),
         ([step("a"), step("b", text=ref("a", "/~2"))], "step 'b': a JSON pointer is empty"),

@@ -22,7 +22,7 @@ from holdfast.secret import Secret
 
 MAX_TOKENS = 256
 CHARS_PER_TOKEN = 64
-"""Longer than any piece of a word that a tokenizer knows: what lies behind so many for each token is not read."""
+"""Longer than any piece of a word that a tokenizer knows: of a text, at most this many characters for each token are read."""
 MODEL_SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 VOCABULARY_SHA256 = "07eced375cec144d27c900241f3e339478dec958f92fddbc551f295c992038a3"
 """Of the vocabulary of bert-base-uncased, which all-MiniLM-L6-v2 shares: 30,522 tokens."""
@@ -163,7 +163,7 @@ def _embed_text(session: Any, tokenizer: Any, text: str) -> Vector:
     mean = output[0].mean(axis=0) if output.ndim == 3 else output[0]
     length = float(numpy.linalg.norm(mean))
     if not length > 0 or not numpy.isfinite(length):
-        raise EmbedFault("the model gave a vector without a direction", retryable=False)
+        raise EmbedFault("the model gave a vector that is zero or not finite", retryable=False)
     return cast("Vector", (mean / length).astype(numpy.float32))
 
 

@@ -79,7 +79,7 @@ def _vectors_from_answer(answer: Any, count: int) -> list[Vector]:
         raise EmbedFault(f"the embeddings endpoint gave no list of {count} embeddings")
     positions = [row.get("index", position) for position, row in enumerate(rows)]
     if sorted(position for position in positions if type(position) is int) != list(range(count)):
-        raise EmbedFault("the embeddings endpoint numbered its embeddings wrongly")
+        raise EmbedFault("the embeddings endpoint returned wrong indexes")
     in_order = sorted(zip(positions, rows, strict=True), key=lambda pair: pair[0])
     vectors = [_normalise(row.get("embedding")) for _, row in in_order]
     if len({len(vector) for vector in vectors}) > 1:
@@ -98,5 +98,5 @@ def _normalise(values: Any) -> Vector:
         raise EmbedFault("the embeddings endpoint gave a number that is too large") from None
     length = float(numpy.linalg.norm(vector))
     if not length > 0 or not math.isfinite(length):
-        raise EmbedFault("the embeddings endpoint gave a vector without a direction")
+        raise EmbedFault("the embeddings endpoint gave a vector that is zero or not finite")
     return cast("Vector", (vector / length).astype(numpy.float32))

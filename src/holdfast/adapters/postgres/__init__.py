@@ -1,1 +1,1 @@
-"""The store on PostgreSQL, for more than one machine: every statement in store.sql, every table in migrations."""
+"""The store and the search index on PostgreSQL; statements in .sql files, tables in migrations/."""

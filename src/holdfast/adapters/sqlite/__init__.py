@@ -1,1 +1,1 @@
-"""State on this machine: SQLite in the state folder, every statement in queries.sql."""
+"""SQLite in the state folder; statements in the .sql files beside their modules."""

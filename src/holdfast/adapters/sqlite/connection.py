@@ -75,7 +75,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 def to_holdfast_error(error: sqlite3.OperationalError, when_full: str) -> HoldfastError | None:
-    """Return what a caller is told about an error of the state database, None when it is a fault of ours."""
+    """Return what a caller is told about an error of the state database, None when it is a bug in Holdfast."""
     if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
         return QuotaExceeded(when_full)
     if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:

@@ -234,7 +234,7 @@ def remove_if_present(dir_fd: int, name: str) -> None:
 
 
 def error_from_os(error: OSError, path: str) -> HoldfastError | None:
-    """Return the HoldfastError for a system error, None when it is a fault of ours."""
+    """Return the HoldfastError for a system error, None when it is a bug in Holdfast."""
     code = error.errno
     if code in (errno.ENOSPC, errno.EDQUOT):
         return QuotaExceeded(f"The disk is full; {path} was not changed.")

@@ -87,10 +87,10 @@ def open_jail(given: Sequence[str], state_dir: str) -> Iterator[Jail]:
     try:
         roots = open_roots(given, "/", state_dir)
     except InvalidArgument:
-        raise NotFound("the folder is not there") from None
+        raise NotFound("the folder does not exist") from None
     try:
         if len(roots) < len(set(given)):
-            raise NotFound("one of the folders is not there")
+            raise NotFound("one of the folders does not exist")
         yield Jail(roots, [identity_of(os.stat(state_dir))])
     finally:
         close_roots(roots)

@@ -31,10 +31,10 @@ from holdfast.errors import (
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.roots import Identity
 
-SOURCE_MISSING = "It is not there any more."
+SOURCE_MISSING = "It no longer exists."
 CHANGED = "It changed since the plan was made."
 DESTINATION_EXISTS = "Something else is at the destination; both were left in place."
-ELSEWHERE = "A directory on the way is another one than when the plan was made."
+ELSEWHERE = "A directory in its path was replaced since the plan was made."
 PARENT_MOVED = "Its directory was moved at the same moment."
 UNSYNCED = "The disk did not confirm the move; it was reverted."
 
@@ -187,7 +187,7 @@ class Batch:
         try:
             target, target_name = self._parents.find(item.dest_path or "")
         except (AccessDenied, NotDirectory, NotFound):
-            return ItemOutcome(item.position, ItemStatus.ERROR, "The directory of its destination is not there.")
+            return ItemOutcome(item.position, ItemStatus.ERROR, "The directory of its destination does not exist.")
         except (HoldfastError, OSError) as error:
             return ItemOutcome(item.position, ItemStatus.ERROR, _error_text(error))
         if not target.is_real:

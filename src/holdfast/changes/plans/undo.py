@@ -103,7 +103,7 @@ def _reverse_move(journal: Journal, plan: Plan, item: Item, parents: Parents, ca
         place = parents.place(source)
         move = describe_source(place)
     except (AccessDenied, NotDirectory, NotFound):
-        return skipped._replace(error_msg="It is not there any more.")
+        return skipped._replace(error_msg="It no longer exists.")
     except (HoldfastError, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.message
         return skipped._replace(error_msg=f"It could not be read: {reason}")

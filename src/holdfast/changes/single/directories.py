@@ -59,10 +59,10 @@ def _run(jail: Jail, plan: Plan) -> Outcome:
                 if refusal is None:
                     raise
                 raise refusal from error
-            reason = error.strerror if isinstance(error, OSError) else "It is not there."
+            reason = error.strerror if isinstance(error, OSError) else "It does not exist."
             exceptions[position] = (ItemStatus.SKIPPED, reason)
     if len(exceptions) == len(plan.items) and plan.first.op is Op.RMDIR:
-        raise ChangeAbandoned(NotEmpty(f"{plan.first.src_path} is not empty or not there any more; it was left alone."))
+        raise ChangeAbandoned(NotEmpty(f"{plan.first.src_path} is not empty or no longer exists; it was not removed."))
     return Outcome(PlanStatus.EXECUTED, ItemStatus.DONE, exceptions=exceptions)
 
 
@@ -92,7 +92,7 @@ def missing_directories(jail: Jail, path: str) -> tuple[list[str], str, str]:
     for depth, part in enumerate(jailed.parts, start=1):
         if part == "..":
             if missing:
-                raise NotFound(f"{path}: '..' cannot be taken from a directory that does not exist.")
+                raise NotFound(f"{path}: '..' cannot follow a directory that does not exist.")
             continue
         if missing:
             real_path = f"{real_path}/{part}"

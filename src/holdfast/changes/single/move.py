@@ -97,7 +97,9 @@ class Moves:
         except OSError as error:
             if error.errno == errno.EXDEV:
                 raise ChangeAbandoned(
-                    InvalidArgument(f"{source.path} and {target.path} cannot be joined by a move.")
+                    InvalidArgument(
+                        f"{source.path} cannot be moved to {target.path}: the system allows no rename between their folders."
+                    )
                 ) from None
             raise
         _sync_both(source, target)

@@ -135,9 +135,7 @@ class Removals:
         except FileExistsError:
             temp_path = f"{place.path.rpartition('/')[0]}/{temp}"
             raise ChangeAbandoned(
-                Conflict(
-                    f"Something else took the place of {place.path} meanwhile; what was there is kept as {temp_path}."
-                )
+                Conflict(f"Another entry now has the name {place.path}; the original is kept as {temp_path}.")
             ) from None
         finally:
             sync_directory(place.parent_fd)

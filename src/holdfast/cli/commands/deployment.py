@@ -41,7 +41,7 @@ def worker_command(lanes: int, settings_path: str | None) -> None:
         signal.signal(signal_number, lambda *_args: ended.set())
     with open_workers(settings, folder.path, lanes, needs_keys=True) as workers:
         workers.start()
-        _log.info("the worker is running, with %d lanes for meaning", lanes)
+        _log.info("the worker is running; lanes for meaning: %d", lanes)
         ended.wait()
     _log.info("the worker has ended")
 

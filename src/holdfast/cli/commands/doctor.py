@@ -141,7 +141,7 @@ def _check_database() -> Iterator[Finding]:
 
     fault = database_fault(path)
     if fault is None:
-        yield Finding(OK, "database", f"{path}, write-ahead log, no fault found")
+        yield Finding(OK, "database", f"{path}, write-ahead log, no error found")
     else:
         yield Finding(
             BROKEN, "database", f"{path}: {fault}", "Run `holdfast stop`, then move the file aside or restore it."
@@ -204,9 +204,9 @@ def _check_model(path: str | None) -> Iterator[Finding]:
             "Install what is missing, or set settings.mcp.files.search.embedder.kind to none.",
         )  # fmt: skip
     elif embedder.kind == "openai":
-        yield Finding(OK, "search model", f"{embedder.model} behind {urlsplit(embedder.endpoint).hostname}; not asked")
+        yield Finding(OK, "search model", f"{embedder.model} behind {urlsplit(embedder.endpoint).hostname}; not tested")
     else:
-        yield Finding(OK, "search model", "on this machine, and it embeds")
+        yield Finding(OK, "search model", "on this machine, works")
 
 
 def _check_langfuse() -> Iterator[Finding]:
@@ -223,10 +223,10 @@ def _check_langfuse() -> Iterator[Finding]:
 
     fault = langfuse_fault(public_key, secret_key, variable("LANGFUSE_HOST"))
     if fault is None:
-        yield Finding(OK, "Langfuse", "it accepts the keys; plans are recorded there, by numbers alone")
+        yield Finding(OK, "Langfuse", "it accepts the keys; plans are recorded there (ids and counts only)")
     else:
         yield Finding(
-            WARNING, "Langfuse", f"{fault}; plans are made all the same and not recorded",
+            WARNING, "Langfuse", f"{fault}; plans are made but not recorded",
             "Install holdfast[langfuse], and correct LANGFUSE_HOST and the keys, or unset them.",
         )  # fmt: skip
 
@@ -248,13 +248,15 @@ def _check_kernel() -> Iterator[Finding]:
         yield Finding(OK, "jail", "the kernel resolves paths beneath a root by itself (openat2)")
     else:
         yield Finding(
-            WARNING, "jail", "no openat2: paths are walked one name at a time", "Slower and as safe; Linux 5.6 has it."
-        )
+            WARNING, "jail", "no openat2: paths are walked one name at a time",
+            "Use Linux 5.6 or newer for speed; it is as safe without.",
+        )  # fmt: skip
     abi = landlock_abi()
     if abi:
         yield Finding(OK, "confinement", f"Landlock, version {abi}")
     else:
-        yield Finding(WARNING, "confinement", "no Landlock: programs are fed bytes, never paths", "Linux 5.13 has it.")
+        message = "no Landlock: child programs get file contents, not paths"
+        yield Finding(WARNING, "confinement", message, "Use Linux 5.13 or newer.")
 
 
 def _check_ripgrep() -> Iterator[Finding]:
@@ -280,7 +282,7 @@ def _check_libraries() -> Iterator[Finding]:
     if missing:
         yield Finding(BROKEN, "libraries", f"cannot be imported: {', '.join(missing)}", "Install Holdfast again.")
     else:
-        yield Finding(OK, "libraries", "jq, regular expressions and document readers import")
+        yield Finding(OK, "libraries", "jq, regular expressions and document readers can be imported")
 
 
 def _server_settings(path: str | None) -> ServerSettings:

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from holdfast.cli.client import call_tool
-from holdfast.cli.output import json_option, json_text, paragraphs
+from holdfast.cli.output import json_option, json_text, paragraphs, quantity
 from holdfast.errors import InvalidQuery
 from holdfast.search.model import no_matches_text
 from holdfast.text.display import display_name
@@ -117,15 +117,15 @@ def cat(store: StoreClient, project: str, path: str, offset: int, length: int) -
 @_in_project
 @_store_options
 def put(store: StoreClient, project: str, path: str, source: BinaryIO, *, append: bool) -> None:
-    """Write a file from FILE, or from stdin without one; its content before can be restored."""
+    """Write a file from FILE, or from stdin without one; the previous content can be restored."""
     mode = "APPEND" if append else "TRUNCATE"
     answer = store.call("file_write", project=project, path=path, content=_decode(source.read()), mode=mode)
-    store.echo(f"{answer['bytes_written']} bytes written to {display_name(path)}")
+    store.echo(f"{quantity(answer['bytes_written'], 'byte')} written to {display_name(path)}")
 
 
 @files_group.command("rm", epilog="Example: holdfast files rm -p notes /drafts --recursive")
 @click.argument("path")
-@click.option("--recursive", "-r", is_flag=True, help="A directory with all that is in it.")
+@click.option("--recursive", "-r", is_flag=True, help="Delete a directory and everything in it.")
 @_in_project
 @_store_options
 def rm(store: StoreClient, project: str, path: str, *, recursive: bool) -> None:
@@ -177,16 +177,18 @@ def history(store: StoreClient, project: str, path: str) -> None:
 @_in_project
 @_store_options
 def restore(store: StoreClient, project: str, path: str, version: int) -> None:
-    """Restore a version by its number in the history, also of a deleted file. The content before can be restored in turn."""
+    """Restore a version by its number in the history, also of a deleted file. The previous content can be restored in turn."""
     answer = store.call("file_restore", project=project, path=path, version=version)
-    store.echo(f"{answer['bytes_written']} bytes restored to {display_name(path)}")
+    store.echo(f"{quantity(answer['bytes_written'], 'byte')} restored to {display_name(path)}")
 
 
 @files_group.command("search", epilog='Example: holdfast files search "release date" --prefix /drafts')
 @click.argument("query")
 @click.option("--project", "-p", default="*", metavar="NAME", help="The project; all of yours without it.")
 @click.option("--prefix", default="", metavar="PATH", help="Only paths that begin with this.")
-@click.option("--limit", default=5, show_default=True, metavar="N", help="Most hits, up to 20; 0: the default.")
+@click.option(
+    "--limit", default=5, show_default=True, metavar="N", help="Maximum number of hits, up to 20; 0: the default."
+)
 @_store_options
 def search(store: StoreClient, query: str, project: str, prefix: str, limit: int) -> None:
     """Find passages, best first; the exit code is 1 when there are none."""

@@ -67,8 +67,8 @@ def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
         click.echo("Everything is indexed.")
     else:
         click.echo(
-            f"Nothing more can be done now. Jobs that failed: {failed}; that wait for their tenant's key: {waiting}. "
-            "`holdfast index status` tells more."
+            f"Nothing more can be done now: {failed} failed, {waiting} waiting for their tenant's key. "
+            "See `holdfast index status`."
         )
 
 
@@ -160,7 +160,7 @@ def _describe_searches(counts: dict[str, int]) -> str:
 def _lag(lag: dict[str, Any]) -> str:
     if not lag["count"]:
         return "nothing was indexed by the server in the last minutes"
-    return f"found after {lag['p50_ms']:.0f} ms, 95 of 100 within {lag['p95_ms']:.0f} ms ({lag['count']} lately)"
+    return f"p50 {lag['p50_ms']:.0f} ms, p95 {lag['p95_ms']:.0f} ms ({quantity(lag['count'], 'write')} in the last 5 minutes)"
 
 
 def _age(at: str) -> str:

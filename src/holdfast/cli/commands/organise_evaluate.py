@@ -72,9 +72,9 @@ def _report_lines(report: "EvaluationReport") -> Iterator[str]:
     from holdfast.text.display import display_name
 
     width = max(len(display_name(folder.name)) for folder in report.folders)
-    yield f"{'folder':<{width}}  files  right of what it gets  own files that reach it"
+    yield f"{'folder':<{width}}  files            precision   recall"
     for folder in sorted(report.folders, key=lambda folder: -folder.precision):
-        yield f"{display_name(folder.name):<{width}}  {folder.files:>5}  {_precision_text(folder):>21}  {folder.recall:>22.1%}"
+        yield f"{display_name(folder.name):<{width}}  {folder.files:>5}  {_precision_text(folder):>19}  {folder.recall:>7.1%}"
     yield ""
     yield f"{report.accuracy:.1%} of {report.files} files would be filed into their own folder."
     yield (

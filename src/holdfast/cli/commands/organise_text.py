@@ -104,7 +104,7 @@ def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
 def executed_lines(done: dict[str, Any]) -> Iterator[str]:
     """Yield the result of executing a plan, and the commands to continue with."""
     totals = done["totals"]
-    yield f"{status_text(done['status'])}: {totals.get('DONE', 0):,} of {totals['moves']:,} files are where they belong."
+    yield f"{status_text(done['status'])}. Files moved: {totals.get('DONE', 0):,} of {totals['moves']:,}."
     for move in done["problems"]:
         yield f"  {display_name(move['path'])}: {move['status']}, {escape_invisible(move.get('error') or '')}"
     if done["status"] == "FAILED":
@@ -116,9 +116,9 @@ def executed_lines(done: dict[str, Any]) -> Iterator[str]:
 def undone_lines(done: dict[str, Any]) -> Iterator[str]:
     """Yield the result of undoing a plan: how many files are back, and which stayed, with the reason."""
     totals, problems = done["totals"], done["problems"]
-    status = f"{status_text('UNDONE')}: " if done["status"] == "UNDONE" else ""
-    note = "" if done.get("change_id") else " They were undone before."
-    yield f"{status}{totals.get('UNDONE', 0)} of {totals['moves']} files are back.{note}"
+    status = f"{status_text('UNDONE')}. " if done["status"] == "UNDONE" else ""
+    note = "" if done.get("change_id") else " The plan was already undone."
+    yield f"{status}Files moved back: {totals.get('UNDONE', 0):,} of {totals['moves']:,}.{note}"
     if not done["stayed"]:
         return
     yield f"{quantity(done['stayed'], 'file')} stayed:"
@@ -126,7 +126,9 @@ def undone_lines(done: dict[str, Any]) -> Iterator[str]:
         yield f"  {display_name(entry['path'])}: {escape_invisible(entry['why'])}"
     if len(problems) < done["stayed"]:
         yield f"  and {done['stayed'] - len(problems)} more"
-    yield click.style(f"Once the way is free: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+    yield click.style(
+        f"After you have removed what is in the way: holdfast organise undo {done['plan_id'][:8]}", fg="cyan"
+    )
 
 
 def _headline(plan: dict[str, Any]) -> str:

@@ -89,7 +89,7 @@ def list_command(*, as_json: bool = False) -> None:
 @click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Both texts next to each other.")
 @json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
-    """Show what a review would change, in numbered_lines hunks."""
+    """Show what a review would change, in numbered hunks."""
     shown = _load(review)
     if as_json:
         click.echo(json_text(shown.facts))

@@ -95,7 +95,7 @@ def start_server(folder: StateFolder) -> None:
 def _describe(status: Message) -> str:
     if not status["running"]:
         silent = status.get("silent_pid")
-        return f"A server (pid {silent}) is there but does not answer." if silent else "No server is running."
+        return f"A server (pid {silent}) holds the lock but does not answer." if silent else "No server is running."
     where = f" at {status['url']}" if status.get("url") else ""
     connections = quantity(int(str(status["connections"])), "connection")
     return (

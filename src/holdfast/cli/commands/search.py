@@ -34,7 +34,9 @@ _WORD = re.compile(r"\w+(?:[-_'’]\w+)*")
 @click.command("search", epilog=_EXAMPLES)
 @click.argument("query")
 @click.argument("folder", default=".", metavar="[DIR]", type=click.Path(exists=True, file_okay=False))
-@click.option("--limit", default=5, show_default=True, metavar="N", help="Most passages, up to 20; 0: the default.")
+@click.option(
+    "--limit", default=5, show_default=True, metavar="N", help="Maximum number of passages, up to 20; 0: the default."
+)
 @click.option("--full", is_flag=True, help="Show each passage whole.")
 @click.option("--wait", is_flag=True, help="Wait until the index of DIR is complete.")
 @json_option

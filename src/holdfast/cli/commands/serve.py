@@ -33,11 +33,11 @@ Example:
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="Port to listen on (setting server.port, 8124; 0: any free)."
 )
-@click.option("--http-host", help="Address of /mcp and /ws, when it is not to be --host.")
-@click.option("--http-port", type=click.IntRange(0, 65535), help="Port of /mcp and /ws, when it is not to be --port.")
+@click.option("--http-host", help="Address of /mcp and /ws, if different from --host.")
+@click.option("--http-port", type=click.IntRange(0, 65535), help="Port of /mcp and /ws, if different from --port.")
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
-@click.option("--no-ui", is_flag=True, help="Without the person's pages.")
-@click.option("--no-http", is_flag=True, help="Without /mcp and /ws. With --no-ui as well: MCP on stdin and stdout.")
+@click.option("--no-ui", is_flag=True, help="Do not serve the web pages.")
+@click.option("--no-http", is_flag=True, help="Do not serve /mcp and /ws; with --no-ui, speak MCP on stdin and stdout.")
 @click.option("--background", is_flag=True, hidden=True)
 def serve_command(
     directories: tuple[str, ...],

@@ -1,6 +1,6 @@
-"""Pure: which file it was: device, inode, size and times of a file, as a value and in the text forms that are stored.
+"""Pure: identifies a version of a file by device, inode, size and times.
 
-The stored forms differ in what they leave out. Device numbers are given anew when a machine starts, so what must
+The stored forms differ in what they leave out. Device numbers change when a machine starts, so what must
 outlive a restart leaves them out; the time of the last status change is left out where a rename must not count.
 """
 

@@ -203,7 +203,7 @@ class _Builder:
         return len(children)
 
     def _count(self, node: TreeNode) -> None:
-        """Count the entries of a collapsed directory, ignored ones included; only so many directories are counted."""
+        """Count the entries of a collapsed directory, ignored ones included, in _MAX_COUNTED_DIRECTORIES at most."""
         if (
             not node.on_page
             or node.children is not None

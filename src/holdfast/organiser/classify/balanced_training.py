@@ -1,4 +1,4 @@
-"""Trains the text classifier so that a crowd of files of one kind does not hide what they have in common.
+"""Trains the text classifier on a sample in which no folder has far more files than the others.
 
 Words that most files share distinguish none of them, so each file of a crowd looks as if it belonged nowhere. In that
 case the classifier is trained again, with the word statistics of a balanced selection of the files. The second training

@@ -42,7 +42,7 @@ _STARTER_BELOW = 0.9
 _BY_NAME_BELOW = 0.5
 """Below it, a file may go to a folder that has a name and no files yet: folders with files come first."""
 
-_NO_CATEGORY = Verdict("", 0.0, True, "Nothing is known that it could be compared with.")
+_NO_CATEGORY = Verdict("", 0.0, True, "There is nothing to compare it with.")
 
 
 def _never_stop() -> None:

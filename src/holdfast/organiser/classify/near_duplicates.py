@@ -1,4 +1,4 @@
-"""Near-duplicate rule: a file with almost the same words as a known file goes to its folder.
+"""Classifies near duplicates: a file with almost the same words as a known file goes to its folder.
 
 The next invoice of the same vendor is an example. Where most files are of one kind, the words that they share distinguish
 none of them, and each looks as if it belonged nowhere; almost equal words do not depend on the other files.

@@ -1,4 +1,4 @@
-"""Seeds: first example files for folders that have none, those whose words or meaning fit the folder's name best."""
+"""Chooses first example files (seeds) for folders that have none: those that fit the folder's name best."""
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence

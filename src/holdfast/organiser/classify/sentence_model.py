@@ -1,4 +1,4 @@
-"""Second opinion on uncertain files by a sentence model, weighted by how often it is right on the known files."""
+"""Classifies uncertain files again by a sentence model, weighted by how often it is right on the known files."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace

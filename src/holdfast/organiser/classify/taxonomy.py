@@ -94,7 +94,7 @@ def categories_from_examples(examples: Iterable[Example], max_examples: int = MA
 
 
 def pick_evenly(items: Sequence[_Item], max_items: int) -> list[_Item]:
-    """Return at most so many of the items, evenly spread over the sequence."""
+    """Return at most `max_items` of the items, evenly spread over the sequence."""
     count = min(max_items, len(items))
     return [items[at * len(items) // count] for at in range(count)]
 

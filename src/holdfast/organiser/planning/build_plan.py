@@ -201,7 +201,11 @@ def classify_by_decisions(files: Sequence[SurveyedFile], decisions: Decisions) -
         ClassifiedFile(
             surveyed.file,
             surveyed.file_hash,
-            Verdict(decisions[surveyed.file.relative] or KEEP, 1.0, reasoning="Somebody chose this folder."),
+            Verdict(
+                decisions[surveyed.file.relative] or KEEP,
+                1.0,
+                reasoning="This folder was chosen by the user or the agent.",
+            ),
         )
         for surveyed in files
         if surveyed.file.relative in decisions
@@ -240,7 +244,7 @@ def _keep_indirect_link(jail: Jail, entry: ClassifiedFile) -> ClassifiedFile:
     """Return a file with its verdict, changed to stay for a link whose target cannot be rewritten for another folder."""
     if entry.file.type is not FileType.LINK or is_canonical_link(entry.file.path, _read_link(jail, entry.file.path)):
         return entry
-    reason = "It is a link that leads on a detour, which would be lost elsewhere."
+    reason = "Its target is not a normalised path, so it cannot be rewritten for another folder."
     return entry._replace(verdict=Verdict(KEEP, 1.0, reasoning=reason))
 
 
@@ -248,7 +252,7 @@ def _unread_remark(count: int) -> str:
     if not count:
         return ""
     files = "1 file" if count == 1 else f"{count} files"
-    return f"{files} could not be read this time, for no fault of theirs; the next scan tries again."
+    return f"{files} could not be read because of a temporary error; the next scan tries again."
 
 
 def _broken_links_remark(jail: Jail, surveyed: SurveyedFolder, draft: PlanDraft) -> str:
@@ -263,7 +267,9 @@ def _broken_links_remark(jail: Jail, surveyed: SurveyedFolder, draft: PlanDraft)
     count = sum(1 for link in links if link_target(link, _read_link(jail, link)) in moving)
     if not count:
         return ""
-    return f"{'1 link that stays' if count == 1 else f'{count} links that stay'} would lead nowhere: the file behind moves."
+    if count == 1:
+        return "1 link that stays would be broken, because its target moves."
+    return f"{count} links that stay would be broken, because their targets move."
 
 
 def _read_link(jail: Jail, link: str) -> str:

@@ -39,7 +39,7 @@ def resolve_file(path: str, folder: str, files: Mapping[str, SurveyedFile]) -> s
     relative = path.removeprefix(base).removeprefix("./")
     if relative in files:
         return files[relative].file.relative
-    raise InvalidArgument(f"{path!r} is no file that the plan's scan found in {folder}.")
+    raise InvalidArgument(f"{path!r} is not a file of this plan in {folder}.")
 
 
 def index_by_path(files: Iterable[SurveyedFile]) -> dict[str, SurveyedFile]:

@@ -16,8 +16,8 @@ _DONE = "DONE"
 _SCANNED_FOLDER = "."
 """The path of the scanned folder where it was skipped itself."""
 
-_FILE_MISSING = "It is gone since the plan was made."
-_CHANGED = "It changed since the plan was made: a new plan will judge it."
+_FILE_MISSING = "It was removed since the plan was made."
+_CHANGED = "It changed since the plan was made; make a new plan to classify it."
 
 FindMoves = Callable[[Sequence[str]], list[PastMove]]
 """Returns the moves in the journal from or to any of the paths."""

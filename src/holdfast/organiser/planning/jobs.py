@@ -1,4 +1,4 @@
-"""Plans in the making: each is made in a thread of its own, so it may take longer than the call that asked for it."""
+"""Runs the making of plans in threads, so that it may outlive the call that asked for it."""
 
 import secrets
 import threading
@@ -67,9 +67,9 @@ class PlanJobs:
         """Start to make a plan. ResourceBusy when too many are in the making, or when the server is stopping."""
         with self._lock:
             if self._is_closed:
-                raise ResourceBusy("The server is stopping. Try again when it has started anew.")
+                raise ResourceBusy("The server is stopping. Try again after it has restarted.")
             if sum(1 for other in self._jobs.values() if other.is_running) >= MAX_RUNNING:
-                raise ResourceBusy(f"{MAX_RUNNING} plans are in the making already. Wait for one, or cancel it.")
+                raise ResourceBusy(f"{MAX_RUNNING} plans are being made already. Wait for one, or cancel it.")
             job.future = self._threads.submit(work, job)
             self._jobs[job.plan_id] = job
             ended = [plan_id for plan_id, other in self._jobs.items() if not other.is_running]

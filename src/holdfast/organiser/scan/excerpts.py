@@ -53,7 +53,7 @@ def reason_to_read_text(
     if suffix in _DOCUMENT_SUFFIXES or excerpt.content_type == PDF or excerpt.content_type.startswith(OFFICE):
         return "its text is inside a document"
     if match := _WORDS_TO_READ_ON.search(excerpt.text):
-        return f"its ends hold {match[0].lower()!r}"
+        return f"its beginning or end mentions {match[0].lower()!r}"
     if verdict is None:
         return None
     if verdict.requires_deep_scan:

@@ -71,7 +71,7 @@ class FolderIndexWorkers:
         return any(root.state.is_scan_requested or root.has_slow_work() for root in self._recent_roots())
 
     def close(self, seconds: float = 4.0) -> None:
-        """Stop the threads, and wait for them for so many seconds at most."""
+        """Stop the threads, and wait for them for `seconds` at most."""
         self._call.cancel()
         self._stop.set()
         self.wake()

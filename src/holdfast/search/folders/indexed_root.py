@@ -75,7 +75,7 @@ class IndexedRoot:
         return self.state.next_document() is not None or self.state.next_without_vectors() is not None
 
     def scan_and_read(self, call: Call, seconds: float) -> None:
-        """Scan if needed, and read texts for so many seconds; completes the requests when all texts are read."""
+        """Scan if needed, and read texts for `seconds` at most; completes the requests when all texts are read."""
         with self._reset_when_damaged():
             if not self.state.is_loaded:
                 records = self._index.load_records(self.key)

@@ -100,7 +100,7 @@ class IndexProgress(NamedTuple):
             notices.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
         if self.reader_failures:
             files = _count(self.reader_failures, "file", "files")
-            notices.append(f"{files} of {name} could not be read this time, for no fault of theirs: try again later.")
+            notices.append(f"{files} of {name} could not be read because of a temporary error; try again later.")
         if self.unruled:
             more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
             notices.append(

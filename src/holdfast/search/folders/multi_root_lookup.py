@@ -17,7 +17,7 @@ UNREAD_VERSION = 0
 Answer = TypeVar("Answer")
 
 LoadUnread = Callable[[int, int], list[PendingFile]]
-"""Returns files that wait to be read: at most so many, and at most so many bytes of them."""
+"""Returns files that wait to be read: at most as many files and bytes as the two arguments say."""
 
 
 class RootScope(NamedTuple):

@@ -49,7 +49,7 @@ class FolderIndex(VectorIndex, Protocol):
         """Store that a root is in use at this time."""
 
     def remove_unused(self, days: float) -> int:
-        """Remove the indexes of roots that were not used for so many days; returns how many."""
+        """Remove the indexes of roots that were not used for `days`; returns how many."""
 
     def close(self) -> None:
         """Close every connection."""

@@ -28,7 +28,7 @@ MAX_REREAD_SECONDS = 2.0
 
 _ATTEMPTS = 3
 _SPARE_FACTOR = 2
-"""So many times more hits than wanted are retrieved, because some may turn out to be outdated."""
+"""How many times more hits than wanted are retrieved, because some may turn out to be outdated."""
 
 _log = logging.getLogger(__name__)
 

@@ -59,7 +59,7 @@ class EditFiles(Arguments):
 
 
 class FileOutcome(BaseModel):
-    """What became of one file."""
+    """The outcome of one file of edit_files."""
 
     path: str
     status: str = Field(description="applied or failed")
@@ -69,7 +69,7 @@ class FileOutcome(BaseModel):
 
 
 class EditFilesAnswer(BaseModel):
-    """One outcome a file, in the order asked."""
+    """Answer of edit_files: one outcome for each file, in the order asked."""
 
     files: list[FileOutcome]
 
@@ -124,7 +124,7 @@ class ListedChange(BaseModel):
 
 
 class ListChangesAnswer(BaseModel):
-    """Newest first."""
+    """Answer of list_changes, newest first."""
 
     changes: list[ListedChange]
     next_cursor: str | None = None
@@ -177,7 +177,7 @@ def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
         outcomes.append(outcome)
         call.progress(count, len(args.files), file.path)
     applied = sum(outcome.status == "applied" for outcome in outcomes)
-    lines = [f"{applied} of {len(outcomes)} files edited."]
+    lines = [f"Files edited: {applied} of {len(outcomes)}."]
     lines += [_outcome_line(outcome) for outcome in outcomes]
     return Answer.of("\n".join(lines), data=EditFilesAnswer(files=outcomes))
 
@@ -237,7 +237,7 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
     path = display_name(plan.folder or plan.first.src_path)
     report = describe_undo(undone) if plan.stepwise else None
     if undone.change_id is None:
-        return Answer.of(f"The {plan.kind} of {path} was undone before; nothing is left to undo.", data=report)
+        return Answer.of(f"The {plan.kind} of {path} was already undone; nothing is left to undo.", data=report)
     if report is not None:
         how = " in part" if report.stayed else ""
         back = "1 file is back" if report.came_back == 1 else f"{report.came_back} files are back"

@@ -32,7 +32,7 @@ class JqQueryArguments(Arguments):
 
 
 class FileInfo(BaseModel):
-    """What get_file_info answers."""
+    """Answer of get_file_info."""
 
     size: int
     created: str
@@ -65,7 +65,7 @@ def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
 
 @tool("get_file_info", group=Group.FILES, effect=Effect.READ, title="Describe a file", output=FileInfo)
 def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
-    """Size, times, lines, token estimate, encoding, sha256 and the shape of JSON/CSV, to plan a read before doing it."""
+    """Describe a file: size, times, lines, token estimate, encoding, sha256, shape of JSON or CSV."""
     folders = app.folders_of(call.caller)
     info = _info_answer(describe_path(call, folders.jail, args.path, folders.settings))
     values = info.model_dump(exclude_none=True)

@@ -170,7 +170,7 @@ def stayed_lines(undone: UndoReport) -> Iterator[str]:
         yield f"{display_name(entry.path)}: {escape_invisible(entry.why)}"
     if undone.stayed > len(undone.problems):
         yield f"and {undone.stayed - len(undone.problems)} more"
-    yield "Undo it again once the way is free."
+    yield "After you have removed what is in the way, undo it again."
 
 
 def summary_text(plan: PlanSummaryAnswer) -> str:

@@ -88,7 +88,7 @@ async def create_organization_plan(app: App, call: Call, args: CreatePlan, runne
 
 @tool("get_plan", group=Group.ORGANISE, effect=Effect.READ, title="Get plan", output=PlanAnswer)
 def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
-    """Show a plan; decide on the uncertain by revise_plan."""
+    """Show a plan; decide on its uncertain files with revise_plan."""
     folders = app.folders_of(call.caller)
     job = app.organiser.find_job(folders, arguments.plan_id)
     if job is not None:
@@ -124,7 +124,7 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
     allowed_in_pipe=False,
 )
 async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) -> Answer:
-    """Carry out an approved plan; safe to repeat."""
+    """Execute an approved plan; safe to repeat."""
     folders = await runner.in_thread(app.folders_of, call.caller)
     view = await runner.in_thread(app.organiser.show, folders, args.plan_id)
     if view.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
@@ -142,8 +142,8 @@ def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
     plan = app.organiser.show(folders, arguments.plan_id)
     totals = count_moves(plan.moves)
     data = UndoneAnswer(plan_id=plan.plan.id, status=plan.plan.status.value, totals=totals, **dict(undone))
-    lines = [f"{totals.get('UNDONE', 0)} of {totals['moves']} files are back.", *stayed_lines(undone)]
-    lines.append("They were undone before." if undone.change_id is None else f"change {undone.change_id}")
+    lines = [f"Files moved back: {totals.get('UNDONE', 0)} of {totals['moves']}.", *stayed_lines(undone)]
+    lines.append("The plan was already undone." if undone.change_id is None else f"change {undone.change_id}")
     return Answer.of("\n".join(lines), data=data)
 
 
@@ -164,7 +164,7 @@ def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
 
 @tool("explain_file", group=Group.ORGANISE, effect=Effect.READ, title="Explain file", output=FileLocationAnswer)
 def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
-    """Tell why a file is here, or where it went."""
+    """Explain why a file is where it is, or where it went."""
     answer = describe_explanation(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))
     lines = [f"It is at {display_name(answer.path)}.", answer.why]
     lines += [f"{move.at} {move.kind} {display_name(move.path)} -> {display_name(move.to)}" for move in answer.moves]
@@ -289,7 +289,7 @@ def _execute(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
         problems=[describe_move(item, view.folder) for item in problems[:_MAX_PROBLEMS]],
         next=next_step(view),
     )
-    lines = [f"{data.status}: {totals.get('DONE', 0)} of {totals['moves']} files are where they belong."]
+    lines = [f"{data.status}. Files moved: {totals.get('DONE', 0)} of {totals['moves']}."]
     lines += [f"{display_name(move.path)}: {move.status}, {move.error}" for move in data.problems]
     return Answer.of("\n".join([*lines, data.next]), data=data)
 

@@ -231,7 +231,7 @@ class PastMoveAnswer(BaseModel):
 
 
 class FileLocationAnswer(BaseModel):
-    """Where a file is."""
+    """Answer of explain_file: where a file is."""
 
     path: str
 

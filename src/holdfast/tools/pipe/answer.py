@@ -1,4 +1,4 @@
-"""Pure: what a pipe answers: an outcome for each step, all of them together within one answer's budget."""
+"""Pure: builds the answer of a pipe: an outcome for each step, all of them within one answer's budget."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -26,7 +26,7 @@ class StepOutcome(BaseModel):
 
 
 class PipeAnswer(BaseModel):
-    """One outcome a step, in the order asked."""
+    """Answer of mcp_pipe: one outcome for each step, in the order asked."""
 
     steps: list[StepOutcome]
 

@@ -148,7 +148,7 @@ class _PipeRun:
         self._settle(StepOutcome(id=step.id, status="ok", result=self.results[step.id]))
 
     def _time_out(self, running: set[str]) -> None:
-        late = TimedOut(f"The pipe took longer than {self.call.timeout_seconds:g} s; this step may yet take effect.")
+        late = TimedOut(f"The pipe took longer than {self.call.timeout_seconds:g} s; this step may still take effect.")
         first = min(running)
         for name in self.steps:
             if name in running:
@@ -180,6 +180,6 @@ class _PipeRun:
 def _refuse_cut_text(name: str, source: str, answer: Answer) -> None:
     if answer.is_cut:
         raise InvalidArgument(
-            f"step {name!r}: the text of step {source!r} was cut by the token budget, and a part must not pass for the "
+            f"step {name!r}: the text of step {source!r} was cut by the token budget, so it cannot be used as a "
             "whole. Read a range that fits."
         )

@@ -102,7 +102,7 @@ def _refuse_cycles(waits: Mapping[str, frozenset[str]]) -> None:
         free = [name for name, sources in left.items() if not sources & left.keys()]
         if not free:
             cycle = _find_cycle(left)
-            raise InvalidArgument(f"step {cycle[0]!r}: it waits for itself: {' -> '.join(cycle)}")
+            raise InvalidArgument(f"step {cycle[0]!r}: dependency cycle: {' -> '.join(cycle)}")
         for name in free:
             del left[name]
 

@@ -30,8 +30,8 @@ _NEXT = {
     UserAction.REVIEW: "The person wants another text. Propose again with this session_path, on the person's text.",
     UserAction.REJECT: "Rejected. The review is closed and the file is as it was.",
     UserAction.PENDING: "No decision yet; the user can decide with `holdfast review`. "
-    "Call propose_and_review with path and session_path alone to go on waiting.",
-    UserAction.CONFLICT: "The file changed in between. Nothing was written.",
+    "Call propose_and_review with path and session_path alone to keep waiting.",
+    UserAction.CONFLICT: "The file changed since the proposal. Nothing was written.",
     UserAction.EXPIRED: "The review has expired. Nothing was written.",
 }
 
@@ -71,7 +71,7 @@ def commit_review(app: App, call: Call, args: CommitReview) -> Answer:
         hash=written.hash,
         merged_diff=merged or None,
     )
-    note = "Other changes of the file were merged:" if merged else ""
+    note = "Other changes to the file were merged:" if merged else ""
     return Answer.of(f"Wrote {display_name(written.path)}\n{written.hash}\nchange {written.change_id}", note, data=data)
 
 

@@ -1,4 +1,4 @@
-"""What the tools of review take and answer."""
+"""Defines arguments and answers of the review tools."""
 
 from typing import Literal
 
@@ -51,7 +51,7 @@ class ReviewAnswer(BaseModel):
 
 
 class CommitAnswer(BaseModel):
-    """What was written; `merged_diff` is what else had happened to the file."""
+    """Answer of commit_review: what was written; `merged_diff` shows the other changes to the file."""
 
     user_action: str
     session_path: str
@@ -82,7 +82,7 @@ class ListedReview(BaseModel):
 
 
 class ListReviewsAnswer(BaseModel):
-    """Newest first."""
+    """Answer of list_reviews, newest first."""
 
     reviews: list[ListedReview]
     next_cursor: str | None = None
@@ -134,7 +134,7 @@ class PendingReview(BaseModel):
 
 
 class PendingReviewsAnswer(BaseModel):
-    """Newest first."""
+    """Answer of pending_reviews, newest first."""
 
     reviews: list[PendingReview]
 
@@ -148,7 +148,7 @@ class ShownHunk(BaseModel):
 
 
 class ShowReviewAnswer(BaseModel):
-    """Everything that a person decides on."""
+    """Answer of show_review: everything that a person decides on."""
 
     review_id: str
     path: str
@@ -189,7 +189,7 @@ class ShowReviewAnswer(BaseModel):
 
 
 class DecideReviewAnswer(BaseModel):
-    """What a decision led to."""
+    """Answer of decide_review: the review after the decision."""
 
     review_id: str
     path: str

@@ -117,7 +117,9 @@ def file_list(app: App, call: Call, args: FileListArguments) -> Answer:
         for entry in listing.entries
     ]
     lines = [
-        f"[DIR] {entry.path}" if entry.type == PathType.DIRECTORY else f"[FILE] {entry.path} ({entry.size} bytes)"
+        f"[DIR] {entry.path}"
+        if entry.type == PathType.DIRECTORY
+        else f"[FILE] {entry.path} ({_quantity(entry.size, 'byte')})"
         for entry in entries
     ]
     more = f"[More than {len(entries)} entries: raise limit, or list a subdirectory.]" if listing.has_more else ""
@@ -168,7 +170,7 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
         for version in app.store.history(call.caller.auth, args.project, args.path)
     ]
     lines = [
-        f"version {version.version}: {version.size} bytes, {version.written_at} to {version.replaced_at}"
+        f"version {version.version}: {_quantity(version.size, 'byte')}, {version.written_at} to {version.replaced_at}"
         for version in versions
     ]
     return Answer.of(_join_lines(lines), data=HistoryAnswer(versions=versions))
@@ -194,7 +196,8 @@ def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
         for summary in app.store.projects(call.caller.auth)
     ]
     lines = [
-        f"{project.project}: {_quantity(project.file_count, 'file')}, {project.total_bytes} bytes, {project.updated_at}"
+        f"{project.project}: {_quantity(project.file_count, 'file')}, {_quantity(project.total_bytes, 'byte')}, "
+        f"{project.updated_at}"
         for project in projects
     ]
     return Answer.of(_join_lines(lines), data=ProjectsAnswer(projects=projects))

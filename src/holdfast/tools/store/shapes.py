@@ -107,7 +107,7 @@ class ExplicitNulls(BaseModel):
 
 
 class StatAnswer(ExplicitNulls):
-    """What is at a path."""
+    """Answer of file_stat."""
 
     exists: bool
     type: NullableText
@@ -117,7 +117,7 @@ class StatAnswer(ExplicitNulls):
 
 
 class ReadAnswer(BaseModel):
-    """Text of a file; start and end when the range was moved to character boundaries."""
+    """Answer of file_read: text of a file; start and end when the range was moved to character boundaries."""
 
     content: str
     content_encoding: str
@@ -126,19 +126,19 @@ class ReadAnswer(BaseModel):
 
 
 class WriteAnswer(BaseModel):
-    """The number of bytes written."""
+    """Answer of file_write and file_restore: the number of bytes written."""
 
     bytes_written: int
 
 
 class DeleteAnswer(BaseModel):
-    """The number of files deleted."""
+    """Answer of file_delete: the number of files deleted."""
 
     deleted_count: int
 
 
 class RenameAnswer(BaseModel):
-    """The number of files moved."""
+    """Answer of file_rename: the number of files moved."""
 
     moved_count: int
 

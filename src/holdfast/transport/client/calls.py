@@ -57,7 +57,9 @@ def call_by_socket(
                     return _result_from_message(message)
         except OSError:
             pass
-    raise ResourceBusy("The server ended before it answered; check whether the call was carried out.")
+    raise ResourceBusy(
+        "The server ended before it answered. Check whether the request took effect before you repeat it."
+    )
 
 
 def call_by_http(url: str, key: Secret, tool: str, arguments: dict[str, Any]) -> Result:

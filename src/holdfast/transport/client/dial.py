@@ -78,7 +78,7 @@ def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Message]:
             raise ServerRefusal(error)
     except (OSError, ValueError) as fault:
         connection.close()
-        raise NoServer(f"the server hung up before its welcome ({type(fault).__name__})") from None
+        raise NoServer(f"the server closed the connection before answering ({type(fault).__name__})") from None
     except BaseException:
         connection.close()
         raise
@@ -108,7 +108,7 @@ def send_control(folder: StateFolder, action: str) -> Message:
         try:
             answer = _exchange(connection, {"action": action})
         except (OSError, ValueError):
-            raise NoServer("the server hung up before its answer") from None
+            raise NoServer("the server closed the connection before answering") from None
     error = answer.get("error")
     if isinstance(error, dict):
         raise ServerRefusal(error)

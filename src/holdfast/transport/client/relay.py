@@ -259,7 +259,7 @@ class Relay:
         self._questions.clear()
         initialize_id = self._initialize[0] if self._initialize and self._initialize[0] in self._pending else None
         for request_id in [request_id for request_id in self._pending if request_id != initialize_id]:
-            text = "The server ended before it answered. Nothing more of this request will happen; try again."
+            text = "The server ended before it answered. Check whether the request took effect before you repeat it."
             self._send_error(request_id, "RESOURCE_BUSY", text)
             del self._pending[request_id]
         if not restart:

@@ -1,4 +1,4 @@
-"""Sessions of the person's browser, and the links that open them: each works once, for a minute."""
+"""Issues one-use links and the browser sessions they open."""
 
 import secrets
 import time

@@ -83,7 +83,7 @@ class Guard:
             return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", {"connection": "close"})
         host, origin = headers.get("host", ""), _joined_origin(headers)
         if not self._hosts.accepts_host(host):
-            return _text(421, "This server does not answer to that host name; see server.allowed_hosts.")
+            return _text(421, "That Host header is not allowed; see server.allowed_hosts.")
         if origin is not None and not self._hosts.accepts_origin(origin, host):
             return _text(403, "Requests from that web origin are refused; see server.allowed_origins.")
         if origin is not None and _is_preflight(scope, headers):
@@ -234,7 +234,7 @@ def _add_cors_headers(send: Send, origin: str) -> Send:
 
 def _unauthorized(path: str) -> Response:
     if path in PERSON_PATHS:
-        text = "This page is for the person in charge. Run `holdfast open` for a link to it."
+        text = "This page is for the user of this machine. Run `holdfast open` for a link to it."
     else:
         text = "A key is needed: Authorization: Bearer KEY. The local one is in agent.token in the state folder."
     return _text(401, text, {"www-authenticate": "Bearer"})

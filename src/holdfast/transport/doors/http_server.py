@@ -28,7 +28,7 @@ def listen_on(host: str, port: int, *, or_any_port: bool = False) -> socket.sock
     try:
         family, kind, _protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
-        raise InvalidArgument(f"{host!r} is no address to listen on: {error.strerror}.") from None
+        raise InvalidArgument(f"{host!r} is not an address of this machine: {error.strerror}.") from None
     # With the protocol left at 0 asyncio does not switch Nagle's delay off, which costs each call 40 ms.
     listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -1,4 +1,4 @@
-"""Asks the person behind a client: which clients can be asked, and how each protocol era asks."""
+"""Asks the user through an MCP client, in the form of its protocol era."""
 
 import asyncio
 import secrets

@@ -150,7 +150,7 @@ class SqliteFolderIndex:
             os.utime(self._path(file_name(root)))
 
     def remove_unused(self, days: float) -> int:
-        """Remove the indexes of roots that were not used for so many days."""
+        """Remove the indexes of roots that were not used for `days`; returns how many."""
         oldest = time.time() - days * _DAY_SECONDS
         removed = 0
         for name in self._files.names():

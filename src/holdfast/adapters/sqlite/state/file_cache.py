@@ -25,7 +25,7 @@ from holdfast.organiser.ports import CachedFile
 _BUSY_MS = 10_000
 _CACHE_KB = 16_000
 _INT64 = 2**63
-_WHEN_FULL = "The disk of the state folder is full, so nothing more could be remembered."
+_WHEN_FULL = "The disk of the state folder is full, so the file cache could not be saved."
 
 
 def open_file_cache(state_dir: str) -> "SqliteFileCache":

@@ -202,9 +202,9 @@ class SqliteJournal:
         self._db.run("finish_items", {**row, "identity": identity, "dest_identity": None})
 
     def _update_review_and_undone_plans(self, plan_id: str) -> None:
-        """The review that this plan is becomes COMMITTED; what it undid is UNDONE, what that one had undone is in effect
-        again, and so on down the chain.
+        """Mark the plan's review COMMITTED and what it undid UNDONE.
 
+        What the undone plan had undone is in effect again, and so on down the chain.
         A plan that has another status than expected keeps it, with its items.
         """
         plan_statuses, item_statuses = (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE)

@@ -113,7 +113,7 @@ class SqliteReviews:
 
 
 class _ChangedMeanwhile(Exception):
-    """Somebody else was first."""
+    """The review was changed since it was read."""
 
 
 def _row(review: Review) -> dict[str, Any]:
