@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from holdfast.call import Call
 from holdfast.changes.disk.files import error_from_os, stat_entry
 from holdfast.changes.disk.images import Images
-from holdfast.changes.disk.locks import Locks
-from holdfast.changes.disk.places import is_directory, is_same_place, lock_place, open_place
+from holdfast.changes.disk.places import Locks, is_directory, is_same_place, lock_place, open_place
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, UndoResult, is_beneath
 from holdfast.changes.plans.execute import Executor
@@ -37,8 +36,7 @@ from holdfast.errors import (
 from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import Place
 from holdfast.folders.service import Folders
-from holdfast.text.edit import APPEND, Edit, EditLimits
-from holdfast.text.edit_text import EditResult, edit_bytes
+from holdfast.text.edit import APPEND, Edit, EditLimits, EditResult, edit_bytes
 
 HASH_PREFIX = "sha256:"
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.disk.locks import Locks
+from holdfast.changes.disk.places import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.plans.service import Plans
 from holdfast.config.settings import OrganiserSettings

@@ -21,8 +21,7 @@ from holdfast.review.model import (
 from holdfast.review.records import ReviewRecords
 from holdfast.text.decode import decode, detect_encoding, round_trips
 from holdfast.text.diff import unified_diff
-from holdfast.text.edit import Edit, EditLimits
-from holdfast.text.edit_text import edit_bytes, encode_text
+from holdfast.text.edit import Edit, EditLimits, edit_bytes, encode_text
 from holdfast.text.merge import merge
 
 _REJECTION_STANDS_SECONDS = 60.0

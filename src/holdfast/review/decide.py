@@ -4,7 +4,7 @@ from holdfast.errors import Conflict, InvalidArgument
 from holdfast.review.model import UNDECIDED_STATES, Channel, Choice, Decision, Review, ReviewState, as_text
 from holdfast.text.decode import decode
 from holdfast.text.diff import apply_hunks, compute_hunks
-from holdfast.text.edit_text import encode_text
+from holdfast.text.edit import encode_text
 
 MAX_REASON_CHARS = 20_000
 

@@ -1,7 +1,8 @@
-"""Pure: detects the encoding of a file, decodes and encodes its text, and checks that the bytes round-trip."""
+"""Pure: detects the encoding of a file, decodes and encodes its text, checks round trips, and replaces lone surrogates."""
 
 import codecs
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.errors import InvalidArgument
 from holdfast.text.decode_legacy import guess_legacy_encoding
@@ -111,3 +112,35 @@ def _sample_from_first_high_byte(data: bytes) -> bytes:
     end = min(len(data), start + SAMPLE_BYTES)
     line_end = data.rfind(b"\n", start, end) + 1
     return data[start : line_end if line_end > ascii_bytes else end]
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Return whether a text cannot be encoded as UTF-8. Python holds a surrogate pair as one character, so any counts."""
+    if text.isascii():
+        return False
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
+
+
+def replace_lone_surrogates(text: str) -> str:
+    """Return the text with U+FFFD for each lone surrogate, such as one that stands for a byte of a name that is not UTF-8.
+
+    Two surrogates that make a pair become the character that they encode.
+    """
+    if not has_lone_surrogate(text):
+        return text
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+
+
+def replace_in_data(value: Any) -> Any:
+    """Return a JSON value with the lone surrogates of every text in it replaced, keys included."""
+    if isinstance(value, str):
+        return replace_lone_surrogates(value)
+    if isinstance(value, dict):
+        return {replace_in_data(key): replace_in_data(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [replace_in_data(item) for item in value]
+    return value

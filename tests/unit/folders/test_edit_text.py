@@ -7,8 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import EditRejected
-from holdfast.text.edit import Edit, EditLimits
-from holdfast.text.edit_text import edit_bytes
+from holdfast.text.edit import Edit, EditLimits, edit_bytes
 
 LIMITS = EditLimits()
 

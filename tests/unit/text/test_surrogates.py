@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from holdfast.text.surrogates import has_lone_surrogate, replace_in_data, replace_lone_surrogates
+from holdfast.text.decode import has_lone_surrogate, replace_in_data, replace_lone_surrogates
 
 
 @pytest.mark.parametrize(

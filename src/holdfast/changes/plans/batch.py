@@ -13,7 +13,7 @@ from holdfast.changes.disk.cross_device import CrossDeviceMove
 from holdfast.changes.disk.files import stat_entry, temp_name
 from holdfast.changes.disk.identity import is_as_planned, was_moved_to
 from holdfast.changes.disk.links import Links
-from holdfast.changes.disk.locks import Locks
+from holdfast.changes.disk.places import Locks
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.disk.tree import TreeOptions, read_tree
 from holdfast.changes.model import ChangeAbandoned, Item, ItemOutcome, ItemStatus, NodeType

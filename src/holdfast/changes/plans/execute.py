@@ -12,8 +12,7 @@ from holdfast.call import Call
 from holdfast.changes.disk import files
 from holdfast.changes.disk.files import stat_entry
 from holdfast.changes.disk.links import Links
-from holdfast.changes.disk.locks import Locks
-from holdfast.changes.disk.places import is_directory
+from holdfast.changes.disk.places import Locks, is_directory
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanStatus
 from holdfast.changes.plans.batch import DESTINATION_EXISTS, ELSEWHERE, UNSYNCED, Batch, is_synced

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
 from holdfast.call import Call
-from holdfast.changes.disk.locks import Locks
+from holdfast.changes.disk.places import Locks
 from holdfast.changes.model import (
     ChangeKind,
     Item,

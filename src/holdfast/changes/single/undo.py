@@ -9,8 +9,7 @@ from holdfast.call import Call
 from holdfast.changes.disk.files import hash_file, open_file, stat_entry
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.images import Images
-from holdfast.changes.disk.locks import Locks
-from holdfast.changes.disk.places import lock_place
+from holdfast.changes.disk.places import Locks, lock_place
 from holdfast.changes.model import ChangeKind, Item, NodeType, Op, Plan, reverse_items
 from holdfast.changes.names import add_label, collision_key, free_name
 from holdfast.changes.ports import Journal

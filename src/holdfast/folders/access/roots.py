@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from holdfast.errors import InvalidArgument
-from holdfast.text.surrogates import has_lone_surrogate
+from holdfast.text.decode import has_lone_surrogate
 
 _log = logging.getLogger(__name__)
 

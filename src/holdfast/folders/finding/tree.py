@@ -27,8 +27,8 @@ from holdfast.folders.finding.walk import (
 )
 from holdfast.folders.service import Folders
 from holdfast.text.budget import RESERVED_TOKENS, decode_cursor, estimate_tokens, invalid_cursor, more_notice
+from holdfast.text.decode import has_lone_surrogate
 from holdfast.text.display import display_name, is_plain
-from holdfast.text.surrogates import has_lone_surrogate
 
 BIG_DIRECTORY = 1_000
 """A directory with more entries than this stays collapsed, unless the tree starts there."""

@@ -20,7 +20,7 @@ from holdfast.folders.access.descriptors import READ_DIRECTORY, READ_FILE
 from holdfast.folders.access.jail import QUARANTINE, Jail
 from holdfast.folders.access.roots import Root, identity_of
 from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, IgnoreRules, rules_in
-from holdfast.text.surrogates import has_lone_surrogate
+from holdfast.text.decode import has_lone_surrogate
 
 OPEN_DIRECTORIES = 64
 _MAX_RUN = 512

@@ -13,7 +13,7 @@ from holdfast.changes.names import collision_key
 from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.folders.access.file_version import HashedVersion
 from holdfast.organiser.model import KEEP, ScannedFile, UncertainFile, Verdict
-from holdfast.text.surrogates import replace_lone_surrogates
+from holdfast.text.decode import replace_lone_surrogates
 
 NamesInFolder = Callable[[str], set[str]]
 """Returns the collision keys of the names in a folder, given by its path from the planned folder."""

@@ -6,7 +6,7 @@ from holdfast.call import Call
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, Walk, open_start
-from holdfast.text.surrogates import has_lone_surrogate
+from holdfast.text.decode import has_lone_surrogate
 
 
 @dataclass(slots=True)

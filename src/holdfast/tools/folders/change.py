@@ -10,10 +10,10 @@ from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
 from holdfast.errors import HoldfastError
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position
+from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.diff import fence_diff, unified_diff
 from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
-from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.answer import Answer
 from holdfast.tools.edits import ExactEdit, to_edits
 from holdfast.tools.organiser.answers import describe_undo, stayed_lines

@@ -11,8 +11,8 @@ from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
 from holdfast.text.budget import encode_cursor, estimate_tokens, read_position, take_rows
+from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.display import display_name, escape_invisible
-from holdfast.text.surrogates import replace_lone_surrogates
 from holdfast.tools.organiser.shapes import (
     ExplainFileAnswer,
     FolderTotal,

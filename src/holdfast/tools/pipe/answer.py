@@ -7,7 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 from holdfast.text.budget import cut_to_budget, estimate_tokens
-from holdfast.text.surrogates import replace_in_data
+from holdfast.text.decode import replace_in_data
 from holdfast.tools.answer import Answer, Media, Text
 
 _ENTRY_TOKENS = 40

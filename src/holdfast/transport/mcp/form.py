@@ -6,7 +6,7 @@ from typing import Any
 
 from holdfast.call import Question, Reply
 from holdfast.errors import InvalidArgument
-from holdfast.text.surrogates import has_lone_surrogate
+from holdfast.text.decode import has_lone_surrogate
 
 
 def parse_reply(question: Question, answer: object) -> Reply:

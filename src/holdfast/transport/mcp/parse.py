@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 import mcp_types as types
 from pydantic_core import from_json
 
-from holdfast.text.surrogates import has_lone_surrogate
+from holdfast.text.decode import has_lone_surrogate
 from holdfast.transport.client.frames import RequestId
 
 Fault = tuple[int, str]

@@ -8,7 +8,7 @@ from pydantic_core import to_json
 
 from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
-from holdfast.text.surrogates import replace_in_data, replace_lone_surrogates
+from holdfast.text.decode import replace_in_data, replace_lone_surrogates
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.registry import Effect, Tool
 
