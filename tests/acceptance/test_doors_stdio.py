@@ -210,8 +210,8 @@ def test_broken_json_and_lone_surrogates_are_answered(shared: House) -> None:
             b'{"jsonrpc":"2.0","id":5,"method":"tools/call",'
             b'"params":{"name":"read_text_file","arguments":{"path":"\\ud800"}}}\n'
         )
-        answer = relay.answer(5)
-        assert "error" in answer or answer["result"]["isError"]
+        result = relay.answer(5)["result"]
+        assert (result["isError"], result["structuredContent"]["code"]) == (True, "INVALID_PATH")
         assert "result" in relay.ask(6, "ping")
 
 

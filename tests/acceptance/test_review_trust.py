@@ -172,6 +172,8 @@ def test_the_agents_token_opens_no_persons_door(desk: Reviewer) -> None:
     assert still_pending(desk, session)
 
 
+REFUSALS = {"NOT_FOUND", "ACCESS_DENIED", "PERMISSION_DENIED"}
+
 ATTEMPTS: list[tuple[str, dict[str, Any]]] = [
     ("read_text_file", {"path": "{file}"}),
     ("read_media_file", {"path": "{file}"}),
@@ -234,13 +236,8 @@ def test_no_tool_reaches_the_state_folder(desk: Reviewer, tmp_path_factory: pyte
             for tool, arguments in ATTEMPTS:
                 reply = attacker.call(tool, **filled(arguments, {"file": file, "folder": folder, "root": str(inside)}))
                 told = reply.text + json.dumps(reply.result.structured_content)
-                assert (
-                    reply.is_error
-                    or "NOT_FOUND" in told
-                    or "ACCESS_DENIED" in told
-                    or "Access denied" in told
-                    or "No such file" in told
-                ), (tool, file, told[:500])
+                assert len(reply.refusals) == 1, (tool, file, told[:500])
+                assert reply.refusals[0] in REFUSALS, (tool, file, told[:500])
                 assert not any(secret in told for secret in secrets)
     assert {name: (desk.state / name).read_bytes() for name in before} == before
     assert sorted(os.listdir(session)) == ["current_a.txt", "future_a.txt"]

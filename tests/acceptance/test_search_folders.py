@@ -212,7 +212,8 @@ def test_the_first_search_says_how_far_the_index_is_and_searches_the_rest_by_wor
         reply = agent.call_with("search_folders", {"query": "harbour"}, lambda *notice: told.append(notice)).ok()
         assert "zz.md" in reply.text
         found = re.search(r"is (\d+) % ready", reply.text)
-        assert found is None or int(found[1]) < 100
+        assert found is not None, reply.texts[-1]
+        assert int(found[1]) < 100
         assert told
         settled(agent)
         assert names(agent, "harbour") == ["zz.md"]

@@ -71,10 +71,19 @@ def test_an_intent_and_its_image_are_there_after_a_crash(opener: Callable[[str],
 
 
 def test_opening_twice_changes_nothing(opener: Callable[[str], Journal], tmp_path: Path) -> None:
-    for _ in range(2):
-        opened = opener(str(tmp_path))
-        assert opened.unfinished() == []
-        opened.close()
+    def contents(journal: Journal) -> tuple[object, ...]:
+        return journal.unfinished(), journal.changes(["/r"], 10, None), journal.find("ended"), journal.image(OLD)
+
+    first = opener(str(tmp_path))
+    first.begin(plan("ended"), [image()])
+    first.finish("ended", Outcome.done(), LATER)
+    first.begin(plan("running"), [image()])
+    before = contents(first)
+    first.close()
+    second = opener(str(tmp_path))
+    assert contents(second) == before
+    assert [each.id for each in second.unfinished()] == ["running"]
+    second.close()
 
 
 def test_an_outcome_ends_a_plan_with_its_items(journal: Journal) -> None:

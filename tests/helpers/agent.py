@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -23,6 +24,9 @@ Progress = Callable[[float, float | None, str | None], None]
 
 LEGACY = "legacy"
 MODERN = "2026-07-28"
+
+_CODES_OF_MESSAGES = {"No such file": "NOT_FOUND", "Access denied": "ACCESS_DENIED"}
+"""Of read_multiple_files, which gives no codes."""
 
 
 @dataclass(frozen=True)
@@ -62,6 +66,18 @@ class Reply:
     def code(self) -> str:
         """Return the error code; fails when the call succeeded."""
         return str(self.error["code"])
+
+    @property
+    def refusals(self) -> list[str]:
+        """Return the code of the error, or of each file that a call for several files was refused; empty when none was."""
+        if self.is_error:
+            return [self.code]
+        content = self.result.structured_content
+        outcomes = content.get("files", []) if isinstance(content, dict) else []
+        codes = [str(outcome["error"]["code"]) for outcome in outcomes if outcome.get("error")]
+        codes += re.findall(r"^\[[0-9a-f]{6} \d+/\d+\] .* error ([A-Z_]+): ", self.text, re.MULTILINE)
+        messages = re.findall(r"^.*: Error - (No such file|Access denied)", self.text, re.MULTILINE)
+        return codes + [_CODES_OF_MESSAGES[message] for message in messages]
 
     def ok(self) -> Self:
         """Return itself after making sure that the call succeeded."""

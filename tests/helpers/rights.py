@@ -29,5 +29,6 @@ def _give_up_rights() -> None:
     header = (ctypes.c_uint32 * 2)(_VERSION_3, 0)
     rights = (ctypes.c_uint32 * 6)()
     assert libc.capget(header, rights) == 0
-    rights[0] &= ~_PAST_PERMISSIONS
+    rights[0] &= ~_PAST_PERMISSIONS  # effective
+    rights[1] &= ~_PAST_PERMISSIONS  # permitted: what access(2) goes by for root
     assert libc.capset(header, rights) == 0, os.strerror(ctypes.get_errno())

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from holdfast.errors import ResourceBusy
 from holdfast.store.model import (
     AppliedRequest,
     FileSummary,
@@ -17,6 +18,11 @@ from holdfast.store.model import (
     Version,
 )
 from holdfast.store.paths import Move, Span
+
+
+def project_busy(project: str) -> ResourceBusy:
+    """Return the error for a project whose lock is not free in time."""
+    return ResourceBusy(f"another change of project {project} is under way; try again")
 
 
 class StatementSnapshot(ABC):

@@ -2,11 +2,14 @@
 
 import json
 import re
+import sys
 from collections.abc import Mapping
 from typing import Any
 
 import click
 
+from holdfast.errors import Conflict, InvalidArgument
+from holdfast.text import display
 from holdfast.text.display import escape_lines, is_visible
 
 _WANTS_JSON = "holdfast.json"
@@ -35,8 +38,16 @@ def json_text(data: object, indent: int | None = None) -> str:
 
 
 def quantity(count: int, noun: str) -> str:
-    """Return a number with its noun, in the plural unless it is one."""
-    return f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+    """Return a number with its noun, in the plural unless it is one, and with commas between thousands."""
+    return display.quantity(count, noun, separator=",")
+
+
+def confirm(question: str, on_refusal: str) -> None:
+    """Ask the person at the terminal. Conflict with the given message for a no, InvalidArgument without a terminal."""
+    if not sys.stdin.isatty():
+        raise InvalidArgument("There is no terminal to ask at: add --yes to approve what you have looked at.")
+    if not click.confirm(question, err=True):
+        raise Conflict(on_refusal)
 
 
 def paragraphs(text: str) -> str:

@@ -96,8 +96,11 @@ class Organiser:
         with folders.jail.open_directory(absolute):
             pass
         job = PlanJob.create(call.caller, absolute, root.path)
-        self._state.notes.save(job.plan_id, Notes(decider="", folder=absolute))
-        self.jobs.start(job, lambda job: self._make_plan(folders, job, include_subfolders=include_subfolders))
+        self.jobs.start(
+            job,
+            lambda job: self._make_plan(folders, job, include_subfolders=include_subfolders),
+            before=lambda: self._state.notes.save(job.plan_id, Notes(decider="", folder=absolute)),
+        )
         return job
 
     def find_job(self, folders: Folders, plan_id: str) -> PlanJob | None:

@@ -12,6 +12,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from holdfast.search.model import Chunk, IndexedChunk
+from holdfast.text.decode import is_continuation_byte
 
 TARGET_BYTES = 1500
 MIN_BYTES = 750
@@ -79,11 +80,11 @@ def _find_end(data: bytes, start: int) -> int:
     low, high = start + MIN_BYTES, min(start + MAX_BYTES, len(data) - _MIN_LAST_BYTES)
     for separator in (_LINE, _SENTENCE, _SPACE):
         ends = (match.end() for match in separator.finditer(data, low, high))
-        boundaries = [end for end in ends if end < high and not _is_continuation(data[end])]
+        boundaries = [end for end in ends if end < high and not is_continuation_byte(data[end])]
         if boundaries:
             return min(boundaries, key=lambda at: (-_strength(data, at), _checksum(data, at), at))
     end = start + TARGET_BYTES
-    while _is_continuation(data[end]):
+    while is_continuation_byte(data[end]):
         end -= 1
     return end
 
@@ -104,8 +105,3 @@ def _checksum(data: bytes, at: int) -> int:
     """Return the checksum of the beginning of the line at a position."""
     line_end = data.find(b"\n", at, at + _CHECKSUM_BYTES)
     return crc32(data[at : line_end if line_end >= 0 else at + _CHECKSUM_BYTES])
-
-
-def _is_continuation(byte: int) -> bool:
-    """Return whether a byte is inside a UTF-8 character."""
-    return byte & 0xC0 == 0x80

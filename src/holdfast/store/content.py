@@ -4,6 +4,7 @@ from enum import StrEnum
 
 from holdfast.errors import InvalidOffset, InvalidQuery
 from holdfast.store.model import ContentSlice, Window
+from holdfast.text.decode import is_continuation_byte
 
 ENCODING = "utf-8"
 MARGIN = 3
@@ -61,11 +62,6 @@ def apply_write(before: bytes | None, content: bytes, mode: WriteMode, offset: i
         if content and cut < len(current) and is_continuation_byte(current[cut]):
             raise InvalidOffset(f"the write would cut a character in two at byte {cut}")
     return current[:offset] + content + current[end:]
-
-
-def is_continuation_byte(byte: int) -> bool:
-    """Return whether a byte of UTF-8 continues a character."""
-    return byte & 0xC0 == 0x80
 
 
 def check_range(offset: int, length: int) -> None:

@@ -13,6 +13,11 @@ _CONTROLS = bytes(set(range(32)) - set(b"\t\n\r\f\b\x1b")) + b"\x7f"
 _MAX_CONTROL_SHARE = 0.01
 
 
+def is_continuation_byte(byte: int) -> bool:
+    """Return whether a byte of UTF-8 continues a character."""
+    return byte & 0xC0 == 0x80
+
+
 @dataclass(frozen=True, slots=True)
 class Encoding:
     """A file's encoding: the Python codec, the byte order mark if there is one, the bytes of a code unit."""

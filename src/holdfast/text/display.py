@@ -52,6 +52,11 @@ def _escape_char(char: str) -> str:
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
+def quantity(count: int, noun: str, plural: str = "", *, separator: str = "") -> str:
+    """Return a number with its noun, in the plural unless it is one; `separator` goes between thousands."""
+    return f"{count:{separator}} {noun if count == 1 else plural or f'{noun}s'}"
+
+
 def escape_invisible(text: str) -> str:
     r"""Return a line with every control, format and invisible character except tabs escaped as `\xNN`."""
     return "".join(char if is_visible(char) or char == "\t" else f"\\x{ord(char):02x}" for char in text)

@@ -1,4 +1,4 @@
-"""The exact edit that edit_files and propose_and_review take."""
+"""The exact edit that edit_files and propose_and_review take, and their note on a diff that was cut."""
 
 from collections.abc import Iterable
 
@@ -6,6 +6,8 @@ from pydantic import Field
 
 from holdfast.text.edit import Edit
 from holdfast.tools.registry import Arguments
+
+DIFF_CUT = "The diff is longer than an answer may be; the rest was left out."
 
 
 class ExactEdit(Arguments):

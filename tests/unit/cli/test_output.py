@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.output import json_text, paragraphs, quantity
+from holdfast.text import display
 from holdfast.text.display import is_visible
 
 
@@ -32,4 +33,5 @@ def test_a_text_keeps_its_lines_and_tabs_alone(text: str, shown: str) -> None:
 
 
 def test_only_one_thing_is_in_the_singular() -> None:
-    assert [quantity(count, "job") for count in (0, 1, 2)] == ["0 jobs", "1 job", "2 jobs"]
+    assert [quantity(count, "job") for count in (0, 1, 2, 1234)] == ["0 jobs", "1 job", "2 jobs", "1,234 jobs"]
+    assert [display.quantity(count, "copy", "copies") for count in (1, 1234)] == ["1 copy", "1234 copies"]

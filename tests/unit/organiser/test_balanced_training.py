@@ -5,6 +5,7 @@ import pytest
 
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.model import Category, Excerpt, ScannedFile, Verdict
+from tests.helpers.hash_seed import call_with_other_hash_seed
 from tests.helpers.household import KINDS, taxonomy, unfiled
 
 GATE = 0.6
@@ -37,5 +38,5 @@ def test_a_crowd_that_no_folder_knows_stays() -> None:
     assert numpy.mean([one.confidence >= GATE for one in crowd]) < 0.05
 
 
-def test_the_same_files_get_the_same_verdicts_again() -> None:
-    assert decided(taxonomy(5), "Recipes") == decided(taxonomy(5), "Recipes")
+def test_the_same_files_get_the_same_verdicts_in_another_process() -> None:
+    assert call_with_other_hash_seed(decided, taxonomy(5), "Recipes") == decided(taxonomy(5), "Recipes")

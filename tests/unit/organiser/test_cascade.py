@@ -14,6 +14,7 @@ from holdfast.organiser.classify.starter import starter_categories
 from holdfast.organiser.classify.taxonomy import apply_corrections, decider_key, merge_categories
 from holdfast.organiser.model import KEEP, Category, Example, Excerpt, ScannedFile, Verdict
 from holdfast.secret import Secret
+from tests.helpers.hash_seed import call_with_other_hash_seed
 from tests.helpers.household import KINDS, examples, taxonomy, text_of, unfiled
 
 GATE = 0.6
@@ -277,8 +278,12 @@ def test_verdicts_carry_the_key_that_they_are_kept_under() -> None:
     assert classifier.decider != Cascade().decider
 
 
-def test_the_same_files_always_get_the_same_verdicts() -> None:
-    assert Cascade().classify(everything(5), taxonomy(3)) == Cascade().classify(everything(5), taxonomy(3))
+def classify_everything() -> list[Verdict]:
+    return Cascade().classify(everything(5), taxonomy(3))
+
+
+def test_the_same_files_get_the_same_verdicts_in_another_process() -> None:
+    assert call_with_other_hash_seed(classify_everything) == classify_everything()
 
 
 @pytest.mark.parametrize("text", ["", "x", "\n" * 100, "12 " * 50, "🎉" * 60, "漢字" * 50, "\x00" * 50])

@@ -44,3 +44,14 @@ def test_the_reason_says_how_little_it_is() -> None:
     )
     assert found is not None
     assert found.reasoning == "Cellar: 3 of 3 known .txt files lie there, which says little."
+
+
+def test_the_reasons_come_in_the_order_of_the_words_of_the_name() -> None:
+    words = ["keel", "rudder", "compass", "anchor", "lantern", "harbour", "winch"]
+    known = tuple(Example("", f"{' '.join(sorted(words))} {number}.txt", "Ship") for number in (1, 2))
+    name = f"{' '.join(words)}.mp3"
+    verdict = NameAndTypeRules.learn([Category("Ship", "Ship", known)]).verdict(
+        ScannedFile(f"/in/{name}", name), Excerpt("", 1)
+    )
+    assert verdict is not None
+    assert verdict.evidence.rule == "; ".join(f"names with '{word}' lie there" for word in words)

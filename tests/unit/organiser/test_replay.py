@@ -14,6 +14,7 @@ from holdfast.organiser.classify.replay import MIN_FILES, Replay, replay_filing
 from holdfast.organiser.classify.space import Space
 from holdfast.organiser.classify.tfidf import count_terms
 from holdfast.organiser.model import Category, Excerpt, ScannedFile, Verdict
+from tests.helpers.hash_seed import call_with_other_hash_seed
 from tests.helpers.household import COMMON, KINDS, examples, text_of, unfiled
 
 GATE = 0.6
@@ -54,8 +55,10 @@ def test_files_are_more_like_their_own_folder_than_a_foreign_one() -> None:
     assert numpy.median(replay.inside) > numpy.median(replay.outside) + 0.2
 
 
-def test_the_same_files_are_always_played_the_same_way() -> None:
-    assert played(*KINDS) == played(*KINDS)
+def test_the_same_files_are_played_the_same_way_in_another_process() -> None:
+    replay = played(*KINDS)
+    assert replay is not None
+    assert call_with_other_hash_seed(played, *KINDS) == replay
 
 
 def test_a_single_folder_tells_nothing() -> None:
@@ -91,12 +94,13 @@ def outcome(verdicts: Sequence[Verdict]) -> tuple[list[float], list[bool]]:
     return [verdict.confidence for verdict in verdicts], right
 
 
-@pytest.mark.parametrize("own", [3, 4, 5, 6, 8])
-def test_one_known_file_a_folder_promises_no_more_than_it_keeps(own: int) -> None:
+@pytest.mark.parametrize(("own", "min_filed"), [(3, 0), (4, 0), (5, 0), (6, 5), (8, 50)])
+def test_one_known_file_a_folder_promises_no_more_than_it_keeps(own: int, min_filed: int) -> None:
     sure, right = outcome(Cascade().classify(*diluted(own)))
     assert numpy.mean(sure) < numpy.mean(right) + 0.05
     filed = [good for good, confidence in zip(right, sure, strict=True) if confidence >= GATE]
-    assert not filed or numpy.mean(filed) > 0.85
+    assert len(filed) >= min_filed
+    assert sum(filed) >= 0.85 * len(filed)
 
 
 def test_one_known_file_a_folder_is_enough_to_be_sure_where_folders_lie_apart() -> None:

@@ -2,14 +2,15 @@
 
 import time
 
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from holdfast.text.diff import apply_hunks, compute_hunks, split_lines, unified_diff
 from holdfast.text.merge import merge
 
 BASE = "".join(f"line {number}\n" for number in range(1, 10))
-texts = st.lists(st.sampled_from(["a", "b", "c", "", "d\r"]), max_size=12).map("\n".join)
+lines = st.sampled_from(["a", "b", "c", "", "d\r"])
+texts = st.lists(lines, max_size=12).map("\n".join)
 
 
 def changed(*changes: tuple[int, str]) -> str:
@@ -84,12 +85,25 @@ def test_a_merge_with_itself_is_itself(base: str, text: str) -> None:
     assert merge(base, text, text) == text
 
 
-@given(texts, texts, texts)
-def test_no_line_of_a_merge_comes_from_nowhere(base: str, ours: str, theirs: str) -> None:
-    merged = merge(base, ours, theirs)
-    if merged is not None:
-        known = {*split_lines(base), *split_lines(ours), *split_lines(theirs)}
-        assert set(split_lines(merged)) <= known
+@given(texts, texts, texts, texts)
+def test_changes_above_and_below_a_long_unchanged_part_are_both_made(
+    top: str, new_top: str, bottom: str, new_bottom: str
+) -> None:
+    unchanged = "".join(f"\n= {number}" for number in range(20)) + "\n"
+    merged = merge(top + unchanged + bottom, new_top + unchanged + bottom, top + unchanged + new_bottom)
+    assert merged == new_top + unchanged + new_bottom
+
+
+@given(st.lists(lines, min_size=4, max_size=12), st.lists(st.integers(0, 11), min_size=2, max_size=2), lines, lines)
+def test_no_line_of_a_merge_comes_from_nowhere(base: list[str], places: list[int], ours: str, theirs: str) -> None:
+    sides = [list(base), list(base)]
+    for side, place, line in zip(sides, places, (ours, theirs), strict=True):
+        side[place % len(base)] = line
+    texts_of_all = ["\n".join(each) for each in (base, *sides)]
+    merged = merge(*texts_of_all)
+    assume(merged is not None)
+    assert merged is not None
+    assert set(split_lines(merged)) <= {line for text in texts_of_all for line in split_lines(text)}
 
 
 @given(texts, texts)

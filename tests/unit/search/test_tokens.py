@@ -49,8 +49,12 @@ def test_of_very_many_different_tokens_the_first_count_and_their_repeats_stay() 
     assert tokenize_query(" ".join([*words, "w0"])) == [*words[:MAX_QUERY_TERMS], "w0"]
 
 
+def test_blanks_quotes_and_nul_separate_tokens_and_are_in_none() -> None:
+    assert tokenize('the\u00a0"red" fox\0 ran') == ("the", "red", "fox", "ran")
+
+
 @given(st.text())
-def test_tokens_of_any_text_can_be_stored_and_looked_up(text: str) -> None:
+def test_a_token_of_any_text_is_short_and_holds_no_blank_quote_or_nul(text: str) -> None:
     for token in tokenize(text):
         assert 0 < len(token) <= MAX_TOKEN_CHARS
         assert not any(char.isspace() or char in '"\0' for char in token)

@@ -21,8 +21,8 @@ from holdfast.cli.commands.organise_text import (
     status_text,
     undone_lines,
 )
-from holdfast.cli.output import json_option, json_text, quantity
-from holdfast.errors import Conflict, InvalidArgument, NotFound
+from holdfast.cli.output import confirm, json_option, json_text, quantity
+from holdfast.errors import InvalidArgument, NotFound
 from holdfast.text.display import display_name, escape_invisible
 from holdfast.transport.client.calls import Progress
 
@@ -133,7 +133,7 @@ def approve(plan: str, *, yes: bool, as_json: bool) -> None:
         if not yes:
             for line in plan_lines(answer, answer["moves"], every=True):
                 click.echo(line, err=as_json)
-            _confirm(_approval_question(answer))
+            confirm(_approval_question(answer), "Nothing was approved.")
         done = session.call_as_person("approve_plan", plan_id=answer["plan_id"], plan_hash=answer["plan_hash"])
     _print_answer(done, as_json, f"{status_text('APPROVED')}. Next: holdfast organise execute {done['plan_id'][:8]}")
 
@@ -288,13 +288,6 @@ def _approval_question(plan: dict[str, Any]) -> str:
     made = f"made by {maker} at {plan['created_at'][:16]}"
     where = f"the move of {quantity(plan['totals']['moves'], 'file')} in {display_name(plan['folder'])}"
     return f"Approve plan {plan['plan_id'][:8]}, {made}: {where}?"
-
-
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise InvalidArgument("There is no terminal to ask at: add --yes to approve what you have looked at.")
-    if not click.confirm(question, err=True):
-        raise Conflict("Nothing was approved.")
 
 
 @contextmanager

@@ -1,15 +1,18 @@
 """`holdfast review`: see what agents propose, and approve, reject or change it."""
 
-import sys
+import os
+import shutil
+import tempfile
 from dataclasses import dataclass
 from typing import Any
 
 import click
 
+from holdfast.changes.disk.files import read_all, write_new
 from holdfast.cli.client import call_as_person
 from holdfast.cli.commands.review_text import colour_line, numbered_lines, side_by_side
-from holdfast.cli.editor import edit_text
-from holdfast.cli.output import json_option, json_text
+from holdfast.cli.output import confirm, json_option, json_text
+from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.text.display import escape_invisible
 
@@ -109,7 +112,8 @@ def approve(review: str, hunks: str | None, message: str | None, *, yes: bool, a
     chosen = None if hunks is None else _parse_hunks(hunks)
     if not yes:
         _print_review(shown, is_split=False)
-        _confirm("Approve this change?" if chosen is None else f"Approve hunks {hunks} of this change?")
+        question = "Approve this change?" if chosen is None else f"Approve hunks {hunks} of this change?"
+        confirm(question, "Nothing was decided.")
     shown.decide("approve", as_json=as_json, hunks=chosen, reason=message)
 
 
@@ -139,7 +143,7 @@ def revise(review: str, message: str, *, as_json: bool) -> None:
 def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) -> None:
     """Open the proposed text in $EDITOR; what you save is approved, and the agent is told what you changed."""
     shown = _load(review)
-    text = edit_text(shown.facts["after"], str(shown.facts["path"]))
+    text = _edit_text(shown.facts["after"], str(shown.facts["path"]))
     decision = "revise" if is_revision else "approve"
     shown.decide(decision, as_json=as_json, text=text, reason=message)
 
@@ -179,15 +183,45 @@ def _print_review(shown: OpenReview, *, is_split: bool) -> None:
         click.echo(colour_line(line))
 
 
-def _confirm(question: str) -> None:
-    if not sys.stdin.isatty():
-        raise InvalidArgument("There is no terminal to ask at: add --yes to approve what you have looked at.")
-    if not click.confirm(question, err=True):
-        raise Conflict("Nothing was decided.")
-
-
 def _parse_hunks(hunks: str) -> list[int]:
     try:
         return [int(number) for number in hunks.split(",")]
     except ValueError:
         raise InvalidArgument(f"--hunks takes numbers with commas between them, such as 1,3: {hunks!r}") from None
+
+
+def _edit_text(text: str, name: str) -> str:
+    """Open a text in the person's editor, byte for byte, in a file of the state folder, where no agent can reach it.
+
+    Returns what the person saved. Raises Conflict when nothing was saved, InvalidArgument when it is not UTF-8.
+    """
+    folder = tempfile.mkdtemp(prefix=".editing-", dir=state_dir())
+    try:
+        return _edit_in_folder(folder, text, f"proposal{_suffix(name)}")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _edit_in_folder(folder: str, text: str, name: str) -> str:
+    folder_fd = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        write_new(folder_fd, name, [text.encode()], mode=0o600)
+        os.utime(name, ns=(0, 0), dir_fd=folder_fd)  # so that even an editor that is back at once has saved later
+        click.edit(filename=os.path.join(folder, name))
+        if os.stat(name, dir_fd=folder_fd).st_mtime_ns == 0:
+            raise Conflict("Nothing was saved, so nothing was decided.")
+        fd = os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=folder_fd)
+        try:
+            return read_all(fd).decode()
+        finally:
+            os.close(fd)
+    except UnicodeDecodeError as error:
+        raise InvalidArgument(f"The saved text is not UTF-8: byte {error.start} is invalid.") from None
+    finally:
+        os.close(folder_fd)
+
+
+def _suffix(name: str) -> str:
+    """Return the suffix of a file's name, by which an editor recognises its type."""
+    suffix = name.rpartition(".")[2]
+    return f".{suffix}" if suffix != name and suffix.isalnum() and len(suffix) <= 16 else ".txt"

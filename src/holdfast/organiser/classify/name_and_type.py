@@ -48,7 +48,7 @@ class NameAndTypeRules:
             for example in category.examples:
                 suffix = ScannedFile("", example.name).suffix
                 suffixes.setdefault(suffix, Counter())[category.name] += 1
-                for word in set(split_words(example.name.rpartition(".")[0])):
+                for word in dict.fromkeys(split_words(example.name.rpartition(".")[0])):
                     words.setdefault(word, Counter())[category.name] += 1
                 example_names.setdefault((category.name, suffix), []).append(example.name)
         starters: dict[str, str] = {}
@@ -98,7 +98,7 @@ class NameAndTypeRules:
             rules.setdefault(category, []).append(f"{count} of {total} known {file.suffix} files lie there{note}")
 
     def _add_name_words(self, file: ScannedFile, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
-        for word in set(split_words(file.name.rpartition(".")[0])):
+        for word in dict.fromkeys(split_words(file.name.rpartition(".")[0])):
             counts = self.words.get(word, Counter())
             total = counts.total()
             for category, count in counts.items():

@@ -109,8 +109,8 @@ class ClassificationRun:
         verdicts = self._ask_classifier(files, excerpts, categories, taxonomy)
         longer = self._read_more(files, excerpts, verdicts)
         if any(new.text != old.text for new, old in zip(longer, excerpts, strict=True)):
-            excerpts = longer
-            verdicts = self._ask_classifier(files, excerpts, categories, taxonomy)
+            verdicts = self._ask_classifier(files, longer, categories, taxonomy)
+        excerpts = longer
         verdicts = [_explain_unread(verdict, excerpt) for verdict, excerpt in zip(verdicts, excerpts, strict=True)]
         if self.classifier.sends_to or not self._has_unread_examples:
             self.cache.save(

@@ -63,13 +63,18 @@ class PlanJobs:
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def start(self, job: PlanJob, work: Callable[[PlanJob], None]) -> None:
-        """Start to make a plan. ResourceBusy when too many are in the making, or when the server is stopping."""
+    def start(self, job: PlanJob, work: Callable[[PlanJob], None], before: Callable[[], None] | None = None) -> None:
+        """Start to make a plan. ResourceBusy when too many are in the making, or when the server is stopping.
+
+        `before` is called when the job is not refused, before its work begins; what it raises refuses the job.
+        """
         with self._lock:
             if self._is_closed:
                 raise ResourceBusy("The server is stopping. Try again after it has restarted.")
             if sum(1 for other in self._jobs.values() if other.is_running) >= MAX_RUNNING:
                 raise ResourceBusy(f"{MAX_RUNNING} plans are being made already. Wait for one, or cancel it.")
+            if before is not None:
+                before()
             job.future = self._threads.submit(work, job)
             self._jobs[job.plan_id] = job
             ended = [plan_id for plan_id, other in self._jobs.items() if not other.is_running]

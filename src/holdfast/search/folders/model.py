@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import NamedTuple
 
 from holdfast.store.paths import Span
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, quantity
 
 PROJECT = "folder"
 """The one project in the index of a folder."""
@@ -99,7 +99,7 @@ class IndexProgress(NamedTuple):
         if self.is_truncated:
             notices.append(f"{name} has more files or text than settings.search_folders allows: some are left out.")
         if self.reader_failures:
-            files = _count(self.reader_failures, "file", "files")
+            files = quantity(self.reader_failures, "file")
             notices.append(f"{files} of {name} could not be read because of a temporary error; try again later.")
         if self.unruled:
             more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
@@ -131,7 +131,7 @@ class UnsearchedCounts(NamedTuple):
             (self.too_large, "file", "files", "over the size that the settings allow"),
             (self.documents_without_text, "document", "documents", "without text (damaged, locked, or only pictures)"),
         ]
-        parts = [f"{_count(count, singular, plural)} {why}" for count, singular, plural, why in reasons if count]
+        parts = [f"{quantity(count, singular, plural)} {why}" for count, singular, plural, why in reasons if count]
         return [f"Not searched in {display_name(root)}: {'; '.join(parts)}."] if parts else []
 
 
@@ -178,7 +178,3 @@ def span_below(path: str) -> Span:
 def span_of_file(path: str) -> Span:
     """Return the span of one file."""
     return Span(path, f"{path}\x01")
-
-
-def _count(count: int, singular: str, plural: str) -> str:
-    return f"{count} {singular if count == 1 else plural}"

@@ -15,7 +15,7 @@ from holdfast.text.diff import fence_diff, unified_diff
 from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.edits import ExactEdit, to_edits
+from holdfast.tools.edits import DIFF_CUT, ExactEdit, to_edits
 from holdfast.tools.organiser.answers import describe_undo, stayed_lines
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 
@@ -156,7 +156,7 @@ def edit_file(app: App, call: Call, args: EditFile) -> Answer:
     folders = app.folders_of(call.caller)
     done = app.changes.edit(folders, call, args.path, edits, dry_run=args.dry_run)
     diff, is_cut = cut_to_budget(unified_diff(done.before, done.after, args.path), folders.settings.max_answer_tokens)
-    note = "The diff is longer than an answer may be; the rest was left out." if is_cut else ""
+    note = DIFF_CUT if is_cut else ""
     trail = "Dry run: nothing was written." if args.dry_run else _hash_and_change(done)
     return Answer.of(fence_diff(diff), note, trail)
 

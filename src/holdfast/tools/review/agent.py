@@ -6,10 +6,10 @@ from holdfast.errors import InvalidArgument
 from holdfast.review.model import Review, ReviewState, UserAction, as_text
 from holdfast.text.budget import cut_to_budget, first_page, read_position
 from holdfast.text.diff import unified_diff
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, quantity
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.edits import to_edits
+from holdfast.tools.edits import DIFF_CUT, to_edits
 from holdfast.tools.registry import Effect, Group, Runner, tool
 from holdfast.tools.review.shapes import (
     CommitAnswer,
@@ -83,7 +83,7 @@ def list_reviews(app: App, call: Call, args: ListReviews) -> Answer:
     page, next_cursor = first_page(reviews, args.limit, "review")
     rows = [ListedReview.of(summary, app.reviews.agent.session_path(summary.session)) for summary in page]
     data = ListReviewsAnswer(reviews=rows, next_cursor=next_cursor)
-    return Answer.of(f"{len(rows)} open review{'' if len(rows) == 1 else 's'}.", data=data)
+    return Answer.of(f"{quantity(len(rows), 'open review')}.", data=data)
 
 
 def _open_review(app: App, call: Call, args: ProposeAndReview) -> Review:
@@ -129,4 +129,4 @@ def _feedback(review: Review, budget: int) -> str | None:
     encoding = review.encoding
     diff = unified_diff(as_text(review.proposed, encoding), as_text(review.answered, encoding), review.path)
     text, is_cut = cut_to_budget(diff, budget)
-    return f"{text}[The diff is longer than an answer may be; the rest was left out.]\n" if is_cut else text
+    return f"{text}[{DIFF_CUT}]\n" if is_cut else text

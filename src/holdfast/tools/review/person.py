@@ -5,6 +5,7 @@ from holdfast.auth.context import CallerKind
 from holdfast.call import Call
 from holdfast.review.decide import encode_for
 from holdfast.review.model import Channel, Choice, Decision
+from holdfast.text.display import quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.review.shapes import (
@@ -28,9 +29,7 @@ from holdfast.tools.review.shapes import (
 def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     """List every open review of this machine, newest first."""
     rows = [PendingReview.of(summary) for summary in app.reviews.person.list_open()]
-    return Answer.of(
-        f"{len(rows)} open review{'' if len(rows) == 1 else 's'}.", data=PendingReviewsAnswer(reviews=rows)
-    )
+    return Answer.of(f"{quantity(len(rows), 'open review')}.", data=PendingReviewsAnswer(reviews=rows))
 
 
 @tool(

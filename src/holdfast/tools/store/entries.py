@@ -10,6 +10,7 @@ from holdfast.clock import format_utc
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
 from holdfast.store.content import ENCODING
 from holdfast.store.model import PathType
+from holdfast.text.display import quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.store.shapes import (
@@ -50,7 +51,7 @@ def file_stat(app: App, call: Call, args: FileStatArguments) -> Answer:
         created_at=_format_time(stat.created_at),
         updated_at=_format_time(stat.updated_at),
     )
-    summary = f"{stat.type}, {_quantity(stat.size, 'byte')}, created {data.created_at}, updated {data.updated_at}"
+    summary = f"{stat.type}, {quantity(stat.size, 'byte')}, created {data.created_at}, updated {data.updated_at}"
     return Answer.of(summary if stat.exists else "does not exist", data=data)
 
 
@@ -75,7 +76,7 @@ def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
         args.mode,
         args.idempotency_key,
     )
-    return Answer.of(f"{_quantity(byte_count, 'byte')} written", data=WriteAnswer(bytes_written=byte_count))
+    return Answer.of(f"{quantity(byte_count, 'byte')} written", data=WriteAnswer(bytes_written=byte_count))
 
 
 @tool("file_delete", group=Group.STORE, effect=Effect.DESTROY, title="Delete stored file", output=DeleteAnswer)
@@ -84,7 +85,7 @@ def file_delete(app: App, call: Call, args: FileDeleteArguments) -> Answer:
     count = app.store.delete(
         call.caller.auth, args.project, args.path, recursive=args.recursive, idempotency_key=args.idempotency_key
     )
-    return Answer.of(f"{_quantity(count, 'file')} deleted", data=DeleteAnswer(deleted_count=count))
+    return Answer.of(f"{quantity(count, 'file')} deleted", data=DeleteAnswer(deleted_count=count))
 
 
 @tool("file_rename", group=Group.STORE, effect=Effect.CHANGE, title="Rename stored file", output=RenameAnswer)
@@ -98,7 +99,7 @@ def file_rename(app: App, call: Call, args: FileRenameArguments) -> Answer:
         overwrite=args.overwrite,
         idempotency_key=args.idempotency_key,
     )
-    return Answer.of(f"{_quantity(count, 'file')} moved", data=RenameAnswer(moved_count=count))
+    return Answer.of(f"{quantity(count, 'file')} moved", data=RenameAnswer(moved_count=count))
 
 
 @tool("file_list", group=Group.STORE, effect=Effect.READ, title="List stored files", output=ListAnswer)
@@ -119,7 +120,7 @@ def file_list(app: App, call: Call, args: FileListArguments) -> Answer:
     lines = [
         f"[DIR] {entry.path}"
         if entry.type == PathType.DIRECTORY
-        else f"[FILE] {entry.path} ({_quantity(entry.size, 'byte')})"
+        else f"[FILE] {entry.path} ({quantity(entry.size, 'byte')})"
         for entry in entries
     ]
     more = f"[More than {len(entries)} entries: raise limit, or list a subdirectory.]" if listing.has_more else ""
@@ -170,7 +171,7 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
         for version in app.store.history(call.caller.auth, args.project, args.path)
     ]
     lines = [
-        f"version {version.version}: {_quantity(version.size, 'byte')}, {version.written_at} to {version.replaced_at}"
+        f"version {version.version}: {quantity(version.size, 'byte')}, {version.written_at} to {version.replaced_at}"
         for version in versions
     ]
     return Answer.of(_join_lines(lines), data=HistoryAnswer(versions=versions))
@@ -180,7 +181,7 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
 def file_restore(app: App, call: Call, args: FileRestoreArguments) -> Answer:
     """Bring back an earlier version of a stored file, as a new write."""
     byte_count = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
-    return Answer.of(f"{_quantity(byte_count, 'byte')} restored", data=WriteAnswer(bytes_written=byte_count))
+    return Answer.of(f"{quantity(byte_count, 'byte')} restored", data=WriteAnswer(bytes_written=byte_count))
 
 
 @tool("project_list", group=Group.STORE, effect=Effect.READ, title="List projects", output=ProjectsAnswer)
@@ -196,7 +197,7 @@ def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
         for summary in app.store.projects(call.caller.auth)
     ]
     lines = [
-        f"{project.project}: {_quantity(project.file_count, 'file')}, {_quantity(project.total_bytes, 'byte')}, "
+        f"{project.project}: {quantity(project.file_count, 'file')}, {quantity(project.total_bytes, 'byte')}, "
         f"{project.updated_at}"
         for project in projects
     ]
@@ -215,10 +216,6 @@ def _text_block(text: str) -> str:
 
 def _join_lines(lines: Iterable[str]) -> str:
     return "\n".join(lines) or "None."
-
-
-def _quantity(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"
 
 
 def _format_time(at: datetime | None) -> str | None:

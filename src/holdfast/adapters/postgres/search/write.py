@@ -8,7 +8,7 @@ from typing import Any
 from holdfast.adapters.postgres.search.blocks import lock_blocks
 from holdfast.adapters.postgres.search.rows import run
 from holdfast.adapters.postgres.store.rows import Connection
-from holdfast.adapters.search_parameters import file_parameters, json_list
+from holdfast.adapters.search_parameters import indexed_file_parameters, json_list
 from holdfast.search.chunk import diff_chunks
 from holdfast.search.model import Chunk, IndexedChunk, IndexedFile
 
@@ -25,10 +25,10 @@ def write_file(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
     statements are sent together, in this order, and each sees what was committed before it ran.
     """
     claimed = run(
-        connection, "claim_state", {**_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
+        connection, "claim_state", {**indexed_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
     )
-    live = run(connection, "live_version", _file_parameters(file, stamp))
-    indexed_rows = run(connection, "indexed_chunks", _file_parameters(file, stamp))
+    live = run(connection, "live_version", indexed_file_parameters(file, stamp))
+    indexed_rows = run(connection, "indexed_chunks", indexed_file_parameters(file, stamp))
     if claimed.fetchone() is None or _has_changed_since(file, live.fetchone()):
         return False
     indexed = [IndexedChunk(*row.values()) for row in indexed_rows.fetchall()]
@@ -36,13 +36,21 @@ def write_file(connection: Connection, file: IndexedFile, stamp: Stamp) -> bool:
     _move(connection, file, stamp, indexed, diff.unchanged)
     ids = _add(connection, file, stamp, diff.added)
     if ids:
-        run(connection, "copy_vectors", {**_file_parameters(file, stamp), "ids": json_list(ids), "at": stamp["at"]})
+        run(
+            connection,
+            "copy_vectors",
+            {**indexed_file_parameters(file, stamp), "ids": json_list(ids), "at": stamp["at"]},
+        )
     if diff.removed_ids:
-        parameters = {**_file_parameters(file, stamp), "ids": json_list(diff.removed_ids)}
+        parameters = {**indexed_file_parameters(file, stamp), "ids": json_list(diff.removed_ids)}
         lock_blocks(connection, stamp["apikey_hash"])
         run(connection, "count_dead_slots", parameters)
         run(connection, "delete_chunks", parameters)
-    run(connection, "restore_positions" if file.chunks is not None else "delete_state", _file_parameters(file, stamp))
+    run(
+        connection,
+        "restore_positions" if file.chunks is not None else "delete_state",
+        indexed_file_parameters(file, stamp),
+    )
     return True
 
 
@@ -67,7 +75,9 @@ def _move(
     ]
     if moved:
         run(
-            connection, "move_chunks", {**_file_parameters(file, stamp), "chunks": json.dumps(moved), "at": stamp["at"]}
+            connection,
+            "move_chunks",
+            {**indexed_file_parameters(file, stamp), "chunks": json.dumps(moved), "at": stamp["at"]},
         )
 
 
@@ -85,17 +95,13 @@ def _add(connection: Connection, file: IndexedFile, stamp: Stamp, added: Sequenc
         }
         for position, chunk in added
     ]
-    shared = {**_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
+    shared = {**indexed_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
     inserted = run(connection, "insert_chunks", {**shared, "chunks": json.dumps(rows)}).fetchall()
     ids = {-1 - row["chunk_index"]: row["id"] for row in inserted}
     words = [
         {"id": ids[position], "tokens": Counter(chunk.tokens), "token_count": len(chunk.tokens)}
         for position, chunk in added
     ]
-    labels = {**_file_parameters(file, stamp), "tokenizer": stamp["tokenizer"], "at": stamp["at"]}
+    labels = {**indexed_file_parameters(file, stamp), "tokenizer": stamp["tokenizer"], "at": stamp["at"]}
     run(connection, "insert_words", {**labels, "words": json.dumps(words)})
     return sorted(ids.values())
-
-
-def _file_parameters(file: IndexedFile, stamp: Stamp) -> dict[str, Any]:
-    return file_parameters(stamp["apikey_hash"], file.project, file.path)

@@ -15,7 +15,7 @@ from psycopg_pool import ConnectionPool, PoolTimeout
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.postgres.store.notify import Notifier
 from holdfast.adapters.postgres.store.rows import Connection, run, set_tenant
-from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot
+from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
 from holdfast.errors import ResourceBusy
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
 from holdfast.store.paths import Span
@@ -106,7 +106,7 @@ class PostgresStore:
         deadline = time.monotonic() + lock_timeout_ms / 1000
         with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, busy_on_conflict(project):
             if not is_held:
-                raise _project_busy(project)
+                raise project_busy(project)
             with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
                 wait_ms = max(1, int((deadline - time.monotonic()) * 1000))
                 connection.execute(
@@ -224,11 +224,11 @@ def busy_on_conflict(project: str) -> Iterator[None]:
     try:
         yield
     except _TRANSIENT_CONFLICTS:
-        raise _project_busy(project) from None
+        raise project_busy(project) from None
     except psycopg.errors.NotNullViolation as error:
         if not _is_version_conflict(error):
             raise
-        raise _project_busy(project) from None
+        raise project_busy(project) from None
     except PoolTimeout:
         raise ResourceBusy("no database connection was free in time, or the database is down; try again") from None
     except psycopg.OperationalError as error:
@@ -244,7 +244,3 @@ def _is_version_conflict(error: psycopg.errors.NotNullViolation) -> bool:
     A partition of the table has a name of its own that begins with the table's.
     """
     return (error.diag.table_name or "").startswith("mcp_projects") and error.diag.column_name == "version"
-
-
-def _project_busy(project: str) -> ResourceBusy:
-    return ResourceBusy(f"another change of project {project} is under way; try again")

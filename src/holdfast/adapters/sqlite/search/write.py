@@ -2,9 +2,8 @@
 
 import sqlite3
 from collections.abc import Mapping, Sequence
-from typing import Any
 
-from holdfast.adapters.search_parameters import file_parameters, json_list
+from holdfast.adapters.search_parameters import indexed_file_parameters, json_list
 from holdfast.adapters.sqlite.search.rows import run, scope_words
 from holdfast.search.chunk import diff_chunks
 from holdfast.search.model import Chunk, IndexedChunk, IndexedFile
@@ -34,7 +33,7 @@ def write_file(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) 
     if _has_changed_since(connection, file, stamp):
         return False
     claimed = run(
-        connection, "claim_state", {**_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
+        connection, "claim_state", {**indexed_file_parameters(file, stamp), "version": file.version, "at": stamp["at"]}
     )
     if claimed.fetchone() is None:
         return False
@@ -44,26 +43,26 @@ def write_file(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) 
     _move(connection, file, stamp, indexed, diff.unchanged)
     _remove(connection, file, stamp, diff.removed_ids)
     if file.chunks is None:
-        run(connection, "delete_state", _file_parameters(file, stamp))
+        run(connection, "delete_state", indexed_file_parameters(file, stamp))
     return True
 
 
 def _has_changed_since(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> bool:
-    row = run(connection, "live_version", _file_parameters(file, stamp)).fetchone()
+    row = run(connection, "live_version", indexed_file_parameters(file, stamp)).fetchone()
     if file.chunks is None:
         return row is not None
     return row is None or row["version"] != file.version
 
 
 def _load_indexed(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp) -> list[IndexedChunk]:
-    return [IndexedChunk(*row) for row in run(connection, "indexed_chunks", _file_parameters(file, stamp))]
+    return [IndexedChunk(*row) for row in run(connection, "indexed_chunks", indexed_file_parameters(file, stamp))]
 
 
 def _add(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp, added: Sequence[tuple[int, Chunk]]) -> None:
     if not added:
         return
     shared = {
-        **_file_parameters(file, stamp),
+        **indexed_file_parameters(file, stamp),
         **stamp,
         "version": file.version,
         "scope": scope_words(file.project, file.path),
@@ -93,18 +92,14 @@ def _move(
     for chunk_id, position, chunk in unchanged:
         if before[chunk_id] != (position, chunk.start):
             row = {"id": chunk_id, "position": position, "start": chunk.start, "end": chunk.end, "at": stamp["at"]}
-            run(connection, "move_chunk", {**_file_parameters(file, stamp), **row})
+            run(connection, "move_chunk", {**indexed_file_parameters(file, stamp), **row})
 
 
 def _remove(connection: sqlite3.Connection, file: IndexedFile, stamp: Stamp, ids: Sequence[int]) -> None:
     if not ids:
         return
-    parameters = {**_file_parameters(file, stamp), "ids": json_list(ids)}
+    parameters = {**indexed_file_parameters(file, stamp), "ids": json_list(ids)}
     chunks, tokens = run(connection, "count_tokens", parameters).fetchone()
     run(connection, "remove_from_full_text", parameters)
     run(connection, "add_totals", {"apikey_hash": stamp["apikey_hash"], "chunks": -chunks, "tokens": -int(tokens)})
     run(connection, "delete_chunks", parameters)
-
-
-def _file_parameters(file: IndexedFile, stamp: Stamp) -> dict[str, Any]:
-    return file_parameters(stamp["apikey_hash"], file.project, file.path)

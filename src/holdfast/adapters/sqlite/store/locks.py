@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from holdfast.adapters.locks import ThreadLocks
-from holdfast.errors import ResourceBusy
+from holdfast.adapters.store_statements import project_busy
 
 _MIN_POLL_SECONDS = 0.0005
 _MAX_POLL_SECONDS = 0.02
@@ -52,11 +52,6 @@ class ProjectLocks:
             yield
         finally:
             os.close(fd)
-
-
-def project_busy(project: str) -> ResourceBusy:
-    """Return the error for a project whose lock is not free in time."""
-    return ResourceBusy(f"another change of project {project} is under way; try again")
 
 
 def _try_lock(fd: int) -> bool:

@@ -10,9 +10,9 @@ from datetime import datetime
 from typing import Any, Self
 
 from holdfast.adapters.sqlite.store.files import FileSnapshot, TenantFiles, file_name
-from holdfast.adapters.sqlite.store.locks import ProjectLocks, project_busy
+from holdfast.adapters.sqlite.store.locks import ProjectLocks
 from holdfast.adapters.sqlite.store.rows import fetch_rows, parse_time, run, stored_values
-from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot
+from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
 from holdfast.store.paths import Span
 
