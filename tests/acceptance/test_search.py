@@ -120,17 +120,18 @@ def test_a_query_that_is_too_long_is_refused_and_the_longest_is_answered(place: 
 @pytest.mark.req("SE-10.f")
 def test_a_cancelled_search_lets_its_thread_go_at_once(tmp_path: Path) -> None:
     files_settings = {"index": {"workers": 0}, "search": {"embedder": {"kind": "none"}}}
-    settings = {"server": {"max_parallel_calls": 1}, "mcp": {"files": files_settings}}
+    settings = {"server": {"max_parallel_calls": 2}, "mcp": {"files": files_settings}}
     with deployed(tmp_path, settings, None) as running:
         files = Files(running.agent, "p")
         for part in range(6):
             words = " ".join(sha256(f"{part} {number}".encode()).hexdigest()[:9] for number in range(150_000))
             files("file_write", path="/long", content=words).ok()
-        search = running.agent.start("file_search", {"project": "p", "query": "walrus"})
+        searches = [running.agent.start("file_search", {"project": "p", "query": "walrus"}) for _ in range(2)]
         other = running.agent.start("file_stat", {"project": "p", "path": "/long"})
         with pytest.raises(TimeoutError):
             other.result(0.5)
-        search.cancel()
+        for search in searches:
+            search.cancel()
         other.result(5).ok()
 
 
