@@ -23,7 +23,9 @@ class ServerSettings(Section):
     max_body_bytes: int = Field(16 * 1024 * 1024, gt=0, description="Largest request body or message, in bytes.")
     max_connections: int = Field(256, gt=0, description="Connections served at once, over all doors.")
     max_parallel_calls: int = Field(
-        32, gt=0, description="Tool calls that run at once, two at least; at most half of them may be plans that are executed."
+        32,
+        gt=0,
+        description="Tool calls that run at once, two at least; at most half of them may be plans that are executed.",
     )
     slow_client_seconds: float = Field(30.0, gt=0, description="Seconds a client may take to send its request.")
     idle_exit_seconds: float = Field(600.0, gt=0, description="Seconds after which an unused background server ends.")
