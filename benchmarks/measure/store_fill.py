@@ -15,8 +15,8 @@ import psycopg
 
 from benchmarks.measure.store_floors import PROJECT
 from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.files import file_name
-from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 
 CONTENT = b"one line of text\n"
 AT_ONCE = 10_000

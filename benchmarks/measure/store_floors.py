@@ -16,8 +16,8 @@ import psycopg
 
 from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
 from holdfast.adapters.postgres.store.store import lock_key
+from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.files import file_name
-from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 from holdfast.store.paths import next_group_start
 
 PROJECT = "p"

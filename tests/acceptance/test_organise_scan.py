@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from holdfast.errors import AccessDenied, Cancelled
-from holdfast.folders.access.descriptors import composite_hash
+from holdfast.folders.access.syscalls import composite_hash
 from holdfast.folders.children.extract import ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.organiser.model import Excerpt, SkipReason, Unit, Verdict
 from holdfast.organiser.ports import CachedFile

@@ -19,7 +19,7 @@ MAY_OPEN = {
 
 MAY_USE_THREADS = {
     "adapters/models/chat.py": "asks a remote model several things at once, inside one call",
-    "changes/single/new_content.py": "syncs several files at once, inside one change",
+    "changes/disk/files.py": "syncs several files at once, inside one change",
     "folders/children/confine.py": "a thread of its own that Landlock confines before it starts a child",
     "organiser/planning/jobs.py": "scans that outlive the call that began them",
     "tools/dispatch.py": "counts calls in Redis without taking a thread from them",

@@ -12,8 +12,8 @@ import pytest
 
 from holdfast.adapters.postgres.store.rows import STATEMENTS, Connection
 from holdfast.adapters.postgres.store.store import Pool, open_pool
+from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.files import file_name
-from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.clock import format_utc

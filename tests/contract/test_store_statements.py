@@ -13,7 +13,7 @@ import psycopg
 import pytest
 
 from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
-from holdfast.adapters.sqlite.store.rows import STATEMENTS as SQLITE
+from holdfast.adapters.sqlite.store.files import STATEMENTS as SQLITE
 from holdfast.adapters.sqlite.store.schema import migrate_store
 from holdfast.store.paths import next_group_start
 from tests.helpers.databases import postgres_database

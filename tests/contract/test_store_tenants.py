@@ -11,7 +11,7 @@ import pytest
 from holdfast.adapters.postgres.search import rows as postgres_search
 from holdfast.adapters.postgres.store import rows as postgres_rows
 from holdfast.adapters.sqlite.search import rows as sqlite_search
-from holdfast.adapters.sqlite.store import rows as sqlite_rows
+from holdfast.adapters.sqlite.store import files as sqlite_rows
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import HoldfastError
 from holdfast.search.service import Search

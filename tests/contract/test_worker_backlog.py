@@ -14,7 +14,7 @@ from holdfast.adapters.postgres.search.rows import STATEMENTS as SEARCHED_ON_POS
 from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
 from holdfast.adapters.postgres.store.store import open_pool
 from holdfast.adapters.sqlite.search.rows import STATEMENTS as SEARCHED_ON_SQLITE
-from holdfast.adapters.sqlite.store.rows import STATEMENTS as ON_SQLITE
+from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.auth.context import AuthContext
 from holdfast.search.index import EMBED_BATCH, Indexer
 from holdfast.search.model import Scope, Vector

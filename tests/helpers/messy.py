@@ -12,8 +12,7 @@ from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.organiser.model import Excerpt, ScannedFile, SkipReason
 from holdfast.organiser.scan.directory import ScanBatch, ScanOptions
 from holdfast.organiser.scan.read import PeekedFile, peek_files, read_texts
-from holdfast.organiser.scan.survey import Survey
-from holdfast.organiser.scan.walk import FolderScan
+from holdfast.organiser.scan.survey import FolderScan, Survey
 
 
 class Messy:

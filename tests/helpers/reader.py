@@ -9,8 +9,7 @@ from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import open_roots
-from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, read_lines
-from holdfast.folders.reading.source import TextSource, open_source
+from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, TextSource, open_source, read_lines
 
 
 class Reader:

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.adapters.sqlite.state.database import Database
+from holdfast.changes.disk import files
 from holdfast.changes.service import Changes
-from holdfast.changes.single import new_content
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.errors import HoldfastError
 from tests.torture import changes_mutants
@@ -138,8 +138,8 @@ def _in_one_thread() -> None:
                 done.set_exception(error)
             return done
 
-    new_content.closer.close = os.close  # type: ignore[method-assign]
-    vars(new_content)["_pool"] = Inline()
+    files.closer.close = os.close  # type: ignore[method-assign]
+    vars(files)["_pool"] = Inline()
     JournalUpkeep.wake = _nothing  # type: ignore[method-assign, assignment]
 
 

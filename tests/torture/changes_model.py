@@ -23,16 +23,16 @@ from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.changes.disk import files
+from holdfast.changes.disk import files as files_module
 from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.changes.service import Changes
-from holdfast.changes.single import new_content
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import FolderSettings, JournalSettings
 from holdfast.errors import HoldfastError
-from holdfast.folders.access import descriptors as descriptors_module
 from holdfast.folders.access import jail as jail_module
 from holdfast.folders.access import roots as roots_module
 from holdfast.folders.access import syscalls
+from holdfast.folders.access import syscalls as syscalls_module
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import Root, identity_of
 from holdfast.folders.service import Folders
@@ -118,8 +118,8 @@ class Replaced:
         self._put(syscalls, "_renameat2", disks.renameat2)
         self._put(jail_module, "has_openat2", lambda: False)
         self._put(files, "_can_lease", lambda _fd: True)
-        self._put(new_content, "_pool", Inline())
-        self._put(new_content.closer, "close", disks.close)
+        self._put(files_module, "_pool", Inline())
+        self._put(files_module.closer, "close", disks.close)
         self._put(JournalUpkeep, "wake", lambda _self: None)
 
     def _put(self, owner: Any, name: str, value: Any) -> None:
@@ -140,7 +140,7 @@ class Replaced:
 
 def _modules() -> list[ModuleType]:
     found = [module for name, module in sys.modules.items() if name.startswith("holdfast.changes.")]
-    return [*found, descriptors_module, jail_module, roots_module]
+    return [*found, syscalls_module, jail_module, roots_module]
 
 
 class CrashMachine(RuleBasedStateMachine):

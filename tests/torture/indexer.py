@@ -23,9 +23,9 @@ from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
 from holdfast.adapters.sqlite.search import rows as sqlite_rows
 from holdfast.adapters.sqlite.search import write as sqlite_write
 from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.store.files import STATEMENTS as SQLITE
 from holdfast.adapters.sqlite.store.files import TenantFiles
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
-from holdfast.adapters.sqlite.store.rows import STATEMENTS as SQLITE
 from holdfast.clock import utc_clock
 from holdfast.search.index import Indexer
 from holdfast.search.model import IndexedFile, Vector

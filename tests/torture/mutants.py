@@ -20,10 +20,10 @@ from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.postgres.store import rows as postgres_rows
 from holdfast.adapters.postgres.store import store as postgres
 from holdfast.adapters.postgres.store.store import PostgresMutation, PostgresSnapshot
-from holdfast.adapters.sqlite.store import rows as sqlite_rows
+from holdfast.adapters.sqlite.store import files as sqlite_rows
 from holdfast.adapters.sqlite.store import store as sqlite
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store.locks import ProjectLocks
+from holdfast.adapters.sqlite.store.store import ProjectLocks
 from holdfast.auth.context import AuthContext
 from holdfast.errors import NotFound
 from holdfast.store import mutation

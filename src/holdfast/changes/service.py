@@ -33,8 +33,8 @@ from holdfast.errors import (
     NotFound,
     ResourceBusy,
 )
-from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import Place
+from holdfast.folders.access.syscalls import READ_DIRECTORY
 from holdfast.folders.service import Folders
 from holdfast.text.edit import APPEND, Edit, EditLimits, EditResult, edit_bytes
 

@@ -1,10 +1,25 @@
 """Defines every setting with its unit, default and meaning; unknown keys are errors."""
 
 from typing import Literal
+from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
 
-from holdfast.config.endpoint import endpoint_fault
+_EXPECTED = "an endpoint is http://HOST/PATH or https://HOST/PATH"
+
+
+def endpoint_fault(url: str) -> str | None:
+    """Return what is wrong with an address, None when a request can be sent there."""
+    try:
+        parts = urlsplit(url)
+        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return f"{_EXPECTED}, with a port up to 65535"
+    if parts.username is not None or parts.password is not None:
+        return f"{_EXPECTED}, without a password"
+    if not is_valid or parts.fragment:
+        return f"{_EXPECTED}: {url!r:.200}"
+    return None
 
 
 class Section(BaseModel):

@@ -10,8 +10,8 @@ import shutil
 from contextlib import suppress
 
 from holdfast.changes.disk.files import has_writer, hash_bytes, read_all, write_new
-from holdfast.folders.access.descriptors import READ_FILE
 from holdfast.folders.access.file_version import FileVersion
+from holdfast.folders.access.syscalls import READ_FILE
 from holdfast.review.model import Review
 
 PREFIX = "mcp_review_"

@@ -3,6 +3,7 @@
 Every read comes before the first write (see `ports.Mutation`), so each function looks, refuses or decides, then writes.
 """
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from holdfast.errors import (
@@ -15,9 +16,8 @@ from holdfast.errors import (
     PayloadTooLarge,
 )
 from holdfast.store.content import WriteMode, apply_write
-from holdfast.store.model import PathLookup, StoredFile, StoreLimits
+from holdfast.store.model import IndexJob, Operation, PathLookup, StoredFile, StoreLimits
 from holdfast.store.mutation import MutationContext, MutationResult
-from holdfast.store.outbox import after_delete, after_rename, after_write
 from holdfast.store.paths import (
     Move,
     StorePath,
@@ -168,3 +168,20 @@ def _already_exists(path: str) -> AlreadyExists:
 
 def _not_directory(path: str) -> NotDirectory:
     return NotDirectory(f"a parent of the path is a file: {path}")
+
+
+def after_write(path: str) -> list[IndexJob]:
+    """Return the job of a written file."""
+    return [IndexJob(path, Operation.UPSERT)]
+
+
+def after_delete(paths: Iterable[str]) -> list[IndexJob]:
+    """Return a job for every deleted file."""
+    return [IndexJob(path, Operation.DELETE) for path in paths]
+
+
+def after_rename(moves: Sequence[Move]) -> list[IndexJob]:
+    """Return the jobs of moved files: DELETE for each source, UPSERT for each target, UPSERT for a path that is both."""
+    operations = dict.fromkeys((move.source for move in moves), Operation.DELETE)
+    operations.update(dict.fromkeys((move.target for move in moves), Operation.UPSERT))
+    return [IndexJob(path, operation) for path, operation in operations.items()]

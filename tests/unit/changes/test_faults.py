@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.changes.disk import files
 from holdfast.changes.model import ChangeKind, Image, Item, Op, Plan
-from holdfast.changes.single import content, new_content
+from holdfast.changes.single import content
 from holdfast.errors import HoldfastError, NotFound, PayloadTooLarge, PermissionDenied, QuotaExceeded
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, opened_world
@@ -57,7 +57,7 @@ def test_any_error_of_the_system_leaves_one_whole_version_and_a_true_journal(
     world: World, monkeypatch: pytest.MonkeyPatch, number: int, step: str
 ) -> None:
     world.write("a.txt", "old")
-    module = new_content if step == "write_content" else content
+    module = files if step == "write_content" else content
     real = getattr(module, step)
     faults = iter([OSError(number, os.strerror(number))])
 
@@ -79,7 +79,7 @@ def test_any_error_of_the_system_leaves_one_whole_version_and_a_true_journal(
 def test_a_file_system_without_unnamed_files_is_written_all_the_same(
     world: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(new_content, "_O_TMPFILE", None)
+    monkeypatch.setattr(files, "_O_TMPFILE", None)
     world.write("a.txt", "one")
     change = world.write("a.txt", "two")
     assert harvest(world.root) == {"a.txt": b"two"}

@@ -12,8 +12,20 @@ import pytest
 from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
 from holdfast.adapters.sqlite.state.migrations import STEPS
-from holdfast.changes.model import ChangeKind, Item, ItemOutcome, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
-from holdfast.changes.plans.states import ITEM_NEXT, PLAN_NEXT, status_of
+from holdfast.changes.model import (
+    ITEM_NEXT,
+    PLAN_NEXT,
+    ChangeKind,
+    Item,
+    ItemOutcome,
+    ItemStatus,
+    NodeType,
+    Op,
+    Outcome,
+    Plan,
+    PlanStatus,
+    status_of,
+)
 from holdfast.errors import Conflict
 
 AT = "2026-01-01T00:00:00.000000Z"

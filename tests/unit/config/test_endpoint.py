@@ -3,8 +3,7 @@
 import pytest
 from pydantic import ValidationError
 
-from holdfast.config.endpoint import endpoint_fault
-from holdfast.config.settings import Settings
+from holdfast.config.settings import Settings, endpoint_fault
 
 
 @pytest.mark.parametrize("url", ["http://host", "https://host:8443/v1/embeddings?version=2", "http://[::1]:8080/x"])

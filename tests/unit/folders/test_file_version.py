@@ -3,8 +3,8 @@
 import os
 from pathlib import Path
 
-from holdfast.folders.access.descriptors import composite_hash
 from holdfast.folders.access.file_version import END_BYTES, FileVersion, hash_ends, identity_text
+from holdfast.folders.access.syscalls import composite_hash
 
 VERSION = FileVersion(device=2049, inode=255, size=4096, mtime_ns=16, ctime_ns=17)
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast.errors import AccessDenied, Cancelled, NotDirectory, NotFound
 from holdfast.organiser.model import FileType, SkipReason, Unit
 from holdfast.organiser.scan.directory import ScanOptions
-from holdfast.organiser.scan.walk import FolderScan
+from holdfast.organiser.scan.survey import FolderScan
 from tests.helpers.messy import Messy
 
 

@@ -14,10 +14,10 @@ from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
 from holdfast.search.folders import index_workers, indexed_root
 from holdfast.search.folders import service as folder_service
+from holdfast.search.folders.index_state import RootScan, scan_root
 from holdfast.search.folders.model import IndexProgress
 from holdfast.search.folders.multi_root_lookup import combine_statistics
 from holdfast.search.folders.ports import Watch
-from holdfast.search.folders.scan import RootScan, scan_root
 from holdfast.search.model import Statistics
 from tests.helpers.doors import until
 from tests.helpers.indexing import Topics

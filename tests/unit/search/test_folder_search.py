@@ -13,8 +13,8 @@ import pytest
 from holdfast.errors import AccessDenied, InvalidQuery
 from holdfast.search.folders import service as folder_service
 from holdfast.search.folders.file_text import read_text
+from holdfast.search.folders.index_state import scan_root
 from holdfast.search.folders.model import index_key
-from holdfast.search.folders.scan import scan_root
 from holdfast.search.tokens import TOKENIZER
 from tests.helpers import documents
 from tests.helpers.doors import until

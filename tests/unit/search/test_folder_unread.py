@@ -8,9 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from holdfast.search.folders import index_state
-from holdfast.search.folders.index_state import RETRY_PAUSES, RootIndexState
+from holdfast.search.folders.index_state import RETRY_PAUSES, RootIndexState, RootScan
 from holdfast.search.folders.model import ContentKind, FileRecord
-from holdfast.search.folders.scan import RootScan
 from tests.helpers import documents
 from tests.helpers.doors import until
 from tests.helpers.readers import no_reader

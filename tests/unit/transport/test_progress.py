@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.call import ProgressSink
 from holdfast.transport.doors.stream import serve_stream
-from holdfast.transport.mcp.progress import progress_to
+from holdfast.transport.mcp.run import progress_to
 from tests.protocol.fixture_table import CALLER, dispatcher
 
 pytestmark = pytest.mark.anyio

@@ -7,9 +7,9 @@ import stat
 from holdfast.changes.disk.files import hash_bytes, stat_entry
 from holdfast.changes.model import Item, NodeType, Op
 from holdfast.errors import HoldfastError, NotFound, PermissionDenied
-from holdfast.folders.access.descriptors import READ_FILE, composite_hash
 from holdfast.folders.access.file_version import FileVersion, HashedVersion, identity_text
 from holdfast.folders.access.jail import Place
+from holdfast.folders.access.syscalls import READ_FILE, composite_hash
 
 _NOT_THE_SOURCE = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.ENXIO)
 """Errors of the system for an entry that is missing or of another type."""

@@ -22,9 +22,9 @@ from holdfast.changes.disk.files import (
 )
 from holdfast.changes.model import Item, NodeType, Op
 from holdfast.errors import Conflict, InvalidArgument, PermissionDenied
-from holdfast.folders.access.descriptors import READ_DIRECTORY
 from holdfast.folders.access.jail import QUARANTINE
 from holdfast.folders.access.roots import Identity, identity_of
+from holdfast.folders.access.syscalls import READ_DIRECTORY
 
 MAX_DEPTH = 256
 """How deep a tree may be that is copied to another device, removed or restored: each level holds a descriptor open."""

@@ -11,6 +11,8 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 
 from holdfast.changes.disk.files import (
+    NewContent,
+    closer,
     has_writer,
     hash_bytes,
     hash_file,
@@ -25,7 +27,6 @@ from holdfast.changes.disk.files import (
 from holdfast.changes.disk.images import Images
 from holdfast.changes.model import ChangeAbandoned, Image, Item, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.ports import Journal
-from holdfast.changes.single.new_content import NewContent, closer
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict, HoldfastError, PermissionDenied

@@ -1,4 +1,7 @@
-"""Linux system calls that Python does not wrap: openat2, statx, renameat2 and Landlock, and whether the kernel has them."""
+"""System calls on descriptors: opening without following a link, reading every byte, and those that Python does not wrap.
+
+The last are Linux's openat2, statx, renameat2 and Landlock, each with the answer whether the kernel has it.
+"""
 
 import ctypes
 import errno
@@ -8,6 +11,8 @@ import platform
 import struct
 import sys
 from collections.abc import Iterable
+
+from holdfast.folders.access.file_version import END_BYTES, hash_ends
 
 _NR_RENAMEAT2 = {"x86_64": 316, "aarch64": 276}.get(platform.machine())
 _NR_STATX = {"x86_64": 332, "aarch64": 291}.get(platform.machine())
@@ -39,6 +44,9 @@ _LANDLOCK_NET_RIGHTS = 0b11
 _LANDLOCK_SCOPES = 0b11
 
 _libc = ctypes.CDLL(None, use_errno=True)
+READ_FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
+"""A FIFO or device does not block the open, and the caller checks that it got a regular file."""
+READ_DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def _raise_errno(path: str | bytes) -> None:
@@ -155,3 +163,26 @@ def landlock_restrict_thread(rules: Iterable[tuple[int, int]]) -> None:
             _raise_errno("landlock")
     finally:
         os.close(ruleset)
+
+
+def read_fully(fd: int, offset: int, length: int) -> bytes:
+    """Return `length` bytes at an offset, fewer only where the file ends."""
+    piece = os.pread(fd, length, offset)
+    if len(piece) == length or not piece:
+        return piece
+    pieces, got = [piece], len(piece)
+    while got < length and (piece := os.pread(fd, length - got, offset + got)):
+        pieces.append(piece)
+        got += len(piece)
+    return b"".join(pieces)
+
+
+def read_ends(fd: int, size: int) -> tuple[bytes, bytes]:
+    """Return the first and the last 4 KB of an open file of that size; a shorter file is both, and is read once."""
+    head = os.pread(fd, END_BYTES, 0)
+    return head, (os.pread(fd, END_BYTES, size - END_BYTES) if size > END_BYTES else head)
+
+
+def composite_hash(fd: int, status: os.stat_result) -> str:
+    """Return the composite hash of an open regular file, at most 8 KB of which are read."""
+    return hash_ends(status, *read_ends(fd, status.st_size))

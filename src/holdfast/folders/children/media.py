@@ -8,8 +8,8 @@ from urllib.parse import quote
 from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
 from holdfast.errors import InvalidArgument, PayloadTooLarge
-from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import Jail, OpenFile
+from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.children.request import ChildRequest, ask_child
 from holdfast.text.media_types import media_type
 

@@ -16,9 +16,9 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.errors import NotDirectory
-from holdfast.folders.access.descriptors import READ_DIRECTORY, READ_FILE
 from holdfast.folders.access.jail import QUARANTINE, Jail
 from holdfast.folders.access.roots import Root, identity_of
+from holdfast.folders.access.syscalls import READ_DIRECTORY, READ_FILE
 from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, IgnoreRules, rules_in
 from holdfast.text.decode import has_lone_surrogate
 

@@ -17,10 +17,9 @@ from typing import Any
 from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
 from holdfast.errors import IsDirectory
-from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.jail import QUARANTINE, Jail, OpenFile
 from holdfast.folders.access.roots import identity_of
-from holdfast.folders.access.syscalls import birth_time
+from holdfast.folders.access.syscalls import birth_time, read_fully
 from holdfast.text.budget import estimate_tokens
 from holdfast.text.decode import SAMPLE_BYTES, Encoding, decode, detect_encoding
 from holdfast.text.media_types import document_format, media_type, text_media_type

@@ -4,7 +4,7 @@ For each file, in this order:
 
 1. The same text as a known file: the category of that file (confidence 0.99).
 2. Text, where the file has some (`MIN_CHARS`). Each step changes a verdict only where it is still uncertain:
-   a. text_classifier: similarity to the known files of each category; trained by balanced_training;
+   a. text_classifier: similarity to the known files of each category; trained by train_balanced;
    b. near_duplicates: almost the same words as a known file (below 0.85);
    c. sentence_model: a second opinion of the sentence model, if there is one (below `ask_below`);
    d. text_classifier again, for categories that have a name and no files yet, seeded by seeds (below 0.5);
@@ -103,13 +103,12 @@ class Cascade:
         self, files: Sequence[tuple[ScannedFile, Excerpt]], taxonomy: Sequence[Category], check: Callable[[], None]
     ) -> list[Verdict]:
         """Apply steps 2a to 2d to files with text. numpy is imported here: a server without plans does not need it."""
-        from holdfast.organiser.classify.balanced_training import train_balanced
         from holdfast.organiser.classify.confidence_model import REVIEW_ONLY
         from holdfast.organiser.classify.embeddings import EmbeddingModels
         from holdfast.organiser.classify.near_duplicates import apply_near_duplicates
         from holdfast.organiser.classify.seeds import has_enough_words
         from holdfast.organiser.classify.sentence_model import apply_sentence_model
-        from holdfast.organiser.classify.text_classifier import TextClassifier
+        from holdfast.organiser.classify.text_classifier import TextClassifier, train_balanced
         from holdfast.organiser.classify.tfidf import count_terms
 
         documents = []

@@ -17,9 +17,9 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.errors import HoldfastError
-from holdfast.folders.access.descriptors import READ_FILE, read_ends, read_fully
 from holdfast.folders.access.file_version import hash_ends
 from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.syscalls import READ_FILE, read_ends, read_fully
 from holdfast.folders.children.extract import FILES_PER_CHILD, ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
 from holdfast.organiser.scan.excerpts import TAIL_BYTES, decode_text, excerpt_from_ends, reader_for

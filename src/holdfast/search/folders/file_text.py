@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
-from holdfast.folders.access.descriptors import read_fully
 from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail, OpenFile
+from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.children.extract import ExtractionLimits, ExtractionRequest, extract_document, extract_texts
 from holdfast.search.folders.model import ContentKind, FileRecord, FolderLimits
 from holdfast.text.decode import SAMPLE_BYTES, decode, detect_encoding

@@ -18,10 +18,9 @@ from holdfast.errors import HoldfastError, PermissionDenied
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import Identity, Root, close_roots
 from holdfast.search.folders.file_text import FileReading, read_document, read_text
-from holdfast.search.folders.index_state import RootIndexState
+from holdfast.search.folders.index_state import RootIndexState, scan_root
 from holdfast.search.folders.model import PROJECT, ContentKind, FileRecord, FolderLimits, index_key
 from holdfast.search.folders.ports import FolderIndex, Watch, Watcher
-from holdfast.search.folders.scan import scan_root
 from holdfast.search.index import chunks_with_tokens, embed_file
 from holdfast.search.ports import Embedder, EmbedFault, IndexDamaged
 from holdfast.search.tokens import TOKENIZER

@@ -9,8 +9,7 @@ from pydantic import Field
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, read_lines
-from holdfast.folders.reading.source import TextSource, open_source
+from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, TextSource, open_source, read_lines
 from holdfast.folders.service import Folders
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, invalid_cursor
 from holdfast.text.display import display_name

@@ -25,9 +25,9 @@ from holdfast.transport.doors.guard import CALLER, replay_first
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
-from holdfast.transport.mcp.parse import LONE_SURROGATE, parse, parse_call
 from holdfast.transport.mcp.protocol import Context, build_server
 from holdfast.transport.mcp.run import run_tool
+from holdfast.transport.mcp.wire import LONE_SURROGATE, parse, parse_call
 
 _MAX_SESSIONS = 1_000
 _SUBPROTOCOL = "mcp"

@@ -26,11 +26,10 @@ from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import RequestId
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
-from holdfast.transport.mcp.parse import LONE_SURROGATE, Fault, ToolCall, parse, parse_call, parse_id
-from holdfast.transport.mcp.progress import progress_to
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import run_tool
+from holdfast.transport.mcp.run import progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
+from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, parse, parse_call, parse_id
 
 Receive = Callable[[], Awaitable[bytes | None]]
 Send = Callable[[bytes], Awaitable[None]]

@@ -18,8 +18,7 @@ from holdfast.call import ProgressSink
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_through_sdk
-from holdfast.transport.mcp.progress import progress_to
-from holdfast.transport.mcp.run import run_tool
+from holdfast.transport.mcp.run import progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
 
 Context = ServerRequestContext[Any, Any]

@@ -1,5 +1,9 @@
-"""Runs one tool call and returns its result in the JSON of the protocol, without importing the SDK."""
+"""Runs one tool call, with progress and a result in the JSON of the protocol, without importing the SDK."""
 
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 from holdfast.auth.context import Caller
@@ -24,3 +28,33 @@ async def run_tool(
         return wire.error_result(error)
     except InputNeeded as needed:
         return wire.input_required_result(needed)
+
+
+_INTERVAL_SECONDS = 0.1
+
+
+@contextmanager
+def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
+    """Give a sink that any thread may call; `deliver` runs on the running event loop.
+
+    A report within a tenth of a second of the last one is dropped, unless it completes the total. So is one that does
+    not go beyond the last one, since the protocol requires progress to increase, and any after the block was left: a
+    cancelled call may take a moment to notice.
+    """
+    loop = asyncio.get_running_loop()
+    last_at, last_done, is_over = 0.0, -1.0, False
+
+    def sink(done: float, total: float | None, message: str) -> None:
+        nonlocal last_at, last_done
+        now = time.monotonic()
+        if done <= last_done or (now - last_at < _INTERVAL_SECONDS and done != total):
+            return
+        last_at, last_done = now, done
+        # A closed loop means that the server is going down, and nobody is left to tell.
+        with suppress(RuntimeError):
+            loop.call_soon_threadsafe(lambda: None if is_over else deliver(done, total, message))
+
+    try:
+        yield sink
+    finally:
+        is_over = True

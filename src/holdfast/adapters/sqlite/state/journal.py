@@ -5,11 +5,28 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.database import (
+    Database,
+    item_row,
+    plan_row,
+    read_item,
+    read_path,
+    read_plan,
+    stored_path,
+)
 from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
-from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_item, read_path, read_plan, stored_path
-from holdfast.changes.model import Change, ChangeKind, Image, Item, ItemStatus, Outcome, Plan, PlanStatus
-from holdfast.changes.plans.states import item_may_become, plan_may_become
+from holdfast.changes.model import (
+    Change,
+    ChangeKind,
+    Image,
+    Item,
+    ItemStatus,
+    Outcome,
+    Plan,
+    PlanStatus,
+    item_may_become,
+    plan_may_become,
+)
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 

@@ -3,10 +3,20 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from holdfast.adapters.sqlite.state.database import Database
-from holdfast.adapters.sqlite.state.journal_rows import item_row, plan_row, read_path, stored_path
-from holdfast.changes.model import Item, ItemOutcome, ItemStatus, Op, Plan, PlanOverview, PlanStatus, QuarantinedFile
-from holdfast.changes.plans.states import item_may_become, plan_may_become, status_of
+from holdfast.adapters.sqlite.state.database import Database, item_row, plan_row, read_path, stored_path
+from holdfast.changes.model import (
+    Item,
+    ItemOutcome,
+    ItemStatus,
+    Op,
+    Plan,
+    PlanOverview,
+    PlanStatus,
+    QuarantinedFile,
+    item_may_become,
+    plan_may_become,
+    status_of,
+)
 from holdfast.errors import Conflict
 
 _MAX_INTEGER = 2**63 - 1

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.adapters.sqlite.state.journal_rows import read_path, stored_path
+from holdfast.adapters.sqlite.state.database import read_path, stored_path
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.changes.model import is_beneath

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from hashlib import sha256
 from typing import Any
 
-from holdfast.adapters.sqlite.state.database import Database
+from holdfast.adapters.sqlite.state.database import Database, read_path, stored_path
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
-from holdfast.adapters.sqlite.state.journal_rows import read_path, stored_path
 from holdfast.changes.model import PlanStatus
 from holdfast.review.model import TRANSITIONS, Review, ReviewState, ReviewSummary
 

@@ -1,17 +1,24 @@
-"""The store's files: one SQLite database per tenant, opened when needed, a bounded number of idle connections."""
+"""The store's files: one SQLite database per tenant, opened when needed, a bounded number of idle connections.
+
+Named statements run on them; times are stored as text.
+"""
 
 import hashlib
 import os
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from functools import lru_cache
+from typing import Any
 
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, transaction
 from holdfast.adapters.sqlite.store.schema import migrate_store
+from holdfast.adapters.statements import named_statements
+from holdfast.clock import format_utc
 from holdfast.errors import ResourceBusy
 from holdfast.store.paths import next_group_start
 
@@ -23,6 +30,8 @@ _COARSE_NS = 30_000_000
 
 Migrate = Callable[[sqlite3.Connection], None]
 """Migrates a file to the current schema when it is opened."""
+
+STATEMENTS = named_statements(__package__, "store.sql")
 
 
 class TenantFiles:
@@ -200,3 +209,29 @@ def file_name(tenant: str) -> str:
 
 def _store_busy() -> ResourceBusy:
     return ResourceBusy("the store is being written to; try again")
+
+
+def run(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> sqlite3.Cursor:
+    """Run a named statement."""
+    return connection.execute(STATEMENTS[name], parameters)
+
+
+def fetch_rows(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Return all rows of a named statement by column; columns that end in `_at` become datetimes."""
+    cursor = run(connection, name, parameters)
+    names = [column[0] for column in cursor.description]
+    rows = [dict(zip(names, row, strict=True)) for row in cursor]
+    for column in (name for name in names if name.endswith("_at")):
+        for row in rows:
+            row[column] = parse_time(row[column])
+    return rows
+
+
+def stored_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    """Return parameters with each datetime as the text that is stored."""
+    return {name: format_utc(value) if isinstance(value, datetime) else value for name, value in parameters.items()}
+
+
+def parse_time(stored: str | None) -> datetime | None:
+    """Return a stored time, None where there is none."""
+    return None if stored is None else datetime.fromisoformat(stored)

@@ -15,8 +15,7 @@ from holdfast.adapters.queue_statements import (
     claim_fresh_first,
     claimed_job,
 )
-from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
-from holdfast.adapters.sqlite.store.rows import fetch_rows, run, stored_values
+from holdfast.adapters.sqlite.store.files import TenantFiles, fetch_rows, file_name, run, stored_values
 from holdfast.store.model import ClaimedJob, Stage
 
 _WAIT_SECONDS = 3.0
