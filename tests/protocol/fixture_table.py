@@ -53,6 +53,12 @@ class Amount(Arguments):
     characters: int = Field(description="How many.")
 
 
+@tool("calling_client", group=Group.FILES, effect=Effect.READ, title="Client")
+def calling_client(_app: App, call: Call, _args: Nothing) -> Answer:
+    """Answer with the name and version that the calling client declared."""
+    return Answer.of(str(call.caller.client))
+
+
 @tool("test_simple_text", group=Group.FILES, effect=Effect.READ, title="Text")
 def simple_text(_app: App, _call: Call, _args: Nothing) -> Answer:
     """Answer with one text."""
@@ -153,6 +159,7 @@ def say_no_data(_app: App, _call: Call, _args: Nothing) -> Answer:
 
 
 TABLE = (
+    calling_client,
     simple_text,
     image_content,
     audio_content,

@@ -39,6 +39,15 @@ def test_a_python_client_reads_edits_and_is_told_of_a_missing_file(served: Serve
         assert agent.call("read_text_file", path=file.name, heads=1).code == "INVALID_ARGUMENT"
 
 
+@pytest.mark.req("SV-04.a")
+@each_door
+@each_era
+def test_a_tool_knows_which_client_calls(conformance_build: Served, door: str, era: str) -> None:
+    with connect(conformance_build, door, era) as agent:
+        agent.tools()
+        assert agent.call("calling_client").text == "mcp 0.1.0"
+
+
 @pytest.mark.req("SV-04.a", "FS-19")
 @each_door
 @each_era

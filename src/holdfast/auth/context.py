@@ -1,11 +1,13 @@
 """Pure: the caller of a tool: tenant, kind, and the directories of its connection."""
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 
 from holdfast.secret import Secret
 
 LOCAL_TENANT = "local"
+_MAX_CLIENT_CHARS = 100
 
 
 class CallerKind(StrEnum):
@@ -36,16 +38,43 @@ LOCAL_USER = AuthContext(apikey_hash=LOCAL_TENANT, user_identity="local user")
 
 
 @dataclass(frozen=True, slots=True)
+class ClientInfo:
+    """The program that calls, by the name and version it gave itself; for display, and never authorises.
+
+    `is_command` marks a command of the person.
+    """
+
+    name: str = ""
+    version: str = ""
+    is_command: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}".strip()
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """One caller for the length of a connection or an HTTP request.
 
     `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
-    A relative root is resolved against `cwd`. `client` says that a command of the person calls, and is empty
-    for any other program; it is for display and never authorises.
+    A relative root is resolved against `cwd`.
     """
 
     auth: AuthContext
     kind: CallerKind = CallerKind.AGENT
     roots: tuple[str, ...] = ()
     cwd: str = "/"
-    client: str = field(default="", compare=False)
+    client: ClientInfo = field(default=ClientInfo(), compare=False)
+
+
+def declare_client(caller: Caller, declared: object) -> Caller:
+    """Return the caller with the name and version that its MCP client declared, cut to a bounded printable text."""
+    if not isinstance(declared, Mapping):
+        return caller
+    name, version = _printable(declared.get("name")), _printable(declared.get("version"))
+    return replace(caller, client=replace(caller.client, name=name, version=version))
+
+
+def _printable(text: object) -> str:
+    """Return the printable characters of a declared name, empty for anything that is no text."""
+    return "".join(char for char in text[:_MAX_CLIENT_CHARS] if char.isprintable()) if isinstance(text, str) else ""

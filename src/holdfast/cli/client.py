@@ -94,10 +94,10 @@ class Session:
 
         import asyncio
 
-        from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
+        from holdfast.auth.context import LOCAL_USER, Caller, CallerKind, ClientInfo
         from holdfast.transport.mcp.run import run_tool
 
-        caller = Caller(LOCAL_USER, CallerKind(kind), tuple(roots), client=COMMAND)
+        caller = Caller(LOCAL_USER, CallerKind(kind), tuple(roots), client=ClientInfo(is_command=True))
         return _data_or_error(asyncio.run(run_tool(self._own.dispatcher, caller, tool, arguments, progress)))
 
 

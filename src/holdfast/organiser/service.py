@@ -248,7 +248,8 @@ class Organiser:
             draft, notes = self._builder.build(
                 folders, job.call, surveyed, {}, recording, include_subfolders=include_subfolders
             )
-            self._state.notes.save(job.plan_id, replace(notes, made_by=job.call.caller.client))
+            maker = "command" if job.call.caller.client.is_command else ""
+            self._state.notes.save(job.plan_id, replace(notes, made_by=maker))
             job.call.progress(len(surveyed.files), len(surveyed.files), "Writing the plan")
             try:
                 self.plans.create(folders, job.call, job.folder, draft.moves, plan_id=job.plan_id, may_be_empty=True)

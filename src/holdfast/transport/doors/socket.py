@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 
 from holdfast import __version__
-from holdfast.auth.context import LOCAL_USER, Caller, CallerKind
+from holdfast.auth.context import LOCAL_USER, Caller, CallerKind, ClientInfo
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
@@ -30,7 +30,6 @@ from holdfast.transport.client.dial import MAX_HELLO_BYTES, prove_key
 from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.stream import serve_stream
-from holdfast.transport.lifecycle import COMMAND
 from holdfast.transport.state_folder import SOCKET, StateFolder
 
 _log = logging.getLogger(__name__)
@@ -131,7 +130,7 @@ class SocketDoor:
         cwd = hello.get("cwd", "/")
         if not isinstance(cwd, str) or not cwd.startswith("/"):
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
-        client = COMMAND if hello.get("is_command") is True else ""
+        client = ClientInfo(is_command=hello.get("is_command") is True)
         if not roots and (kind == "person" or hello.get("folders") is False):
             return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client)
         roots = roots or self.spare_roots or _string_list(hello, "spare_roots")

@@ -19,7 +19,7 @@ from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 from pydantic_core import to_json
 
-from holdfast.auth.context import Caller
+from holdfast.auth.context import Caller, declare_client
 from holdfast.call import Elicit, ProgressSink
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
@@ -55,7 +55,7 @@ class _Connection:
         self._caller = caller
         self._receive = receive
         self._send = send
-        self._server = build_server(dispatcher, lambda _ctx: caller)
+        self._server = build_server(dispatcher, lambda _ctx: self._caller)
         self._to_sdk, self._sdk_reads = anyio.create_memory_object_stream[SessionMessage | Exception]()
         self._sdk_writes, self._from_sdk = anyio.create_memory_object_stream[SessionMessage]()
         self._server_info = self._server.server_info_stamp
@@ -174,8 +174,11 @@ class _Connection:
             return
         # A tool that waits for other calls, or for a person, takes no slot.
         async with nullcontext() if is_async else self._slots:
+            caller = self._caller
+            if version == _MODERN:
+                caller = declare_client(caller, call.meta.get(types.CLIENT_INFO_META_KEY))
             with self._progress_of(call) as progress:
-                result = await run_tool(self._dispatcher, self._caller, call.name, call.arguments, progress, elicit)
+                result = await run_tool(self._dispatcher, caller, call.name, call.arguments, progress, elicit)
             await self._respond(call.request_id, version, result)
 
     def _is_async(self, name: str) -> bool:
@@ -228,6 +231,7 @@ class _Connection:
             if message.method == "initialize":
                 self._initialize_id = message.id
                 self._capabilities = (message.params or {}).get("capabilities")
+                self._caller = declare_client(self._caller, (message.params or {}).get("clientInfo"))
         with suppress(*_CONNECTION_LOST):
             await self._to_sdk.send(SessionMessage(message))
 

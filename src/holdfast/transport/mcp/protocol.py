@@ -13,7 +13,7 @@ from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 
 from holdfast import __version__
-from holdfast.auth.context import Caller
+from holdfast.auth.context import Caller, declare_client
 from holdfast.call import ProgressSink
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
@@ -41,7 +41,7 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
     async def call_tool(
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
-        caller = get_caller(ctx)
+        caller = _with_client(get_caller(ctx), ctx)
         try:
             elicit = elicit_through_sdk(caller, ctx)
         except BadState as fault:
@@ -65,6 +65,14 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+def _with_client(caller: Caller, ctx: Context) -> Caller:
+    """Return the caller with the client that its handshake, or in the stateless era this very request, declared."""
+    declared = ctx.session.client_params
+    if declared is None:
+        return caller
+    return declare_client(caller, {"name": declared.client_info.name, "version": declared.client_info.version})
 
 
 def _progress_of(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:
