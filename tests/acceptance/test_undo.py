@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.text.budget import encode_cursor
-from tests.helpers.agent import Agent
+from tests.helpers.agent import LEGACY, MODERN, Agent
 from tests.helpers.changing import change_of, changes, edit
 from tests.helpers.trees import harvest, plant
 
@@ -149,3 +149,20 @@ def test_a_forged_cursor_is_refused_in_words(agent: Agent, tool: str) -> None:
     needed = {"search_files": {"path": ".", "pattern": "**"}, "grep_content": {"pattern": "x"}, "list_changes": {}}
     reply = agent.call(tool, **needed.get(tool, {"path": "."}), cursor=forged)
     assert reply.code == "INVALID_ARGUMENT"
+
+
+@pytest.mark.req("FS-39.b")
+@pytest.mark.parametrize("era", [LEGACY, MODERN])
+def test_the_list_of_changes_says_which_client_made_each(era: str, root: Path, state_dir: Path) -> None:
+    plant(root, {"a.txt": "one"})
+    with (
+        Agent([root], state_dir, mode=era, name="desk", version="1.2") as desk,
+        Agent([root], state_dir, mode=era, name="rival\x1b[2J\n", version="3") as rival,
+    ):
+        written = change_of(desk.call("write_file", path="a.txt", content="two"))
+        rival.call("undo_change", change_id=written).ok()
+        reply = desk.call("list_changes").ok()
+    clients = [(change["kind"], change["client"]) for change in reply.data["changes"]]
+    assert clients == [("undo", "rival[2J 3"), ("write", "desk 1.2")]
+    in_text = [line.partition(" by ")[2].partition(" (")[0] for line in reply.text.splitlines()]
+    assert in_text == ["rival[2J 3", "desk 1.2"]

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import (
     ChangeKind,
     Image,
@@ -256,7 +257,7 @@ def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str
     first = opener(str(tmp_path))
     first.plans.create(moving("p"))
     first.plans.approve("p", "h", "me", LATER)
-    first.plans.start("p")
+    first.plans.start("p", ClientInfo())
     crossing = moving("p").items[1]._replace(temp_name=".t", quarantine_path="/r/bad\udcff/q")
     first.plans.advance("p", [], [moving("p").items[0], crossing], LATER)
     second = opener(str(tmp_path))
@@ -273,7 +274,7 @@ def test_a_plan_that_is_carried_out_later_is_the_newest_change(journal: Journal)
     journal.begin(plan("edit"), [])
     journal.finish("edit", Outcome.done(), LATER)
     journal.plans.approve("p", "h", "me", LATER)
-    journal.plans.start("p")
+    journal.plans.start("p", ClientInfo())
     journal.plans.advance("p", [ItemOutcome(n, ItemStatus.DONE) for n in range(3)], [], LATER)
     assert [change.id for change in journal.changes(["/r"], 10, None)] == ["p", "edit"]
     assert journal.latest_on("/r/d/1", 1) == "p"
@@ -290,7 +291,7 @@ def test_only_plans_whose_roots_lie_beneath_are_seen(journal: Journal, roots: li
 def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal: Journal) -> None:
     journal.plans.create(moving("p"))
     journal.plans.approve("p", "h", "me", AT)
-    journal.plans.start("p")
+    journal.plans.start("p", ClientInfo())
     journal.plans.advance("p", [], [moving("p").items[2], moving("p").items[0]], AT)
     journal.plans.advance(
         "p", [ItemOutcome(2, ItemStatus.DONE), ItemOutcome(0, ItemStatus.DONE)], [moving("p").items[1]], AT
@@ -306,7 +307,7 @@ def test_the_outcome_of_scattered_items_is_that_of_no_item_between_them(journal:
 def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(journal: Journal) -> None:
     journal.plans.create(moving("p"))
     journal.plans.approve("p", "h", "me", AT)
-    journal.plans.start("p")
+    journal.plans.start("p", ClientInfo())
     intents = [item._replace(temp_name=".t", quarantine_path=f"/q/{item.position}") for item in moving("p").items]
     journal.plans.advance("p", [], intents, AT)
     steps = [
@@ -329,3 +330,20 @@ def test_a_journal_opens_after_a_kill_in_the_middle_of_opening(tmp_path: Path) -
     open_journal(str(tmp_path)).close()
     with closing(sqlite3.connect(tmp_path / "state.db")) as looked_at:
         assert not looked_at.execute("SELECT 1 FROM sqlite_master WHERE name = 'stretch'").fetchall()
+
+
+def test_a_change_knows_its_client_and_a_plan_the_one_that_executed_it(journal: Journal) -> None:
+    maker, person = ClientInfo("maker", "1"), ClientInfo(is_command=True)
+    journal.begin(replace(plan("edit"), client=maker), [])
+    journal.finish("edit", Outcome.done(), LATER)
+    journal.plans.create(replace(moving("p"), client=maker))
+    made = journal.find("p")
+    assert made is not None
+    assert made.client == maker
+    journal.plans.approve("p", "h", "me", LATER)
+    journal.plans.start("p", person)
+    journal.plans.advance("p", [ItemOutcome(n, ItemStatus.DONE) for n in range(3)], [], LATER)
+    assert [(change.id, change.client) for change in journal.changes(["/r"], 10, None)] == [
+        ("p", person),
+        ("edit", maker),
+    ]

@@ -12,6 +12,7 @@ from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
 from holdfast.adapters.sqlite.state.migrations import STEPS
 from holdfast.adapters.sqlite.state.reviews import reviews_beside
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import ChangeKind, Item, Op, Outcome, Plan, PlanStatus
 from holdfast.errors import Conflict
 from holdfast.review.model import TRANSITIONS, Review, ReviewState, UserAction
@@ -110,8 +111,9 @@ def test_an_approved_review_is_begun_once_and_is_then_the_newest_change(
     one = approved(book, one)
     journal.begin(Plan("e" * 32, ChangeKind.MKDIR, "/r", (Item(Op.MKDIR, "/r/x"),), AT), [])
     assert [plan.id for plan in journal.unfinished()] == ["e" * 32]
-    journal.resume(plan_of(one), [])
-    assert [plan.id for plan in journal.unfinished()] == ["e" * 32, one.id]
+    committer = ClientInfo("committer", "1")
+    journal.resume(replace(plan_of(one), client=committer), [])
+    assert [(plan.id, plan.client) for plan in journal.unfinished()][1:] == [(one.id, committer)]
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
     journal.finish(one.id, Outcome.done(), LATER)

@@ -103,6 +103,8 @@ class Agent:
         cwd: str | Path = "/",
         env: Mapping[str, str] | None = None,
         elicit: ElicitationFnT | None = None,
+        name: str = "",
+        version: str = "",
     ) -> None:
         self._parameters = StdioServerParameters(
             command=sys.executable,
@@ -112,6 +114,7 @@ class Agent:
         )
         self._mode = mode
         self._elicit = elicit
+        self._info = types.Implementation(name=name, version=version) if name else None
         self._stack = ExitStack()
         self.client: Client
 
@@ -119,7 +122,7 @@ class Agent:
         self._portal = self._stack.enter_context(anyio.from_thread.start_blocking_portal())
         errors = self._stack.enter_context(Path(os.devnull).open("w"))
         streams = stdio_client(self._parameters, errlog=errors)
-        client = Client(streams, mode=self._mode, cache=None, elicitation_callback=self._elicit)
+        client = Client(streams, mode=self._mode, cache=None, elicitation_callback=self._elicit, client_info=self._info)
         self.client = self._stack.enter_context(self._portal.wrap_async_context_manager(client))
         return self
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import NamedTuple
 
+from holdfast.auth.context import ClientInfo
 from holdfast.errors import HoldfastError
 
 
@@ -119,7 +120,8 @@ class Plan:
     """A change. `seq` orders changes; times are only shown. `temp_name` is the temporary name that a crash may leave.
 
     `other_root` is set when a move goes from one allowed directory to another. A `stepwise` plan is executed item by
-    item, in batches; `folder` is the folder it was made for, and its approval holds for `approved_hash`.
+    item, in batches; `folder` is the folder it was made for, and its approval holds for `approved_hash`. `client` is
+    the program that made the change: the one that executed it, where that is not the one that made the plan.
     """
 
     id: str
@@ -138,6 +140,7 @@ class Plan:
     approved_hash: str | None = None
     approved_by: str | None = None
     approved_at: str | None = None
+    client: ClientInfo = field(default=ClientInfo())
 
     @property
     def first(self) -> Item:
@@ -183,6 +186,7 @@ class Change:
     images_missing: int
     done: int = 0
     saved: int = 0
+    client: ClientInfo = field(default=ClientInfo())
 
     @property
     def undoable(self) -> bool:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import (
     Change,
     Image,
@@ -31,8 +32,8 @@ class PlanJournal(Protocol):
     def cancel(self, plan_id: str) -> None:
         """Close a plan that has not ended and none of whose items was begun."""
 
-    def start(self, plan_id: str) -> None:
-        """Make an APPROVED or FAILED plan RUNNING and the newest change, its ERROR items PENDING again.
+    def start(self, plan_id: str, client: ClientInfo) -> None:
+        """Make an APPROVED or FAILED plan RUNNING and the newest change, of that client, its ERROR items PENDING again.
 
         One that is RUNNING already was interrupted and goes on.
         """

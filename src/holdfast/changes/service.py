@@ -103,14 +103,12 @@ class Changes:
 
     def write(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
         """Create a file or replace its whole content."""
-        data = _encode(content)
+        data, request = _encode(content), ChangeRequest(ChangeKind.WRITE, call.caller.client)
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
-                return _write_result(
-                    place, self._contents.put(place, None, data, ChangeRequest(ChangeKind.WRITE)), created=True
-                )
+                return _write_result(place, self._contents.put(place, None, data, request), created=True)
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.admit) as base:
-                done = self._contents.put(place, base, data, ChangeRequest(ChangeKind.WRITE))
+                done = self._contents.put(place, base, data, request)
                 return _write_result(place, done, created=False)
 
     def edit(
@@ -132,11 +130,11 @@ class Changes:
             if stat_entry(place.parent_fd, place.name) is None:
                 _check_hash(None, expected_hash, place.path)
                 edited = edit_bytes(None, edits, _limits(folders), call.check)
-                return self._write_edit(place, None, edited, dry_run, kind)
+                return self._write_edit(place, None, edited, dry_run, ChangeRequest(kind, call.caller.client))
             with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
                 _check_hash(base.hash, expected_hash, place.path)
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
-                return self._write_edit(place, base, edited, dry_run, kind)
+                return self._write_edit(place, base, edited, dry_run, ChangeRequest(kind, call.caller.client))
 
     def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
         """Return what edits would write, refused as `edit` refuses them; nothing is written."""
@@ -155,7 +153,7 @@ class Changes:
 
         `content` gets the bytes of the file, None when it is missing, and returns the new bytes, or raises.
         """
-        request = ChangeRequest(plan.kind, proposed=plan)
+        request = ChangeRequest(plan.kind, call.caller.client, proposed=plan)
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
             status = stat_entry(place.parent_fd, place.name)
             if status is None:
@@ -179,7 +177,7 @@ class Changes:
     def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
         """Make a directory and those above it; returns the change id (None when it exists) and the real path."""
         with _translate_os_errors(path), self._locks.hold_all(call):
-            return self._directories.make(folders.jail, path, ChangeRequest(ChangeKind.MKDIR))
+            return self._directories.make(folders.jail, path, ChangeRequest(ChangeKind.MKDIR, call.caller.client))
 
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
         """Move or rename; AlreadyExists when the destination exists. Returns the id of the change."""
@@ -194,7 +192,7 @@ class Changes:
                 if is_same_place(jail, source, old, follow=False) and is_same_place(
                     jail, destination, new, follow=False
                 ):
-                    return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE))
+                    return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE, call.caller.client))
 
     def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
         """Delete a file, link or directory, keeping an image of every byte; returns the id of the change."""
@@ -209,7 +207,7 @@ class Changes:
                     continue
                 if is_directory(place.status) and not recursive:
                     _check_empty(place)
-                return self._removals.remove(jail, place, call, ChangeRequest(ChangeKind.DELETE))
+                return self._removals.remove(jail, place, call, ChangeRequest(ChangeKind.DELETE, call.caller.client))
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a `seq` below the given one."""
@@ -241,12 +239,12 @@ class Changes:
             return UndoResult(plan, self._undo.run(folders.jail, plan, call))
 
     def _write_edit(
-        self, place: Place, base: BaseFile | None, edited: EditResult, dry_run: bool, kind: ChangeKind
+        self, place: Place, base: BaseFile | None, edited: EditResult, dry_run: bool, request: ChangeRequest
     ) -> WriteResult:
         if dry_run:
             present_hash = "" if base is None else base.hash
             return WriteResult(place.path, HASH_PREFIX + present_hash, None, base is None, edited.before, edited.after)
-        done = self._contents.put(place, base, edited.data, ChangeRequest(kind))
+        done = self._contents.put(place, base, edited.data, request)
         return _write_result(place, done, created=base is None, edited=edited)
 
     def _lock_places(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.disk import files
 from holdfast.changes.model import ChangeKind, Image, Item, Op, Plan
 from holdfast.changes.single import content
@@ -176,7 +177,7 @@ def test_recovery_of_a_plan_follows_no_link_that_took_the_place_of_a_directory(
     plant(root, {"s": {"a.txt": "1"}, "t": {}})
     with opened_world([root], tmp_path / "state") as world:
         plan = world.approve(world.plan({"s/a.txt": "t/a.txt"}))
-        world.changes._journal.plans.start(plan.id)
+        world.changes._journal.plans.start(plan.id, ClientInfo())
         world.changes._journal.plans.advance(plan.id, [], [plan.first], plan.created_at)
     folder = root / ("s" if part == "source" else "t")
     folder.rename(root / "moved")

@@ -12,6 +12,7 @@ import pytest
 from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.state.journal import SqliteJournal, open_journal
 from holdfast.adapters.sqlite.state.migrations import STEPS
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import (
     ITEM_NEXT,
     PLAN_NEXT,
@@ -87,7 +88,7 @@ VERBS = {
         PlanStatus.CANCELLED,
     ),
     "start": Verb(
-        lambda j, id_: j.plans.start(id_),
+        lambda j, id_: j.plans.start(id_, ClientInfo()),
         {PlanStatus.APPROVED, PlanStatus.RUNNING, PlanStatus.FAILED},
         PlanStatus.RUNNING,
     ),
@@ -189,7 +190,7 @@ def test_a_plan_that_fails_is_started_again_with_only_the_failed_waiting(journal
     journal.plans.create(plan("p", PlanStatus.RUNNING, PENDING, PENDING, PENDING))
     steps = [ItemOutcome(0, DONE), ItemOutcome(1, SKIPPED, "no"), ItemOutcome(2, ERROR, "why")]
     assert journal.plans.advance("p", steps, [], AT) is PlanStatus.FAILED
-    journal.plans.start("p")
+    journal.plans.start("p", ClientInfo())
     assert state(journal) == (PlanStatus.RUNNING, [DONE, SKIPPED, PENDING])
     found = journal.find("p")
     assert found is not None
@@ -248,7 +249,7 @@ def test_what_a_batch_did_not_do_stays_known_as_begun(journal: SqliteJournal) ->
         [],
         LATER,
     )
-    journal.plans.start("p")
+    journal.plans.start("p", ClientInfo())
     assert state(journal)[1] == [DONE, PENDING, DONE, DONE, DONE, SKIPPED]
     assert intended(journal)[1] == AT
     assert [found.id for found in journal.plans.interrupted()] == ["p"]

@@ -86,6 +86,7 @@ class Plans:
             status=PlanStatus.CREATED,
             stepwise=True,
             folder=folders.jail.absolute(folder),
+            client=call.caller.client,
         )
         self._plan_journal.create(plan)
         return self.find(folders, plan.id)
@@ -176,7 +177,7 @@ class Plans:
             status = plan.status
             if status is not PlanStatus.EXECUTED:
                 self._check_approval(plan)
-                self._plan_journal.start(plan_id)
+                self._plan_journal.start(plan_id, call.caller.client)
                 status = self._executor.run(folders.jail, _as_started(plan), call)
             return Execution(status, done_before, partial(self.find, folders, plan_id))
 

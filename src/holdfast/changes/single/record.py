@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.disk.files import error_from_os
 from holdfast.changes.disk.images import Images
 from holdfast.changes.model import ChangeAbandoned, ChangeKind, Image, Item, Outcome, Plan, PlanStatus
@@ -14,12 +15,13 @@ from holdfast.errors import Conflict
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """Why a change is made: its kind, and which change it undoes.
+    """Why a change is made: its kind, the program that asks for it, and which change it undoes.
 
     `proposed` is an approved proposal, which becomes the change under its own id.
     """
 
     kind: ChangeKind
+    client: ClientInfo
     undoes: str | None = None
     proposed: Plan | None = None
 
@@ -72,7 +74,13 @@ def new_plan(
 ) -> Plan:
     """Return a RUNNING plan with a random id, or an approved proposal with its new items."""
     if request.proposed is not None:
-        return replace(request.proposed, items=tuple(items), temp_name=temp_name, status=PlanStatus.RUNNING)
+        return replace(
+            request.proposed,
+            items=tuple(items),
+            temp_name=temp_name,
+            status=PlanStatus.RUNNING,
+            client=request.client,
+        )
     return Plan(
         id=secrets.token_hex(16),
         kind=request.kind,
@@ -82,4 +90,5 @@ def new_plan(
         other_root=other_root if other_root != root else None,
         temp_name=temp_name,
         undoes=request.undoes,
+        client=request.client,
     )

@@ -5,6 +5,7 @@ from typing import Any
 from pydantic import BaseModel, Field
 
 from holdfast.app import App
+from holdfast.auth.context import ClientInfo
 from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
@@ -117,6 +118,7 @@ class ListedChange(BaseModel):
     destination: str | None = None
     status: str
     at: str
+    client: str | None = None
     entries: int = Field(description="files and directories touched")
     undoable: bool
     undoes: str | None = None
@@ -282,7 +284,12 @@ def _change_line(change: ListedChange) -> str:
     undo = "undoable" if change.undoable else "not undoable"
     more = f", {change.entries} entries" if change.entries > 1 else ""
     more += f", kept {change.kept} of another program" if change.kept else ""
-    return f"{change.change_id} {change.at} {change.kind} {where} ({change.status}, {undo}{more})"
+    client = f" by {display_name(change.client)}" if change.client else ""
+    return f"{change.change_id} {change.at} {change.kind} {where}{client} ({change.status}, {undo}{more})"
+
+
+def _client_text(client: ClientInfo) -> str | None:
+    return "a command of the person" if client.is_command else str(client) or None
 
 
 def _hash_and_change(done: WriteResult) -> str:
@@ -297,6 +304,7 @@ def _listed_change(change: Change) -> ListedChange:
         destination=None if change.dest_path is None else replace_lone_surrogates(change.dest_path),
         status=change.status.value,
         at=change.created_at,
+        client=_client_text(change.client),
         entries=change.items,
         undoable=change.undoable,
         undoes=change.undoes,

@@ -16,6 +16,7 @@ from urllib.parse import quote
 from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, to_holdfast_error, transaction
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import ChangeKind, Item, ItemStatus, NodeType, Op, Plan, PlanStatus, is_beneath
 
 Value = TypeVar("Value")
@@ -191,6 +192,7 @@ def plan_row(plan: Plan) -> dict[str, Any]:
         "created_at": plan.created_at,
         "stepwise": plan.stepwise,
         "folder": stored_path(plan.folder),
+        **client_row(plan.client),
     }
 
 
@@ -202,7 +204,20 @@ def read_plan(row: Any, items: tuple[Item, ...]) -> Plan:
     )
     fields.update(root_dir=read_path(fields["root_dir"]) or "/", other_root=read_path(fields["other_root"]))
     fields.update(folder=read_path(fields["folder"]))
-    return Plan(**fields, items=items)
+    client = read_client(row)
+    for column in client_row(client):
+        del fields[column]
+    return Plan(**fields, items=items, client=client)
+
+
+def client_row(client: ClientInfo) -> dict[str, Any]:
+    """Return the columns of `plans` that say which program made a change."""
+    return {"client_name": client.name, "client_version": client.version, "by_command": client.is_command}
+
+
+def read_client(row: Any) -> ClientInfo:
+    """Return the program that made a change from a row with its columns."""
+    return ClientInfo(row["client_name"], row["client_version"], is_command=bool(row["by_command"]))
 
 
 def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:

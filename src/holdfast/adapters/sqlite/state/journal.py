@@ -7,8 +7,10 @@ from typing import Any
 
 from holdfast.adapters.sqlite.state.database import (
     Database,
+    client_row,
     item_row,
     plan_row,
+    read_client,
     read_item,
     read_path,
     read_plan,
@@ -62,8 +64,9 @@ class SqliteJournal:
 
     def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Begin a proposal; its new seq makes it the newest change."""
+        resumed = {"id": plan.id, "temp_name": plan.temp_name, **client_row(plan.client)}
         with self._db.transaction(durable=True):
-            if self._db.run("resume_plan", {"id": plan.id, "temp_name": plan.temp_name}).rowcount != 1:
+            if self._db.run("resume_plan", resumed).rowcount != 1:
                 raise Conflict(f"Change {plan.id} is not approved, or it is running or done already.")
             (seq,) = self._db.run("last_seq").fetchone()
             self._db.run("delete_items", {"plan_id": plan.id})
@@ -134,6 +137,7 @@ class SqliteJournal:
                 images_missing=row["images_missing"],
                 done=row["done"],
                 saved=row["kept"],
+                client=read_client(row),
             )
             for row in self._db.fetch("list_changes", parameters)
         ]

@@ -3,7 +3,8 @@
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from holdfast.adapters.sqlite.state.database import Database, item_row, plan_row, read_path, stored_path
+from holdfast.adapters.sqlite.state.database import Database, client_row, item_row, plan_row, read_path, stored_path
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import (
     Item,
     ItemOutcome,
@@ -56,10 +57,10 @@ class SqlitePlanJournal:
             if self._db.run("cancel_plan", {"id": plan_id}).rowcount != 1:
                 raise self._conflict(plan_id, "cancelled")
 
-    def start(self, plan_id: str) -> None:
-        """Make a plan RUNNING and the newest change, its failed items PENDING again."""
+    def start(self, plan_id: str, client: ClientInfo) -> None:
+        """Make a plan RUNNING and the newest change, of that client, its failed items PENDING again."""
         with self._db.transaction(durable=False):
-            if self._db.run("start_plan", {"id": plan_id}).rowcount != 1:
+            if self._db.run("start_plan", {"id": plan_id, **client_row(client)}).rowcount != 1:
                 raise self._conflict(plan_id, "executed")
             self._db.run("retry_items", {"plan_id": plan_id})
 

@@ -213,6 +213,11 @@ STEPS = (
     WHERE state IN ('COMMITTED', 'REJECTED', 'EXPIRED');
     ALTER TABLE reviews DROP COLUMN closed_as;
     """,
+    """
+    ALTER TABLE plans ADD COLUMN client_name TEXT NOT NULL DEFAULT '';
+    ALTER TABLE plans ADD COLUMN client_version TEXT NOT NULL DEFAULT '';
+    ALTER TABLE plans ADD COLUMN by_command INTEGER NOT NULL DEFAULT 0;
+    """,
 )
 
 

@@ -2,12 +2,15 @@
 -- is_beneath(path, roots) is a function of ours: a path is TEXT, or BLOB when it is not UTF-8, and roots are JSON.
 
 -- name: insert_plan
-INSERT INTO plans (id, kind, root_dir, other_root, temp_name, undoes, status, created_at, stepwise, folder)
-VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :created_at, :stepwise, :folder);
+INSERT INTO plans (id, kind, root_dir, other_root, temp_name, undoes, status, created_at, stepwise, folder,
+                   client_name, client_version, by_command)
+VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :created_at, :stepwise, :folder,
+        :client_name, :client_version, :by_command);
 
 -- name: resume_plan
 UPDATE plans
 SET status = 'RUNNING', temp_name = :temp_name, executed_at = NULL, error_msg = NULL,
+    client_name = :client_name, client_version = :client_version, by_command = :by_command,
     seq = (SELECT max(seq) + 1 FROM plans)
 WHERE id = :id AND kind = 'review' AND status IN ('APPROVED', 'FAILED')
   AND EXISTS (SELECT 1 FROM reviews r WHERE r.plan_id = plans.id AND r.state = 'APPROVED');
@@ -70,7 +73,9 @@ WHERE id = :id AND (status IN ('CREATED', 'APPROVED') OR (
 
 -- name: start_plan
 -- A plan that is executed later than it was made becomes the newest change.
-UPDATE plans SET status = 'RUNNING', executed_at = NULL, seq = (SELECT max(seq) + 1 FROM plans)
+UPDATE plans
+SET status = 'RUNNING', executed_at = NULL, client_name = :client_name, client_version = :client_version,
+    by_command = :by_command, seq = (SELECT max(seq) + 1 FROM plans)
 WHERE id = :id AND stepwise = 1 AND status IN ('APPROVED', 'RUNNING', 'FAILED');
 
 -- name: retry_items
@@ -146,7 +151,7 @@ ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: find_plan
 SELECT seq, id, kind, root_dir, other_root, temp_name, undoes, status, created_at, executed_at, stepwise, folder,
-       approved_hash, approved_by, approved_at
+       approved_hash, approved_by, approved_at, client_name, client_version, by_command
 FROM plans WHERE id = :id;
 
 -- name: find_items
@@ -164,7 +169,7 @@ ORDER BY seq;
 SELECT p.seq, p.id, p.kind, p.status, coalesce(p.folder, i.src_path, p.root_dir) AS src_path,
        CASE p.stepwise WHEN 0 THEN i.dest_path END AS dest_path,
        (SELECT count(*) FROM plan_items n WHERE n.plan_id = p.id AND n.op <> 'kept') AS items,
-       p.created_at, p.undoes,
+       p.created_at, p.undoes, p.client_name, p.client_version, p.by_command,
        (SELECT count(*) FROM plan_items n
         WHERE n.plan_id = p.id AND n.status = 'DONE' AND n.op IN ('replace', 'remove', 'kept')
           AND n.before_hash IS NOT NULL
