@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -315,9 +315,12 @@ def open_keys(state_dir: str) -> ApiKeys:
     return ApiKeys(SqliteKeys(os.path.join(state_dir, "state.db")))
 
 
-def migrate() -> list[str]:
-    """Migrate the project store of this deployment; returns the names of the migrations that ran."""
-    return migrate_store(variable("DATABASE_URL"))
+def migrate(report: Callable[[int, int, str], None] | None = None) -> list[str]:
+    """Migrate the project store of this deployment; returns the names of the migrations that ran.
+
+    `report` is called before each with how many have run, how many there are, and its name.
+    """
+    return migrate_store(variable("DATABASE_URL"), report)
 
 
 def missing_migrations() -> list[str]:

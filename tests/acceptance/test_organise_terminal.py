@@ -78,6 +78,46 @@ def test_a_first_look_at_a_messy_folder_fits_the_screen_and_says_what_next(
     assert organise(ended_state, "show", "--all").stdout.count("with a long name") == 28 * 6
 
 
+@pytest.mark.req("OR-51.a")
+def test_a_file_is_sent_elsewhere_in_the_newest_plan_and_a_cleaned_folder_name_is_told(
+    root: Path, ended_state: Path
+) -> None:
+    plant(root, HOUSE)
+    plan = organised(ended_state, "scan", str(root))["plan_id"]
+    moved = organise(ended_state, "move", "qwx", "Odd: things")
+    assert moved.returncode == 0, moved.stderr
+    assert "The folder is called Odd things: Odd: things is no valid name." in moved.stderr
+    assert "Odd things/" in moved.stdout
+    stays = organise(ended_state, "move", plan[:8], "pasta.txt")
+    assert stays.returncode == 0, stays.stderr
+    assert {move["path"] for move in organised(ended_state, "show", plan)["moves"]} == {
+        "qwx",
+        "movie.mp4",
+        "scan_0012.txt",
+    }
+    assert "a file of the plan" in organise(ended_state, "move", plan).stderr
+
+
+@pytest.mark.req("OR-32.b", "OR-51.a")
+def test_what_came_back_is_explained_in_words_and_skipped_entries_are_named(root: Path, ended_state: Path) -> None:
+    plant(root, {"movie.mp4": "m", ".one": "1", ".two": "2", "tool": {".git": {"HEAD": "ref"}, "a.py": "a"}})
+    (root / "first").symlink_to("movie.mp4")
+    (root / "second").symlink_to("movie.mp4")
+    plan = organised(ended_state, "scan", str(root))["plan_id"]
+    everything = organise(ended_state, "show", "--all").stdout
+    assert "2 symbolic links" in everything
+    for name in (".one", ".two", "first", "second", "tool"):
+        assert any(line.strip().startswith(name) for line in everything.splitlines()), name
+    organised(ended_state, "approve", plan, "--yes")
+    organised(ended_state, "execute", plan)
+    organised(ended_state, "undo", plan)
+    explained = organise(ended_state, "explain", str(root / "movie.mp4")).stdout
+    assert "It came back: the plan that had moved it was undone." in explained
+    assert "change of kind" not in explained
+    assert "1 of 1 moved back" in organise(ended_state, "list").stdout
+    assert "folder kept whole" in organise(ended_state, "explain", str(root / "tool/a.py")).stdout
+
+
 @pytest.mark.req("OR-51.b", "OR-06.a")
 def test_wrong_uses_of_the_commands_say_so(root: Path, ended_state: Path) -> None:
     assert organise(ended_state, "scan", str(root / "missing")).returncode == 2

@@ -118,7 +118,7 @@ def test_what_a_command_says_leads_on(root: Path, ended_state: Path) -> None:
     plant(root, {"Music": {"a.mp3": "in the way"}})
     failed = organise(ended_state, "execute", plan)
     assert failed.returncode == 1
-    assert f"To try the failed moves again: holdfast organise execute {plan[:8]}" in failed.stdout
+    assert f"To try the others again: holdfast organise execute {plan[:8]}" in failed.stdout
     (root / "Music/a.mp3").unlink()
     assert organised(ended_state, "execute")["status"] == "EXECUTED"
 

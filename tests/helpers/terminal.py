@@ -2,6 +2,8 @@
 
 import os
 import pty
+import re
+import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -33,6 +35,19 @@ def shown(state: Path, *words: str) -> bytes:
         while piece := _read(ours):
             seen += piece
     return seen
+
+
+def interrupted(state: Path, when: bytes, *words: str) -> tuple[int, str]:
+    """Run a command, press Ctrl-C as soon as what it has shown matches, and return its exit status and all that it showed."""
+    seen = b""
+    with _started(state, words) as (process, ours):
+        while not re.search(when, seen) and (piece := _read(ours)):
+            seen += piece
+        assert re.search(when, seen), seen.decode()
+        process.send_signal(signal.SIGINT)
+        while piece := _read(ours):
+            seen += piece
+        return process.wait(30), seen.decode()
 
 
 @contextmanager

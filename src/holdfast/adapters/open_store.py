@@ -37,14 +37,17 @@ def open_store(state_dir: str, database_url: str | None = None) -> StorePorts:
     return StorePorts(database, SqliteIndex(database.files), queue, queue, database.close)
 
 
-def migrate_store(database_url: str | None) -> list[str]:
-    """Migrate a PostgreSQL store and return the names of the migrations that ran; SQLite files migrate when opened."""
+def migrate_store(database_url: str | None, report: Callable[[int, int, str], None] | None = None) -> list[str]:
+    """Migrate a PostgreSQL store and return the names of the migrations that ran; SQLite files migrate when opened.
+
+    `report` is called before each with how many have run, how many there are, and its name.
+    """
     if not is_postgres(database_url):
         return []
     _require_driver()
     from holdfast.adapters.postgres.migrate import migrate
 
-    return migrate(database_url or "")
+    return migrate(database_url or "", report)
 
 
 def missing_store_migrations(database_url: str | None) -> list[str]:

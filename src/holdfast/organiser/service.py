@@ -21,6 +21,7 @@ from holdfast.organiser.planning.build_plan import (
     classify_by_decisions,
     record_work,
 )
+from holdfast.organiser.planning.classify_files import PlanStep, report_step
 from holdfast.organiser.planning.corrections import (
     compare_moves,
     index_by_path,
@@ -250,7 +251,7 @@ class Organiser:
             )
             maker = "command" if job.call.caller.client.is_command else ""
             self._state.notes.save(job.plan_id, replace(notes, made_by=maker))
-            job.call.progress(len(surveyed.files), len(surveyed.files), "Writing the plan")
+            report_step(job.call, PlanStep.WRITE, 0, 1, "Writing the plan")
             try:
                 self.plans.create(folders, job.call, job.folder, draft.moves, plan_id=job.plan_id, may_be_empty=True)
             except NotFound:

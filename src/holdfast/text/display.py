@@ -9,6 +9,7 @@ _INVISIBLE = frozenset(
     + "".join(map(chr, range(0xE0100, 0xE01F0)))
 )
 _EDGES = re.compile('/["/ ]| /')
+_UNITS = ("B", "KB", "MB", "GB", "TB")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
 
 
@@ -55,6 +56,14 @@ def _escape_char(char: str) -> str:
 def quantity(count: int, noun: str, plural: str = "", *, separator: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one; `separator` goes between thousands."""
     return f"{count:{separator}} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_size(size_bytes: int) -> str:
+    """Return a size as the reference server writes it: `0 B`, `1.50 KB`."""
+    value, unit = float(size_bytes), 0
+    while value >= 1024 and unit < len(_UNITS) - 1:
+        value, unit = value / 1024, unit + 1
+    return f"{size_bytes} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
 
 
 def escape_invisible(text: str) -> str:

@@ -7,8 +7,9 @@ import pytest
 
 from holdfast.errors import InvalidArgument
 from holdfast.folders.finding import listing, walk
-from holdfast.folders.finding.listing import format_size, list_directory, list_with_sizes
+from holdfast.folders.finding.listing import list_directory, list_with_sizes
 from holdfast.text.budget import encode_cursor, estimate_tokens
+from holdfast.text.display import format_size
 from tests.helpers.finder import cursor_in, folders_over, new_call, pages
 from tests.helpers.trees import plant
 

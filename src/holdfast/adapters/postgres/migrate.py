@@ -1,6 +1,6 @@
 """Migrates a PostgreSQL database to the current schema; any number of instances may do so at once."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from typing import Any, LiteralString, NamedTuple
@@ -38,9 +38,10 @@ def load_migrations() -> list[Migration]:
     ]
 
 
-def migrate(url: str) -> list[str]:
+def migrate(url: str, report: Callable[[int, int, str], None] | None = None) -> list[str]:
     """Run the missing migrations, all of them or none, and return their names; a second run does nothing.
 
+    `report` is called before each with how many have run, how many there are, and its name.
     The role of the URL becomes the owner of the tables and a member of holdfast_app and holdfast_worker.
     PermissionDenied or InvalidArgument say what an administrator has to do first, ResourceBusy that nobody answers.
     """
@@ -50,7 +51,9 @@ def migrate(url: str) -> list[str]:
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_KEY])
         connection.execute(_TABLE)
         missing = _find_missing(connection)
-        for migration in missing:
+        for done, migration in enumerate(missing):
+            if report is not None:
+                report(done, len(missing), migration.name)
             connection.execute(migration.sql)
             connection.execute(
                 "INSERT INTO mcp_migrations (number, name) VALUES (%s, %s)", [migration.number, migration.name]

@@ -152,7 +152,7 @@ class _Progress:
     def add(self, count: int) -> None:
         """Report that this many more items were executed."""
         self._done += count
-        self.call.progress(self._done, self._total, f"{self._done} of {self._total} items")
+        self.call.progress(self._done, self._total, f"{self._done:,} of {self._total:,} done")
 
 
 def _sync_directories(done: Sequence[tuple[Item, Place]]) -> list[ItemOutcome]:

@@ -7,6 +7,7 @@ import threading
 import click
 
 from holdfast.cli.output import json_option, json_text
+from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.cli.startup import log_to_stderr, open_state_folder
 from holdfast.config.load import load
 
@@ -56,7 +57,11 @@ def migrate_command(*, as_json: bool) -> None:
     """
     from holdfast.wiring import migrate
 
-    steps = migrate()
+    def explain() -> list[str]:
+        return ["Stopped: the database is as it was, because migrations run all together or not at all. Run it again."]
+
+    with explain_interruption(explain), progress_bar(is_hidden=as_json) as progress:
+        steps = migrate(lambda done, total, name: progress(done, total, name) if progress else None)
     if as_json:
         click.echo(json_text({"steps": steps}))
     elif not steps:

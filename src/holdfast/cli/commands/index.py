@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from holdfast.cli.output import json_option, json_text, quantity
+from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.cli.startup import open_state_folder
 from holdfast.clock import utc_clock
 from holdfast.config.load import load
@@ -53,8 +54,23 @@ def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
     """
     from holdfast.wiring import open_workers
 
-    with open_workers(load(settings_path).settings, open_state_folder().path, 1) as workers:
-        is_done = workers.drain(timeout)
+    remaining = 0
+    with (
+        open_workers(load(settings_path).settings, open_state_folder().path, 1) as workers,
+        explain_interruption(
+            lambda: [f"Stopped with {quantity(remaining, 'job')} left; the next drain goes on with them."]
+        ),
+        progress_bar(is_hidden=as_json) as progress,
+    ):
+        total = 0
+
+        def report(left: int) -> None:
+            nonlocal remaining, total
+            remaining, total = left, max(total, left)
+            if progress is not None:
+                progress(total - left, total, f"{quantity(left, 'job')} left")
+
+        is_done = workers.drain(timeout, report)
         jobs: Counter[str] = Counter()
         for row in workers.status().backlog:
             jobs[row.status] += row.jobs

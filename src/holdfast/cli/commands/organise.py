@@ -1,11 +1,11 @@
 """`holdfast organise`: tidy a folder by a plan that you see, approve, execute and can undo."""
 
 import os
-import shutil
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import click
@@ -22,15 +22,16 @@ from holdfast.cli.commands.organise_text import (
     undone_lines,
 )
 from holdfast.cli.output import confirm, json_option, json_text, quantity
+from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.errors import InvalidArgument, NotFound
-from holdfast.text.display import display_name, escape_invisible
+from holdfast.text.display import display_name
 from holdfast.transport.client.calls import Progress
 
 _EXAMPLES = """\b
 Examples:
   holdfast organise scan ~/Downloads        make a plan and show it; nothing moves
   holdfast organise show 3f2a --all         every move of a plan
-  holdfast organise move 3f2a a.pdf Taxes   send a file elsewhere; the rest is classified again
+  holdfast organise move a.pdf Taxes        send a file elsewhere; the rest is classified again
   holdfast organise approve 3f2a            show it and ask for your approval
   holdfast organise execute 3f2a            move the files
   holdfast organise undo 3f2a               undo it, all or single files
@@ -45,7 +46,6 @@ brought back, 2 for a wrong argument, 13 for a folder that may not be used or a 
 succeed later."""
 
 _POLL_SECONDS = 0.5
-_BAR_CHARS = 30
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 _plan_argument = click.argument("plan", default="", metavar="[PLAN]")
@@ -69,10 +69,16 @@ def organise_group() -> None:
 def scan(folder: str, *, include_subfolders: bool, every: bool, as_json: bool) -> None:
     """Make a plan for FOLDER and show it; nothing moves."""
     path = os.path.realpath(folder)
-    with _progress(as_json) as progress:
-        if progress is not None:
-            progress(0, None, f"Scanning {display_name(path)}")
-        with open_session() as session:
+    plan: dict[str, Any] = {}
+
+    def explain() -> Iterator[str]:
+        if plan:
+            session.call_on_roots([path], "revise_plan", plan_id=plan["plan_id"], cancel=True)
+        yield "Stopped; there is no plan, and nothing has moved. What was read is kept:"
+        yield f"holdfast organise scan {shlex.quote(folder)} goes on from there."
+
+    with open_session() as session, explain_interruption(explain):
+        with progress_bar(is_hidden=as_json) as progress:
             arguments = {"folder_path": path, "include_subfolders": include_subfolders}
             plan = session.call_on_roots([path], "create_organization_plan", progress, **arguments)
             while plan["status"] == "SCANNING":
@@ -81,9 +87,7 @@ def scan(folder: str, *, include_subfolders: bool, every: bool, as_json: bool) -
                 time.sleep(_POLL_SECONDS)
                 plan = session.call_on_roots([path], "get_plan", plan_id=plan["plan_id"])
             plan = _PlanClient(session, {**plan, "roots": [path]}).load(every=every or as_json)
-            if progress is not None:
-                progress(0, None, "")
-            _print_plan(plan, every=every, as_json=as_json)
+        _print_plan(plan, every=every, as_json=as_json)
 
 
 @organise_group.command("list", epilog="Example: holdfast organise list --json")
@@ -107,18 +111,26 @@ def show(plan: str, *, every: bool, as_json: bool) -> None:
     _print_plan(answer, every=every, as_json=as_json)
 
 
-@organise_group.command("move", epilog="Example: holdfast organise move 3f2a a.pdf Taxes")
-@click.argument("plan")
-@click.argument("file")
-@click.argument("folder", default="")
+@organise_group.command(
+    "move", epilog="Examples: holdfast organise move a.pdf Taxes; holdfast organise move 3f2a a.pdf Taxes"
+)
+@click.argument("words", nargs=-1, required=True, metavar="[PLAN] FILE [FOLDER]")
 @json_option
-def move(plan: str, file: str, folder: str, *, as_json: bool) -> None:
+def move(words: tuple[str, ...], *, as_json: bool) -> None:
     """Send FILE of a plan to another FOLDER, or let it stay without one; the other files are classified again."""
     with open_session() as session:
+        plan, file, folder = _split_move(session, words)
         client = _find_plan(session, plan, "move")
-        change = {"path": _path_in_plan(client.line["folder"], file), "folder": folder or None}
+        path = _path_in_plan(client.line["folder"], file)
+        change = {"path": path, "folder": folder or None}
         session.call_as_person("correct_plan", plan_id=client.line["plan_id"], changes=[change])
         answer = client.load()
+    moves = [move for move in answer["moves"] if f"/{path}".endswith(f"/{move['path']}")]
+    used = {move["to"].rpartition("/")[0] for move in moves}
+    if folder and used and folder.strip("/") not in used:
+        click.echo(
+            f"The folder is called {display_name(used.pop())}: {display_name(folder)} is no valid name.", err=True
+        )
     _print_plan(answer, every=False, as_json=as_json)
 
 
@@ -153,8 +165,11 @@ def cancel(plan: str, *, as_json: bool) -> None:
 @json_option
 def execute(plan: str, *, as_json: bool) -> None:
     """Execute an approved plan, or continue one that was interrupted."""
-    with open_session() as session, _progress(as_json) as progress:
-        done = _find_plan(session, plan, "execute").call("execute_plan", progress)
+    with open_session() as session:
+        client = _find_plan(session, plan, "execute")
+        explain = partial(_describe_interrupted, client, "DONE", "moved", "execute", "undo")
+        with explain_interruption(explain), progress_bar(is_hidden=as_json) as progress:
+            done = client.call("execute_plan", progress)
     _print_answer(done, as_json, *executed_lines(done))
     if done["status"] != "EXECUTED":
         sys.exit(1)
@@ -166,10 +181,12 @@ def execute(plan: str, *, as_json: bool) -> None:
 @json_option
 def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
     """Undo a plan, or only single FILES of it; nothing is overwritten."""
-    with open_session() as session, _progress(as_json) as progress:
+    with open_session() as session:
         client = _find_plan(session, plan, "undo")
         chosen = {"paths": [_path_in_plan(client.line["folder"], file) for file in files]} if files else {}
-        done = client.call("undo_plan", progress, **chosen)
+        explain = partial(_describe_interrupted, client, "UNDONE", "moved back", "undo")
+        with explain_interruption(explain), progress_bar(is_hidden=as_json) as progress:
+            done = client.call("undo_plan", progress, **chosen)
     _print_answer(done, as_json, *undone_lines(done))
     if done["stayed"]:
         sys.exit(1)
@@ -215,6 +232,16 @@ class _PlanClient:
         skipped = self.call("get_plan", show="skipped")["left_alone"] if every and plan["skipped"] else []
         return {**plan, "moves": moves, "uncertain": uncertain, "left_alone": skipped}
 
+    def settled_totals(self) -> dict[str, int]:
+        """Return how many moves have which status once an interrupted call has ended: its batch is finished first."""
+        totals: dict[str, int] = self.call("get_plan")["totals"]
+        while True:
+            time.sleep(_POLL_SECONDS)
+            later: dict[str, int] = self.call("get_plan")["totals"]
+            if later == totals:
+                return totals
+            totals = later
+
 
 _APPLIES_TO: dict[str, Callable[[dict[str, Any]], bool]] = {
     "show": lambda _plan: True,
@@ -239,6 +266,18 @@ def _find_plan(session: Session, prefix: str, verb: str = "show") -> _PlanClient
         ids = ", ".join(plan["plan_id"][:12] for plan in matches[:10])
         raise InvalidArgument(f"Several plans match: {ids}. Give more of the id.")
     return _PlanClient(session, matches[0])
+
+
+def _split_move(session: Session, words: Sequence[str]) -> tuple[str, str, str]:
+    """Return the plan, the file and the folder that the words of `move` name; plan and folder may be missing."""
+    if len(words) > 3:
+        raise InvalidArgument("move takes one file: holdfast organise move [PLAN] FILE [FOLDER]")
+    plans = session.call_as_person("all_plans")["plans"]
+    has_plan = len(words) == 3 or not words[0] or any(plan["plan_id"].startswith(words[0]) for plan in plans)
+    if has_plan and len(words) == 1:
+        raise InvalidArgument("move needs a file of the plan: holdfast organise move [PLAN] FILE [FOLDER]")
+    plan, file, *rest = words if has_plan else ("", *words)
+    return plan, file, rest[0] if rest else ""
 
 
 def _pick_newest(plans: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
@@ -290,19 +329,13 @@ def _approval_question(plan: dict[str, Any]) -> str:
     return f"Approve plan {plan['plan_id'][:8]}, {made}: {where}?"
 
 
-@contextmanager
-def _progress(as_json: bool) -> Iterator[Progress | None]:
-    """Give a function that draws a progress line on stderr, if that is a terminal; None otherwise."""
-    if as_json or not sys.stderr.isatty():
-        yield None
-        return
-    yield _draw_progress
-    click.echo("\r\x1b[K", nl=False, err=True)
-
-
-def _draw_progress(done: float, total: float | None, message: str) -> None:
-    line = escape_invisible(message)
-    if total:
-        filled = round(_BAR_CHARS * min(1.0, done / total))
-        line = f"{'█' * filled}{'░' * (_BAR_CHARS - filled)} {done / total:.0%} {line}"
-    click.echo(f"\r\x1b[K{line[: shutil.get_terminal_size().columns - 1]}", nl=False, err=True)
+def _describe_interrupted(
+    client: _PlanClient, status: str, word: str, again: str, other: str | None = None
+) -> Iterator[str]:
+    """Yield how far an interrupted execution or undo came, and the commands to go on with."""
+    totals = client.settled_totals()
+    done, plan = totals.get(status, 0), client.line["plan_id"][:8]
+    yield f"Stopped: {done:,} of {quantity(totals['moves'], 'file')} {word}. Every file is whole, at its old place or its new one."
+    yield f"To go on: holdfast organise {again} {plan}"
+    if other and done:
+        yield f"To take it back: holdfast organise {other} {plan}"

@@ -1,19 +1,30 @@
 """Formats plans for a terminal: moves by folder, uncertain files, skipped entries, measures, next commands."""
 
 import shutil
+import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
 from holdfast.cli.output import quantity
-from holdfast.text.display import display_name, escape_invisible
+from holdfast.text.display import display_name, escape_invisible, format_size
 
 _MAX_NAMES = 10
 _MAX_UNCERTAIN = 20
-_MAX_UNREADABLE = 100
-_UNREADABLE = "cannot be read"
+_MAX_SKIPPED = 100
+_PLURALS = {
+    "virtual environment": "virtual environments",
+    "application or library bundle": "application or library bundles",
+    "cloud placeholder": "cloud placeholders",
+    "download in progress": "downloads in progress",
+    "symbolic link": "symbolic links",
+    "not a regular file": "that are not regular files",
+    "folder kept whole": "folders kept whole",
+}
 _MAX_FOLDER_CHARS = 30
+_ITEM_WORDS = {"ERROR": "not moved", "SKIPPED": "skipped"}
+_KIND_WORDS = {"undo": "moved back", "organise": "moved", "move": "moved"}
 _COLOURS = {
     "CREATED": "yellow",
     "APPROVED": "cyan",
@@ -42,13 +53,13 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
         yield from _summary_lines(plan["folders"], by_folder, width)
     yield from _uncertain_lines(plan, width, every=every)
     if plan["skipped"]:
-        reasons = ", ".join(f"{count} {escape_invisible(reason)}" for reason, count in sorted(plan["skipped"].items()))
-        yield f"{click.style('Skipped: ', bold=True)}{reasons}"
+        reasons = ", ".join(_skip_text(reason, count) for reason, count in sorted(plan["skipped"].items()))
+        yield from _wrap(f"Skipped: {reasons}", width)
         if every:
-            yield from _unreadable_lines(plan)
+            yield from _skipped_lines(plan)
     yield _measure_line(plan["measures"])
     if plan.get("remark"):
-        yield escape_invisible(plan["remark"])
+        yield from _wrap(escape_invisible(plan["remark"]), width)
 
 
 def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
@@ -78,9 +89,8 @@ def status_text(status: str) -> str:
 
 def list_line(plan: dict[str, Any]) -> str:
     """Return a plan as one line of a list."""
-    files = quantity(sum(plan.get("moves", {}).values()), "file")
     name, at = plan["plan_id"][:8], plan["created_at"][:16]
-    return f"{name}  {status_text(plan['status']):<18}  {at}  {files:>13}  {display_name(plan['folder'])}"
+    return f"{name}  {status_text(plan['status']):<18}  {at}  {_moved_text(plan):>20}  {display_name(plan['folder'])}"
 
 
 def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
@@ -88,7 +98,7 @@ def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
     yield click.style(display_name(answer["path"]), bold=True)
     yield escape_invisible(answer["why"])
     if answer.get("category"):
-        confidence = f", {answer['confidence']:.0%} sure" if answer.get("confidence") is not None else ""
+        confidence = f", {_percent(answer['confidence'])} sure" if answer.get("confidence") is not None else ""
         yield f"Belongs to: {display_name(answer['category'])}{confidence}"
     if answer.get("nearest"):
         yield "Nearest files there: " + ", ".join(map(display_name, answer["nearest"]))
@@ -96,7 +106,8 @@ def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
         yield "Words: " + ", ".join(map(display_name, answer["terms"]))
     for move in answer["moves"]:
         source, target = display_name(move["path"]), display_name(move["to"])
-        yield f"{move['at']}  {move['kind']}  {source} → {target}  (plan {move['plan_id'][:8]})"
+        plan = "" if move["kind"] == "undo" else f"  (plan {move['plan_id'][:8]})"
+        yield f"{move['at']}  {_KIND_WORDS.get(move['kind'], move['kind'])}  {source} → {target}{plan}"
     if answer.get("waiting_to"):
         yield f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
 
@@ -104,11 +115,11 @@ def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
 def executed_lines(done: dict[str, Any]) -> Iterator[str]:
     """Yield the result of executing a plan, and the commands to continue with."""
     totals = done["totals"]
-    yield f"{status_text(done['status'])}. Files moved: {totals.get('DONE', 0):,} of {totals['moves']:,}."
+    yield f"{_outcome_text(done['status'], totals)}. Files moved: {totals.get('DONE', 0):,} of {totals['moves']:,}."
     for move in done["problems"]:
-        yield f"  {display_name(move['path'])}: {move['status']}, {escape_invisible(move.get('error') or '')}"
+        yield f"  {display_name(move['path'])}: {_ITEM_WORDS[move['status']]}, {escape_invisible(move.get('error') or '')}"
     if done["status"] == "FAILED":
-        yield click.style(f"To try the failed moves again: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
+        yield click.style(f"To try the others again: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
     if totals.get("DONE"):
         yield click.style(f"To undo it: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
 
@@ -129,6 +140,24 @@ def undone_lines(done: dict[str, Any]) -> Iterator[str]:
     yield click.style(
         f"After you have removed what is in the way: holdfast organise undo {done['plan_id'][:8]}", fg="cyan"
     )
+
+
+def _moved_text(plan: dict[str, Any]) -> str:
+    """Return how many files a plan moves and, once it was begun, how many of them have moved or came back."""
+    moves = plan.get("moves", {})
+    total = sum(moves.values())
+    if plan["status"] == "UNDONE":
+        return f"{moves.get('UNDONE', 0):,} of {total:,} moved back"
+    if moves.get("DONE") or plan["status"] in ("RUNNING", "EXECUTED", "FAILED"):
+        return f"{moves.get('DONE', 0):,} of {total:,} moved"
+    return quantity(total, "file")
+
+
+def _outcome_text(status: str, totals: Mapping[str, int]) -> str:
+    """Return how an execution ended; a plan of which some moves failed is not called a failure as a whole."""
+    if status == "FAILED" and totals.get("DONE"):
+        return click.style("INCOMPLETE", fg="yellow")
+    return status_text(status)
 
 
 def _headline(plan: dict[str, Any]) -> str:
@@ -188,13 +217,14 @@ def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterat
     name_width = min(max((len(display_name(file["path"])) for file in files), default=0), width // 2)
     for file in files:
         guess = (
-            f"{display_name(file['folder'])}? {int(100 * file['confidence'])}%"
+            f"{display_name(file['folder'])}? {_percent(file['confidence'])}"
             if file["folder"]
             else escape_invisible(file["why"])
         )
         if every:
             why = f"  {escape_invisible(file['why'])}" if file["folder"] else ""
-            yield f"  {display_name(file['path']):<{name_width}}  {click.style(guess + why, dim=True)}"
+            yield f"  {display_name(file['path']):<{name_width}}"
+            yield from (click.style(f"      {line}", dim=True) for line in _wrap(guess + why, width - 6))
         else:
             name, room = _cut(display_name(file["path"]), name_width), width - name_width - 4
             yield f"  {name:<{name_width}}  {click.style(_cut(guess, room), dim=True)}"
@@ -206,20 +236,25 @@ def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterat
     yield ""
 
 
-def _unreadable_lines(plan: dict[str, Any]) -> Iterator[str]:
-    """Yield the files that could not be read; the other skipped entries are expected."""
-    entries = [entry for entry in plan["left_alone"] if entry["why"].startswith(_UNREADABLE)][:_MAX_UNREADABLE]
+def _skip_text(reason: str, count: int) -> str:
+    """Return how many entries were skipped for a reason, in the plural where the reason is a noun that counts them."""
+    return f"{count:,} {escape_invisible(_PLURALS.get(reason, reason) if count != 1 else reason)}"
+
+
+def _skipped_lines(plan: dict[str, Any]) -> Iterator[str]:
+    """Yield the first of the skipped entries with their reasons; those that cannot be read come before the others."""
+    entries = plan["left_alone"][:_MAX_SKIPPED]
     for entry in entries:
         yield f"  {display_name(entry['path'])}  {click.style(escape_invisible(entry['why']), dim=True)}"
-    if entries and len(entries) < plan["skipped"][_UNREADABLE]:
-        yield f"  and {plan['skipped'][_UNREADABLE] - len(entries)} more that cannot be read"
+    if len(entries) < (count := sum(plan["skipped"].values())):
+        yield f"  and {count - len(entries):,} more"
 
 
 def _measure_line(measures: dict[str, Any]) -> str:
     cached, saved = measures["cache_hit_rate"], measures["tokens_saved"]
     parts = [f"{quantity(measures['files'], 'file')} scanned", f"{measures['do_nothing_ratio']:.0%} stay"]
     parts += [f"{cached:.0%} known before"] if cached else []
-    parts += [f"{saved:,} tokens not read"] if saved else []
+    parts += [f"{format_size(4 * saved)} did not have to be read"] if saved else []
     return click.style(", ".join(parts), dim=True)
 
 
@@ -240,8 +275,18 @@ def _problem_text(move: dict[str, Any]) -> str:
     return "  " + click.style(f"{move['status']}: {escape_invisible(move.get('error') or '')}".rstrip(": "), fg=colour)
 
 
+def _percent(confidence: float) -> str:
+    """Return a confidence in percent, never rounded up: what shows the gate's number has passed the gate."""
+    return f"{int(100 * confidence)}%"
+
+
 def _confidence_text(confidence: float) -> str:
-    return click.style(f"{confidence:>4.0%}", fg="green" if confidence >= 0.8 else "yellow")
+    return click.style(f"{_percent(confidence):>4}", fg="green" if confidence >= 0.8 else "yellow")
+
+
+def _wrap(text: str, width: int) -> Iterator[str]:
+    """Yield a sentence in lines that break between words."""
+    yield from textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
 
 
 def _cut(text: str, width: int) -> str:

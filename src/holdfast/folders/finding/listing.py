@@ -12,13 +12,12 @@ from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, WalkStart, list_entries, open_start
 from holdfast.folders.service import Folders
 from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice, read_position
-from holdfast.text.display import are_plain, display_name
+from holdfast.text.display import are_plain, display_name, format_size
 
 EMPTY = "The directory is empty."
 _BATCH = 256
 _NAME_COLUMN = 30
 _SIZE_COLUMN = 10
-_UNITS = ("B", "KB", "MB", "GB", "TB")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,14 +63,6 @@ def list_with_sizes(folders: Folders, call: Call, path: str, sort_by: str, curso
         ):
             return page.text(*_totals(entries), more_notice({"skip": index}))
     return page.text(*_totals(entries))
-
-
-def format_size(size: int) -> str:
-    """Return a size as the reference server writes it: `0 B`, `1.50 KB`."""
-    value, unit = float(size), 0
-    while value >= 1024 and unit < len(_UNITS) - 1:
-        value, unit = value / 1024, unit + 1
-    return f"{size} B" if unit == 0 else f"{value:.2f} {_UNITS[unit]}"
 
 
 def _lines(jail: Jail, start: WalkStart, entries: Sequence[tuple[str, EntryType]]) -> list[str]:

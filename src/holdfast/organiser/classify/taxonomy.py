@@ -36,15 +36,15 @@ def clean_name(name: str) -> str:
     """
     text = unicodedata.normalize("NFC", name)
     if ".." in re.split(r"[\\/]", text):
-        raise InvalidArgument(f"a category must not lead out of the folder: {_quote(name)}")
+        raise InvalidArgument(f"a folder must lie in the planned one, so its name has no '..': {_quote(name)}")
     visible = "".join(" " if char.isspace() else char for char in text if char.isspace() or _is_visible(char))
     plain = _SPACES.sub(" ", _UNSAFE.sub(" ", visible)).strip(" .")
     if not plain or not _WORDS.search(plain):
-        raise InvalidArgument(f"a category needs a name with a letter or a digit: {_quote(name)}")
+        raise InvalidArgument(f"the name of a folder needs a letter or a digit: {_quote(name)}")
     if plain.casefold().partition(".")[0].strip() in _RESERVED:
-        raise InvalidArgument(f"a category must not have a reserved name: {_quote(name)}")
+        raise InvalidArgument(f"the name of a folder must not be one that Windows reserves: {_quote(name)}")
     if len(plain.encode()) > MAX_NAME_BYTES:
-        raise InvalidArgument(f"a category's name must be at most {MAX_NAME_BYTES} bytes long: {_quote(name)}")
+        raise InvalidArgument(f"the name of a folder must be at most {MAX_NAME_BYTES} bytes long: {_quote(name)}")
     return plain
 
 

@@ -26,8 +26,8 @@ from holdfast.organiser.model import (
     SkipReason,
     Verdict,
 )
-from holdfast.organiser.planning.categories import CategorySet, build_categories, is_sorted
-from holdfast.organiser.planning.classify_files import ClassificationRun
+from holdfast.organiser.planning.categories import NEVER_SORTED, CategorySet, build_categories, is_sorted
+from holdfast.organiser.planning.classify_files import ClassificationRun, PlanStep, report_step
 from holdfast.organiser.planning.confidence_gate import ClassifiedFile, NamesInFolder, PlanDraft, apply_gate
 from holdfast.organiser.ports import Classifier, Corrections, FileCache, Observer, PlanNotes
 from holdfast.organiser.scan.directory import ScanOptions
@@ -35,6 +35,7 @@ from holdfast.organiser.scan.survey import Survey, SurveyedFile
 
 _MAX_UNCERTAIN = 10_000
 _MAX_SKIPPED = 1_000
+_NO_EXAMPLES = "Files in subfolders are sorted too, so none of them is an example of where files belong."
 
 Decisions = Mapping[str, str | None]
 """Folders by files: where somebody wants a file to go, None for a file that is to stay."""
@@ -111,7 +112,13 @@ class PlanBuilder:
         closed: set[str] = set()
         for batch in survey:
             files += batch.files
-            for entry in batch.skipped:
+            whole = [
+                SkippedFile(surveyed.file.relative, SkipReason.WHOLE, surveyed.file.unit.value)
+                for surveyed in batch.files
+                if surveyed.file.unit is not None and surveyed.file.unit in NEVER_SORTED
+            ]
+            survey.skip_counts.update(entry.reason for entry in whole)
+            for entry in (*batch.skipped, *whole):
                 entries = unreadable if entry.reason is SkipReason.UNREADABLE else skipped
                 if len(entries) < _MAX_SKIPPED:
                     entries.append(entry)
@@ -119,7 +126,7 @@ class PlanBuilder:
             members = (file for surveyed in batch.files for file in (surveyed.file, *surveyed.file.members))
             closed |= {file.relative for file in members if file.type is FileType.DIRECTORY}
             closed = {name for name in closed if "/" not in name}
-            call.progress(survey.entry_count, None, f"Scanned {survey.entry_count} entries")
+            report_step(call, PlanStep.SCAN, survey.entry_count, None, f"Scanned {survey.entry_count:,} entries")
         with jail.open_directory(folder) as fd, os.scandir(fd) as listing:
             directories = [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
         return SurveyedFolder(folder, files, unreadable + skipped, closed, directories, survey)
@@ -171,7 +178,12 @@ class PlanBuilder:
             "uncertain": len(draft.uncertain),
         }
         used = {move.dest[len(folder) + 1 :].rpartition("/")[0] for move in draft.moves}
-        remarks = (run.remark, _unread_remark(len(run.unread)), _broken_links_remark(jail, surveyed, draft))
+        remarks = (
+            _NO_EXAMPLES if include_subfolders and any(entry.file.folder for entry in to_classify) else "",
+            run.remark,
+            _unread_remark(len(run.unread)),
+            _broken_links_remark(jail, surveyed, draft),
+        )
         notes = Notes(
             decider=decider_key(self.classifier.decider, categories.categories),
             folder=folder,

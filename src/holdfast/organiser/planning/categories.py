@@ -37,7 +37,7 @@ _GENERIC_NAMES = frozenset(
     )
 )  # fmt: skip
 _TRAILING_NUMBER = re.compile(r"[\s\d()_.-]+\Z")
-_NEVER_SORTED = frozenset({Unit.REPOSITORY, Unit.PROJECT})
+NEVER_SORTED = frozenset({Unit.REPOSITORY, Unit.PROJECT})
 
 
 def is_generic_folder(name: str) -> bool:
@@ -50,7 +50,7 @@ def is_sorted(file: ScannedFile, *, include_subfolders: bool) -> bool:
 
     Repositories and projects always stay where they are.
     """
-    if file.unit in _NEVER_SORTED:
+    if file.unit in NEVER_SORTED:
         return False
     return include_subfolders or not file.folder or is_generic_folder(file.folder.partition("/")[0])
 

@@ -5,6 +5,7 @@ A file is read in full where its ends call for it, and again where the first ver
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from enum import IntEnum
 
 from holdfast.call import Call
 from holdfast.folders.access.jail import Jail
@@ -17,12 +18,35 @@ from holdfast.organiser.ports import CachedFile, Classifier, ClassifyFault, File
 from holdfast.organiser.scan.excerpts import reader_for, reason_to_read_text
 from holdfast.organiser.scan.read import read_texts
 from holdfast.organiser.scan.survey import SurveyedFile
+from holdfast.text.display import quantity
 
 MAX_TOGETHER = 4_000
 """Files whose texts are in memory at once."""
 
 _MAX_DOCUMENTS_PER_FOLDER = 12
 """Documents of one folder that are read in full as examples."""
+
+_MANY_ENTRIES = 20_000
+"""Entries after which a scan, whose end is unknown, counts as half done."""
+
+
+_READ_TOGETHER = 64
+"""Files that are read in full before what was read is cached, so that an interrupted scan loses no more."""
+
+
+class PlanStep(IntEnum):
+    """The steps by which a plan is made, in their order; progress is counted in steps."""
+
+    SCAN = 0
+    LEARN = 1
+    CLASSIFY = 2
+    WRITE = 3
+
+
+def report_step(call: Call, step: PlanStep, done: int, total: int | None, message: str) -> None:
+    """Report how much of a step is done. Over all steps the figure only grows, as the protocol asks of progress."""
+    share = done / (done + _MANY_ENTRIES) if total is None else min(1.0, done / max(1, total))
+    call.progress(round(step + share, 4), float(len(PlanStep)), message)
 
 
 @dataclass(slots=True)
@@ -48,6 +72,8 @@ class ClassificationRun:
     remark: str = ""
     _taxonomy: list[Category] | None = field(default=None)
     _has_unread_examples: bool = field(default=False)
+    _file_count: int = field(default=0)
+    _part: range = field(default=range(0))
 
     def classify(
         self,
@@ -59,10 +85,11 @@ class ClassificationRun:
     ) -> list[ClassifiedFile]:
         """Return the files with their verdicts, in the same order; a person's correction of a file decides for it."""
         classified: list[ClassifiedFile] = []
+        self._file_count = len(files)
         for start in range(0, len(files), MAX_TOGETHER):
-            self.call.progress(start, len(files), "Deciding where files belong")
             self.call.check()
             part = files[start : start + MAX_TOGETHER]
+            self._part = range(start, start + len(part))
             known = self._known_verdicts(part, categories, corrections, use_cache=use_cache)
             unknown = [surveyed for surveyed in part if surveyed.file_hash not in known]
             new = iter(self._classify_unknown(unknown, categories, corrections) if unknown else ())
@@ -106,6 +133,7 @@ class ClassificationRun:
             for surveyed in files
         ]
         excerpts = self._read_more(files, excerpts)
+        self._report(0.5, f"Deciding where {quantity(len(files), 'file', separator=',')} belong")
         verdicts = self._ask_classifier(files, excerpts, categories, taxonomy)
         longer = self._read_more(files, excerpts, verdicts)
         if any(new.text != old.text for new, old in zip(longer, excerpts, strict=True)):
@@ -135,7 +163,13 @@ class ClassificationRun:
                 excerpt, surveyed.file.suffix[1:], verdicts[at] if verdicts else None, self.read_text_below
             )
         ]
-        texts = self._read_texts([(files[at], excerpts[at]) for at in to_read])
+        begin = 0.5 if verdicts else 0.0
+
+        def report(done: int) -> None:
+            share = begin + 0.4 * done / len(to_read)
+            self._report(share, f"Reading documents: {done:,} of {len(to_read):,}")
+
+        texts = self._read_texts([(files[at], excerpts[at]) for at in to_read], report)
         for at, excerpt in zip(to_read, texts, strict=True):
             result[at] = excerpt
         return result
@@ -184,10 +218,11 @@ class ClassificationRun:
     def _load_taxonomy(self, categories: CategorySet, corrections: Sequence[Example]) -> list[Category]:
         """Return the categories with their examples, read once in a run."""
         if self._taxonomy is None:
-            total = sum(len(files) for files in categories.example_files.values())
-            self.call.progress(0, total, "Learning from the folders")
             excerpts: dict[str, Excerpt] = {}
-            for files in categories.example_files.values():
+            folder_count = len(categories.example_files)
+            for at, files in enumerate(categories.example_files.values()):
+                message = f"Learning from the folders: {at + 1:,} of {folder_count:,}"
+                report_step(self.call, PlanStep.LEARN, at, folder_count, message)
                 self.call.check()
                 excerpts |= self._read_examples(files)
             self._taxonomy = categories.with_examples(excerpts, corrections)
@@ -208,10 +243,20 @@ class ClassificationRun:
             excerpts[surveyed.file_hash] = excerpt
         return excerpts
 
-    def _read_texts(self, files: Sequence[tuple[SurveyedFile, Excerpt]]) -> list[Excerpt]:
+    def _read_texts(
+        self, files: Sequence[tuple[SurveyedFile, Excerpt]], report: Callable[[int], None] = lambda _done: None
+    ) -> list[Excerpt]:
+        """Read files in full and cache their excerpts, some at a time; `report` is called with how many are read."""
+        excerpts: list[Excerpt] = []
+        for start in range(0, len(files), _READ_TOGETHER):
+            report(start)
+            excerpts += self._read_and_cache(files[start : start + _READ_TOGETHER])
+        return excerpts
+
+    def _read_and_cache(self, files: Sequence[tuple[SurveyedFile, Excerpt]]) -> list[Excerpt]:
         """Read files in full and cache their excerpts, except those that failed for a transient reason."""
         pairs = [(surveyed.file, excerpt) for surveyed, excerpt in files]
-        excerpts = read_texts(self.jail, self.call, pairs, self.max_document_bytes) if pairs else []
+        excerpts = read_texts(self.jail, self.call, pairs, self.max_document_bytes)
         self.bytes_read += sum(excerpt.bytes_read for excerpt in excerpts)
         to_cache = []
         for (surveyed, _), excerpt in zip(files, excerpts, strict=True):
@@ -221,6 +266,11 @@ class ClassificationRun:
                 to_cache.append(CachedFile(surveyed.file, surveyed.file_hash, excerpt))
         self.cache.save(to_cache)
         return excerpts
+
+    def _report(self, share: float, message: str) -> None:
+        """Report progress: the files before the part at hand, and a share of it."""
+        done = self._part.start + int(share * len(self._part))
+        report_step(self.call, PlanStep.CLASSIFY, done, self._file_count, message)
 
 
 def _explain_unread(verdict: Verdict, excerpt: Excerpt) -> Verdict:

@@ -27,6 +27,8 @@ from holdfast.organiser.scan.directory import DirectoryScanner, ScanBatch, ScanO
 from holdfast.organiser.scan.excerpts import reason_to_read_text
 from holdfast.organiser.scan.read import peek_files, read_texts
 
+_READ_TOGETHER = 64
+
 
 @dataclass(slots=True)
 class _Level:
@@ -203,7 +205,11 @@ def read_examples(
         result for result in peek_files(jail, call, _pick_examples(files, max_per_folder)) if result.skipped is None
     ]
     to_read = [result for result in peeked if reason_to_read_text(result.excerpt, result.file.suffix.removeprefix("."))]
-    texts = read_texts(jail, call, [(result.file, result.excerpt) for result in to_read], max_bytes)
+    texts: list[Excerpt] = []
+    for start in range(0, len(to_read), _READ_TOGETHER):
+        call.progress(start, len(to_read), f"Reading documents: {start:,} of {len(to_read):,}")
+        part = to_read[start : start + _READ_TOGETHER]
+        texts += read_texts(jail, call, [(result.file, result.excerpt) for result in part], max_bytes)
     excerpts = {result.file.relative: excerpt for result, excerpt in zip(to_read, texts, strict=True)}
     examples = []
     for result in peeked:

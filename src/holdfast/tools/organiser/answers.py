@@ -36,6 +36,7 @@ _MAX_STAYED = 20
 _MAX_EXCERPT_CHARS = 600
 _PAGE_SHARE = 0.6
 _TOKENS_PER_ROW = 30
+_MOVE_WORDS = {"undo": "It came back: the plan that had moved it was undone."}
 _STATUS_WORDS = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "undone"}
 
 
@@ -223,7 +224,7 @@ def _reason_for_place(explanation: Explanation) -> str:
         return f"A plan waits to move it: {explanation.pending.reasoning}"
     if explanation.hops:
         move = explanation.hops[0].move
-        return move.reasoning or f"It was moved by a change of kind {move.kind}."
+        return _MOVE_WORDS.get(move.kind) or move.reasoning or f"It was moved by a change of kind {move.kind}."
     if explanation.uncertain is not None:
         return f"The plan lists it as uncertain: {explanation.uncertain.reasoning}"
     if explanation.skipped is not None:

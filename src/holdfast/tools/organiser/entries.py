@@ -224,7 +224,8 @@ async def _wait_for_plan(job: PlanJob, call: Call, seconds: float) -> None:
             call.check()
             await asyncio.wait({waiting}, timeout=min(_PROGRESS_SECONDS, max(0.01, until - loop.time())))
             if job.is_running:
-                call.progress(call.elapsed(), None, job.message)
+                # A report keeps a client's patience, and one that does not grow is dropped; hence the little more.
+                call.progress(job.done + call.elapsed() * 1e-6, job.total, job.message)
     except BaseException:
         job.call.cancel()
         raise

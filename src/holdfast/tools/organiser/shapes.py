@@ -157,8 +157,8 @@ class PlanProgressAnswer(PlanAnswer):
     """A plan in the making."""
 
     folder: str
-    done: float
-    total: float | None = None
+    done: float = Field(description="Steps done, with a share of the one under way")
+    total: float | None = Field(None, description="Steps in all")
     message: str
     next: str
 

@@ -5,6 +5,7 @@ Standard library only. Each function returns the result of `tools/call`, whether
 
 import json
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from typing import Any
 from urllib.parse import urlsplit
@@ -21,6 +22,7 @@ _META = {
     "io.modelcontextprotocol/clientCapabilities": {},
     "io.modelcontextprotocol/clientInfo": {"name": "holdfast", "version": __version__},
 }
+_CANCELLATION = b'{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}\n'
 _SCHEMES = {"http": HTTPConnection, "https": HTTPSConnection}
 
 Result = dict[str, Any]
@@ -37,7 +39,7 @@ def call_by_socket(
 ) -> Result:
     """Call a tool on directories, one that needs none, or one of the person's with kind `person`.
 
-    Raises NoServer when nothing was sent, HoldfastError when no answer came.
+    Raises NoServer when nothing was sent, HoldfastError when no answer came. Ctrl-C cancels the call on the server.
     """
     try:
         connection, _welcome = dial(folder, Client(kind, list(roots), [], "/", folders=bool(roots), is_command=True))
@@ -55,6 +57,10 @@ def call_by_socket(
                     progress(params["progress"], params.get("total"), params.get("message", ""))
                 if message.get("id") == 1:
                     return _result_from_message(message)
+        except KeyboardInterrupt:
+            with suppress(OSError):
+                connection.sendall(_CANCELLATION)
+            raise
         except OSError:
             pass
     raise ResourceBusy(
