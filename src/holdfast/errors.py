@@ -21,9 +21,12 @@ HoldfastError
 ├── RateLimited           retryable
 ├── ResourceBusy          retryable
 ├── SearchBackendError    retryable
+├── StorageDamaged        state of ours cannot be read or was lost
+├── StorageFull           a disk is full
 └── TimedOut              retryable
 """
 
+import errno
 from typing import Any, ClassVar
 
 
@@ -153,7 +156,7 @@ class PermissionDenied(HoldfastError):
 
 
 class QuotaExceeded(HoldfastError):
-    """The store is full for this caller."""
+    """The caller's share of the disk is used up; the message says what can be freed."""
 
     code = "QUOTA_EXCEEDED"
 
@@ -182,6 +185,20 @@ class SearchBackendError(HoldfastError):
     exit_status = 75
 
 
+class StorageDamaged(HoldfastError):
+    """State that Holdfast keeps is damaged, missing or cannot be read; the message says what to do."""
+
+    code = "STORAGE_DAMAGED"
+    exit_status = 74
+
+
+class StorageFull(HoldfastError):
+    """A disk is full, so nothing was changed; a retry helps only once somebody has freed some space."""
+
+    code = "STORAGE_FULL"
+    exit_status = 74
+
+
 class TimedOut(HoldfastError):
     """The time limit ran out before the work was done."""
 
@@ -199,3 +216,24 @@ def error_from_payload(payload: dict[str, Any]) -> HoldfastError:
     """Return the error that another process answered as a payload."""
     details = {name: value for name, value in payload.items() if name not in ("code", "message", "retryable")}
     return error_class(str(payload.get("code")))(str(payload.get("message", "The call failed.")), **details)
+
+
+def describe_fault(fault: Exception) -> HoldfastError:
+    """Return the error that a process reports for an exception that nobody expected: one line, never a trace.
+
+    The message of an exception may hold content of files, so it is left out, but for what the system says of a path.
+    """
+    while isinstance(fault, ExceptionGroup):
+        fault = fault.exceptions[0]
+    if isinstance(fault, HoldfastError):
+        return fault
+    if isinstance(fault, OSError) and fault.errno in (errno.ENOSPC, errno.EDQUOT):
+        return StorageFull("A disk is full; free some space on the disk of the state folder and of your folders.")
+    if isinstance(fault, OSError) and fault.strerror:
+        about = f": {fault.filename!r}" if fault.filename is not None else ""
+        return Internal(f"The system refused what was needed ({fault.strerror}{about}).")
+    trace, place = fault.__traceback__, ""
+    while trace is not None:
+        place = f" at {trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return Internal(f"An internal error: {type(fault).__name__}{place}. Please report it.")

@@ -9,7 +9,7 @@ from click.exceptions import NoArgsIsHelpError
 
 from holdfast import __version__
 from holdfast.cli.output import paragraphs, print_error, print_json_error
-from holdfast.errors import HoldfastError, Internal, InvalidArgument
+from holdfast.errors import HoldfastError, Internal, InvalidArgument, describe_fault
 from holdfast.transport.state_folder import StateFault
 
 _EXAMPLES = """\b
@@ -75,6 +75,12 @@ class LazyGroup(click.Group):
         except StateFault as fault:
             print_error(ctx, str(fault), Internal(str(fault)).payload())
             sys.exit(fault.exit_status)
+        except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
+            raise
+        except Exception as fault:  # noqa: BLE001 - the last resort: a line that says what failed, and no trace
+            known = describe_fault(fault)
+            print_error(ctx, known.message, known.payload())
+            sys.exit(known.exit_status)
 
 
 @click.group(

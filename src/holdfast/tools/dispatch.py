@@ -1,6 +1,7 @@
 """Runs every tool call: finds the tool, applies limits, validates the arguments, runs it and gives every error a code."""
 
 import asyncio
+import errno
 import logging
 import secrets
 from collections.abc import Callable
@@ -23,6 +24,7 @@ from holdfast.errors import (
     InvalidArgument,
     NotFound,
     PermissionDenied,
+    StorageFull,
 )
 from holdfast.secret import Secret
 from holdfast.tools.answer import Answer
@@ -92,6 +94,10 @@ class Dispatcher:
             raise
         except UnicodeEncodeError:
             raise InvalidArgument(f"{name}: text must be valid Unicode; an argument holds a lone surrogate.") from None
+        except OSError as error:
+            if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+                raise _log_fault(name, error) from error
+            raise StorageFull(f"{name}: the disk is full; nothing was changed. Free some space on it.") from None
         except Exception as error:
             raise _log_fault(name, error) from error
         finally:

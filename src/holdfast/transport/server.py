@@ -64,10 +64,12 @@ class ServerOptions:
 
 
 class Server:
-    """One run of a server."""
+    """One run of a server. Raises StateFault when a key of the state folder cannot be used."""
 
     def __init__(self, options: ServerOptions) -> None:
         self._options = options
+        self._person_key = Secret(options.folder.key(PERSON_KEY))
+        self._agent_token = Secret(options.folder.key(AGENT_TOKEN))
         self._stop = asyncio.Event()
         self._started_at = utc_now()
         self._start_clock = time.monotonic()
@@ -136,7 +138,7 @@ class Server:
             open_roots=options.open_roots,
             control=self._control,
             connections=self._connections,
-            person_key=Secret(options.folder.key(PERSON_KEY)),
+            person_key=self._person_key,
             max_message_bytes=options.settings.server.max_body_bytes,
             server_kind=options.kind,
             spare_roots=tuple(options.settings.folders.roots),
@@ -216,7 +218,7 @@ class Server:
         guard = Guard(
             app,
             HostRules(limits.allowed_hosts, limits.allowed_origins, listening),
-            Authenticator(Secret(options.folder.key(AGENT_TOKEN)), options.settings.auth.mode, options.find_tenant),
+            Authenticator(self._agent_token, options.settings.auth.mode, options.find_tenant),
             self._browser_sessions.is_open,
             options.roots,
             RequestLimits(limits.max_body_bytes, limits.slow_client_seconds),

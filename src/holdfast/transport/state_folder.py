@@ -71,7 +71,10 @@ class StateFolder:
         path = self.file(name)
         if not os.path.lexists(path):
             self._create_once(name, os.urandom(_KEY_BYTES).hex().encode() + b"\n")
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        try:
+            fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError as error:
+            raise StateFault(f"{path!r} cannot be read ({error.strerror}); remove it to have a new key made.") from None
         try:
             status = os.fstat(fd)
             if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode):
@@ -161,8 +164,17 @@ class Lock:
         self._fd: int | None = None
 
     def take(self, seconds: float, **facts: object) -> bool:
-        """Try for that many seconds to take the lock; `facts` are written into the file for others to read."""
-        fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        """Try for that many seconds to take the lock; `facts` are written into the file for others to read.
+
+        A full disk takes no facts, and the lock holds without them. Raises StateFault when the file cannot be opened.
+        """
+        try:
+            fd = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise StateFault(
+                f"{self._path!r} cannot be opened for writing ({error.strerror}). Correct the state folder, "
+                "or set HOLDFAST_STATE_DIR to a folder that can be written to."
+            ) from None
         deadline = time.monotonic() + seconds
         while not _try_lock(fd):
             if time.monotonic() >= deadline:
@@ -170,7 +182,8 @@ class Lock:
                 return False
             time.sleep(0.01)
         os.ftruncate(fd, 0)
-        os.pwrite(fd, json.dumps({"pid": os.getpid(), **facts}).encode(), 0)
+        with suppress(OSError):
+            os.pwrite(fd, json.dumps({"pid": os.getpid(), **facts}).encode(), 0)
         self._fd = fd
         return True
 

@@ -13,7 +13,7 @@ from holdfast.auth.context import ClientInfo
 from holdfast.changes.disk import files
 from holdfast.changes.model import ChangeKind, Image, Item, Op, Plan
 from holdfast.changes.single import content
-from holdfast.errors import HoldfastError, NotFound, PayloadTooLarge, PermissionDenied, QuotaExceeded
+from holdfast.errors import HoldfastError, NotFound, PayloadTooLarge, PermissionDenied, StorageFull
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import World, opened_world
 
@@ -45,7 +45,7 @@ def test_a_full_disk_leaves_the_file_untouched_and_no_helper(small_disk: Path, t
             lambda: world.append("a.txt", "b" * 300_000),
         ]
         for verb in verbs:
-            with pytest.raises((QuotaExceeded, PayloadTooLarge)):
+            with pytest.raises((StorageFull, PayloadTooLarge)):
                 verb()
         assert harvest(small_disk) == {"a.txt": b"a" * 100_000}
         assert world.leftovers() == []

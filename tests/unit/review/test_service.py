@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from holdfast.config.settings import ReviewSettings
-from holdfast.errors import Conflict, EditRejected, HoldfastError, NotFound, QuotaExceeded
+from holdfast.errors import Conflict, EditRejected, HoldfastError, NotFound, QuotaExceeded, StorageFull
 from holdfast.review.model import Channel, Choice, Decision, UserAction
 from tests.helpers.doors import until
 from tests.unit.review.desk import Desk, at_once, fail, opened_desk
@@ -292,7 +292,7 @@ def test_a_full_disk_is_said_and_leaves_nothing(desk: Desk, monkeypatch: pytest.
         raise OSError(errno.ENOSPC, "full")
 
     monkeypatch.setattr("holdfast.review.sessions.write_new", full)
-    with pytest.raises(QuotaExceeded, match="disk is full"):
+    with pytest.raises(StorageFull, match="disk is full"):
         desk.propose("a.txt", ("two", "TWO"))
     assert desk.sessions() == []
 

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from secrets import token_hex
 
-from holdfast.errors import HoldfastError, QuotaExceeded, ResourceBusy
+from holdfast.errors import HoldfastError, PermissionDenied, ResourceBusy, StorageDamaged, StorageFull
 
 _WAL_TIMEOUT_SECONDS = 10.0
 _WAL_RETRY_SECONDS = 0.005
+_FULL_DISK = (sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.SQLITE_IOERR_DIR_FSYNC)
+"""A full disk as some file systems report it: when the log's index grows, or only at the sync."""
 
 
 def create_private_file(path: str) -> None:
@@ -74,13 +76,54 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         raise
 
 
-def to_holdfast_error(error: sqlite3.OperationalError, when_full: str) -> HoldfastError | None:
-    """Return what a caller is told about an error of the state database, None when it is a bug in Holdfast."""
-    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_FULL:
-        return QuotaExceeded(when_full)
-    if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-        return ResourceBusy("Another program holds the state database. Try again.")
+_DAMAGE_ADVICE = (
+    "`holdfast doctor` checks it. Put it back from a backup, or move it aside to begin anew without what it holds."
+)
+
+
+def to_holdfast_error(error: sqlite3.Error, database: str) -> HoldfastError | None:
+    """Return what a caller is told about an error of a database file, None when it is a bug in Holdfast.
+
+    `database` names the file for the message. SQLite's own text names no path and no value in these cases.
+    """
+    extended: int | None = getattr(error, "sqlite_errorcode", None)
+    if extended is None:
+        return None
+    code = extended & 0xFF
+    if code == sqlite3.SQLITE_FULL or extended in _FULL_DISK:
+        return StorageFull(f"The disk that holds {database} is full; nothing was changed. Free some space on it.")
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+        return ResourceBusy(f"Another program holds {database}. Try again.")
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return StorageDamaged(f"{database} is damaged ({error}). {_DAMAGE_ADVICE}")
+    if code in (sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN):
+        return StorageDamaged(f"{database} cannot be read or written ({error}). Check the disk; nothing was changed.")
+    if code == sqlite3.SQLITE_READONLY:
+        return PermissionDenied(f"The operating system does not allow writing to {database}.")
     return None
+
+
+@contextmanager
+def translate_sqlite_errors(database: str) -> Iterator[None]:
+    """Turn what SQLite says about a full, held or damaged file into errors of ours."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        refusal = to_holdfast_error(error, database)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def truncate_log(connection: sqlite3.Connection) -> bool:
+    """Move the whole write-ahead log into its file and give its space back; False when somebody is using it.
+
+    Nobody waits: most pages are moved while others write, and the rest only when neither reader nor writer is in the
+    way. The connection must have a busy timeout of 0.
+    """
+    connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+    busy, _, _ = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+    return not busy
 
 
 def _schema_version(connection: sqlite3.Connection) -> int:

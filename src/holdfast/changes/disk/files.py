@@ -26,7 +26,7 @@ from holdfast.errors import (
     NotFound,
     PayloadTooLarge,
     PermissionDenied,
-    QuotaExceeded,
+    StorageFull,
 )
 from holdfast.folders.access.roots import Identity, identity_of
 from holdfast.folders.access.syscalls import READ_FILE, rename_noreplace
@@ -248,7 +248,7 @@ def error_from_os(error: OSError, path: str) -> HoldfastError | None:
     """Return the HoldfastError for a system error, None when it is a bug in Holdfast."""
     code = error.errno
     if code in (errno.ENOSPC, errno.EDQUOT):
-        return QuotaExceeded(f"The disk is full; {path} was not changed.")
+        return StorageFull(f"The disk is full; {path} was not changed. Free some space, then repeat the call.")
     if code == errno.EFBIG:
         return PayloadTooLarge(f"The system does not allow a file of that size; {path} was not changed.")
     if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY):

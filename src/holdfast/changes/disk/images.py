@@ -9,7 +9,7 @@ from holdfast.changes.disk.files import CHUNK_BYTES, hash_bytes, make_state_fold
 from holdfast.changes.model import Image
 from holdfast.changes.ports import Journal
 from holdfast.config.settings import JournalSettings
-from holdfast.errors import NotFound, PayloadTooLarge
+from holdfast.errors import NotFound, PayloadTooLarge, StorageDamaged
 
 INLINE_BYTES = 64 * 1024
 """Up to here one commit of the journal is cheaper than a file of its own with its two syncs (measured: 0.49 ms
@@ -54,10 +54,21 @@ class Images:
         return self._store(read_chunks(fd))
 
     def read(self, hash_: str) -> Iterator[bytes]:
-        """Yield the bytes of an image. NotFound when they are no longer kept."""
+        """Yield the bytes of an image. NotFound when they are no longer kept, StorageDamaged when they are not those."""
         image = self._journal.image(hash_)
         if image is None:
             raise NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
+        digest = sha256()
+        try:
+            for chunk in self._read_stored(image):
+                digest.update(chunk)
+                yield chunk
+        except FileNotFoundError:
+            raise _damaged(hash_) from None
+        if digest.hexdigest() != hash_:
+            raise _damaged(hash_)
+
+    def _read_stored(self, image: Image) -> Iterator[bytes]:
         if image.data is not None:
             yield image.data
             return
@@ -126,3 +137,10 @@ class Images:
             os.fsync(subfolder_fd)
         finally:
             os.close(subfolder_fd)
+
+
+def _damaged(hash_: str) -> StorageDamaged:
+    return StorageDamaged(
+        f"The bytes from before this change are damaged or missing in the state folder (images/{hash_[:2]}/{hash_[:12]}…), "
+        "so nothing was restored. Put the state folder back from a backup to undo this change."
+    )

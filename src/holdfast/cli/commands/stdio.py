@@ -14,7 +14,7 @@ import click
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.cli.startup import load_settings, log_to_stderr
 from holdfast.config.environment import root_dirs, state_dir
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, describe_fault
 from holdfast.transport.client.dial import Client
 from holdfast.transport.client.relay import Relay
 from holdfast.transport.client.relay import main as relay
@@ -57,8 +57,9 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None) ->
         with ExitStack() as stack:
             _serve(stack, folder, directories, settings_path, stdout)
         exit_within(MAX_EXIT_SECONDS)
-    except (HoldfastError, StateFault) as error:
+    except Exception as fault:  # noqa: BLE001 - whatever it is, the client is answered
         # A relay without a server answers every request of the client with the error.
+        error = fault if isinstance(fault, StateFault) else describe_fault(fault)
         code = error.code if isinstance(error, HoldfastError) else "INTERNAL"
         relay_without_server = Relay(folder, Client("agent", [], [], "/"), stdout=stdout)
         sys.exit(relay_without_server.give_up(code, str(error), error.exit_status))

@@ -5,6 +5,7 @@ A client is never left without an answer: when the server goes away, every pendi
 "try again", the server is started again, and the client's `initialize` is replayed to it.
 """
 
+import errno
 import os
 import select
 import socket
@@ -60,6 +61,9 @@ def main(arguments: list[str]) -> int:
         return relay.give_up("INTERNAL", str(fault), fault.exit_status)
     except BrokenPipeError:
         return 0
+    except OSError as error:
+        code = "STORAGE_FULL" if error.errno in (errno.ENOSPC, errno.EDQUOT) else "INTERNAL"
+        return relay.give_up(code, f"The state folder {folder.path!r} cannot be used: {error.strerror}.", 74)
     except KeyboardInterrupt:
         return 130
 

@@ -16,7 +16,7 @@ from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.postgres.store.notify import Notifier
 from holdfast.adapters.postgres.store.rows import Connection, run, set_tenant
 from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
-from holdfast.errors import ResourceBusy
+from holdfast.errors import ResourceBusy, StorageDamaged, StorageFull
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
 from holdfast.store.paths import Span
 
@@ -220,7 +220,10 @@ def lock_key(tenant: str, project: str) -> int:
 
 @contextmanager
 def busy_on_conflict(project: str) -> Iterator[None]:
-    """Turn the errors that a retry can cure into ResourceBusy; the driver's text may hold values and is dropped."""
+    """Turn errors that a retry can cure into ResourceBusy, those of a full or damaged disk into errors that say so.
+
+    The driver's text may hold values and is dropped.
+    """
     try:
         yield
     except _TRANSIENT_CONFLICTS:
@@ -229,6 +232,10 @@ def busy_on_conflict(project: str) -> Iterator[None]:
         if not _is_version_conflict(error):
             raise
         raise project_busy(project) from None
+    except psycopg.errors.DiskFull:
+        raise StorageFull("the disk of the database is full; nothing was changed") from None
+    except (psycopg.errors.DataCorrupted, psycopg.errors.IndexCorrupted):
+        raise StorageDamaged("the database reports damaged data; its administrator has to repair it") from None
     except PoolTimeout:
         raise ResourceBusy("no database connection was free in time, or the database is down; try again") from None
     except psycopg.OperationalError as error:

@@ -8,12 +8,19 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
 from typing import Any, TypeVar
 from urllib.parse import quote
 
-from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, to_holdfast_error, transaction
+from holdfast.adapters.sqlite.connection import (
+    create_private_file,
+    enable_wal,
+    transaction,
+    translate_sqlite_errors,
+    truncate_log,
+)
+from holdfast.adapters.sqlite.state.lost import confirm_identity, lost_state_fault, refuse_lost_state
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.auth.context import ClientInfo
@@ -22,7 +29,10 @@ from holdfast.changes.model import ChangeKind, Item, ItemStatus, NodeType, Op, P
 Value = TypeVar("Value")
 
 _BUSY_MS = 10_000
-_LONG_LOG_PAGES = 4_000
+_LONG_LOG_BYTES = 16_000_000
+"""Above this size the write-ahead log is given back to the disk. One commit may be larger, for a while."""
+
+STATE_DATABASE = "the state database (state.db)"
 _OPS = {op.value: op for op in Op}
 _NODES = {node.value: node for node in NodeType}
 _STATUSES = {status.value: status for status in ItemStatus}
@@ -40,28 +50,31 @@ class Database:
     """
 
     def __init__(self, path: str) -> None:
+        refuse_lost_state(path)
         create_private_file(path)
+        self._path = path
         self._lock = threading.RLock()
         self._statements = {
             **named_statements(__package__, "queries.sql"),
             **named_statements(__package__, "reviews.sql"),
         }
-        self._connection = _connect(path)
         self._durable = True
-        migrate(self._connection)
-        self._checkpointer = _connect(path)
-        self._stretch_log()
+        with state_errors():
+            self._connection = _connect(path)
+            migrate(self._connection)
+            confirm_identity(self._connection, path)
+            self._checkpointer = _connect(path, busy_ms=0)
+            self._stretch_log(self._connection)
+            self.checkpoint()
 
     @contextmanager
     def transaction(self, *, durable: bool) -> Iterator[None]:
-        """Run several statements as one; an exception rolls all of them back."""
-        with self._lock:
+        """Run several statements as one; an exception rolls all of them back. StorageFull on a full disk."""
+        with self._lock, state_errors():
             if durable is not self._durable:
                 self._connection.execute(f"PRAGMA synchronous = {'FULL' if durable else 'NORMAL'}")
                 self._durable = durable
-            with state_transaction(
-                self._connection, "The disk of the state folder is full, so the change could not be recorded or made."
-            ):
+            with transaction(self._connection):
                 yield
 
     def run(self, name: str, parameters: Mapping[str, Any] | None = None) -> sqlite3.Cursor:
@@ -74,7 +87,7 @@ class Database:
 
     def fetch(self, name: str, parameters: Mapping[str, Any] | None = None) -> list[sqlite3.Row]:
         """Return all rows of a named query."""
-        with self._lock:
+        with self._lock, state_errors():
             return self._connection.execute(self._statements[name], parameters or {}).fetchall()
 
     def fetch_as(
@@ -88,31 +101,32 @@ class Database:
 
         The query must have exactly these columns, in this order, so that `read` may go by position.
         """
-        with self._lock:
+        with self._lock, state_errors():
             cursor = self._connection.execute(self._statements[name], parameters or {})
             if [column[0] for column in cursor.description] != [*columns]:
                 raise AssertionError(f"the columns of {name} are not {', '.join(columns)}")
             return [read(row) for row in cursor]
 
     def checkpoint(self) -> None:
-        """Move the log's pages into the file, without making the writer wait unless the log has grown long."""
-        _, pages, _ = self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-        if pages > _LONG_LOG_PAGES:
-            self._checkpointer.execute("PRAGMA wal_checkpoint(RESTART)")
+        """Move the log's pages into the file, and give the log's space back when it has grown large; no writer waits."""
+        with state_errors():
+            self._checkpointer.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            if _size_of(f"{self._path}-wal") > _LONG_LOG_BYTES and truncate_log(self._checkpointer):
+                self._stretch_log(self._checkpointer)
 
-    def _stretch_log(self) -> None:
+    def _stretch_log(self, connection: sqlite3.Connection) -> None:
         """Give the log its size at once: a commit into room that exists takes half as long as one that adds some.
 
-        A process that was killed here has left its table behind.
+        A process that was killed here has left its table behind. A writer that is busy at this moment comes first.
         """
-        for statement in (
-            "DROP TABLE IF EXISTS stretch",
-            "CREATE TABLE stretch (filler BLOB)",
-            "INSERT INTO stretch VALUES (zeroblob(4000000))",
-            "DROP TABLE stretch",
-        ):
-            self._connection.execute(statement)
-        self.checkpoint()
+        with suppress(sqlite3.OperationalError), transaction(connection):
+            for statement in (
+                "DROP TABLE IF EXISTS stretch",
+                "CREATE TABLE stretch (filler BLOB)",
+                "INSERT INTO stretch VALUES (zeroblob(4000000))",
+                "DROP TABLE stretch",
+            ):
+                connection.execute(statement)
 
     def close(self) -> None:
         """Close both connections; the last one to leave removes the log."""
@@ -121,21 +135,22 @@ class Database:
             self._connection.close()
 
 
-@contextmanager
-def state_transaction(connection: sqlite3.Connection, when_full: str) -> Iterator[None]:
-    """Run one write transaction of state.db; QuotaExceeded with that text on a full disk, ResourceBusy when it is held."""
+def state_errors() -> AbstractContextManager[None]:
+    """Turn what SQLite says about a full, held or damaged state.db into errors of ours."""
+    return translate_sqlite_errors(STATE_DATABASE)
+
+
+def _size_of(path: str) -> int:
     try:
-        with transaction(connection):
-            yield
-    except sqlite3.OperationalError as error:
-        refusal = to_holdfast_error(error, when_full)
-        if refusal is None:
-            raise
-        raise refusal from error
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def inspect_database(path: str) -> str | None:
-    """Return what is wrong with a database file, None when it opens, is sound and is in WAL mode. Changes nothing."""
+    """Return what is wrong with a state.db, None when it opens, is sound and is in WAL mode. Changes nothing."""
+    if (fault := lost_state_fault(path)) is not None or not os.path.exists(path):
+        return fault
     try:
         connection = sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True, timeout=5)
     except sqlite3.Error as error:
@@ -152,10 +167,10 @@ def inspect_database(path: str) -> str | None:
         connection.close()
 
 
-def _connect(path: str) -> sqlite3.Connection:
+def _connect(path: str, busy_ms: int = _BUSY_MS) -> sqlite3.Connection:
     connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=256)
     connection.row_factory = sqlite3.Row
-    connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
+    connection.execute(f"PRAGMA busy_timeout = {busy_ms:d}")
     enable_wal(connection)
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")

@@ -14,8 +14,8 @@ from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
-from holdfast.adapters.sqlite.state.database import state_transaction
+from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, transaction
+from holdfast.adapters.sqlite.state.database import state_errors
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import utc_now
@@ -25,7 +25,6 @@ from holdfast.organiser.ports import CachedFile
 _BUSY_MS = 10_000
 _CACHE_KB = 16_000
 _INT64 = 2**63
-_WHEN_FULL = "The disk of the state folder is full, so the file cache could not be saved."
 
 
 def open_file_cache(state_dir: str) -> "SqliteFileCache":
@@ -41,14 +40,15 @@ class SqliteFileCache:
         self._statements = named_statements(__package__, "file_cache.sql")
         self._lock = threading.RLock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        for pragma in (
-            f"busy_timeout = {_BUSY_MS:d}",
-            "synchronous = NORMAL",
-            f"cache_size = -{_CACHE_KB:d}",
-        ):
-            self._connection.execute(f"PRAGMA {pragma}")
-        enable_wal(self._connection)
-        migrate(self._connection)
+        with state_errors():
+            for pragma in (
+                f"busy_timeout = {_BUSY_MS:d}",
+                "synchronous = NORMAL",
+                f"cache_size = -{_CACHE_KB:d}",
+            ):
+                self._connection.execute(f"PRAGMA {pragma}")
+            enable_wal(self._connection)
+            migrate(self._connection)
 
     def find_hashes(self, files: Sequence[ScannedFile]) -> list[str | None]:
         """Return the hash of each file whose device, inode, size and mtime are cached."""
@@ -130,7 +130,7 @@ class SqliteFileCache:
         ]
 
     def _fetch(self, name: str, parameters: dict[str, Any]) -> list[Any]:
-        with self._lock:
+        with self._lock, state_errors():
             return self._connection.execute(self._statements[name], parameters).fetchall()
 
     def _run_many(self, name: str, rows: list[dict[str, Any]]) -> None:
@@ -139,7 +139,7 @@ class SqliteFileCache:
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
-        with self._lock, state_transaction(self._connection, _WHEN_FULL):
+        with self._lock, state_errors(), transaction(self._connection):
             yield
 
 

@@ -10,11 +10,12 @@ import threading
 from typing import Any
 
 from holdfast.adapters.sqlite.connection import create_private_file, enable_wal
+from holdfast.adapters.sqlite.state.database import state_errors
+from holdfast.adapters.sqlite.state.lost import refuse_lost_state
 from holdfast.adapters.sqlite.state.migrations import migrate_for_keys
 from holdfast.adapters.statements import named_statements
 from holdfast.auth.keys import Key
 from holdfast.auth.rates import Rate
-from holdfast.errors import ResourceBusy
 
 _BUSY_MS = 10_000
 
@@ -23,15 +24,17 @@ class SqliteKeys:
     """Implements `holdfast.auth.keys.KeyTable`. In a server it is opened after the journal, which makes the file."""
 
     def __init__(self, path: str) -> None:
+        refuse_lost_state(path)
         create_private_file(path)
         self._statements = named_statements(__package__, "keys.sql")
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
-        for pragma in (f"busy_timeout = {_BUSY_MS:d}", "synchronous = FULL"):
-            self._connection.execute(f"PRAGMA {pragma}")
-        enable_wal(self._connection)
-        migrate_for_keys(self._connection)
+        with state_errors():
+            for pragma in (f"busy_timeout = {_BUSY_MS:d}", "synchronous = FULL"):
+                self._connection.execute(f"PRAGMA {pragma}")
+            enable_wal(self._connection)
+            migrate_for_keys(self._connection)
 
     def add(self, key: Key) -> None:
         """Store a new key."""
@@ -57,18 +60,13 @@ class SqliteKeys:
             self._connection.close()
 
     def _fetch(self, name: str, parameters: dict[str, Any]) -> list[sqlite3.Row]:
-        with self._lock:
+        with self._lock, state_errors():
             return self._connection.execute(self._statements[name], parameters).fetchall()
 
     def _change(self, name: str, parameters: dict[str, Any]) -> None:
         """Run one statement, which is one transaction, on the disk when it returns."""
-        try:
-            with self._lock:
-                self._connection.execute(self._statements[name], parameters)
-        except sqlite3.OperationalError as error:
-            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
-                raise ResourceBusy("Another program holds the state database. Try again.") from None
-            raise
+        with self._lock, state_errors():
+            self._connection.execute(self._statements[name], parameters)
 
 
 def _read_key(row: sqlite3.Row) -> Key:

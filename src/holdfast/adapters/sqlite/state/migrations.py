@@ -218,6 +218,11 @@ STEPS = (
     ALTER TABLE plans ADD COLUMN client_version TEXT NOT NULL DEFAULT '';
     ALTER TABLE plans ADD COLUMN by_command INTEGER NOT NULL DEFAULT 0;
     """,
+    # By this the folder recognises its own state.db; see `lost.py`.
+    """
+    CREATE TABLE state_identity (id TEXT NOT NULL);
+    INSERT INTO state_identity (id) VALUES (lower(hex(randomblob(16))));
+    """,
 )
 
 

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-from holdfast.adapters.sqlite.state.database import read_path, stored_path
+from holdfast.adapters.sqlite.state.database import read_path, state_errors, stored_path
 from holdfast.adapters.sqlite.state.migrations import migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.changes.model import is_beneath
@@ -42,8 +42,9 @@ class SqlitePlanNotes:
         self._statements = named_statements(__package__, "plan_notes.sql")
         self._lock = threading.Lock()
         self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False)
-        self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
-        migrate(self._connection)
+        with state_errors():
+            self._connection.execute(f"PRAGMA busy_timeout = {_BUSY_MS:d}")
+            migrate(self._connection)
 
     def save(self, plan_id: str, notes: Notes) -> None:
         """Save the notes of a plan."""
@@ -67,7 +68,7 @@ class SqlitePlanNotes:
             self._connection.close()
 
     def _fetch(self, name: str, values: dict[str, Any]) -> list[Any]:
-        with self._lock:
+        with self._lock, state_errors():
             return self._connection.execute(self._statements[name], values).fetchall()
 
 

@@ -16,6 +16,7 @@ from datetime import datetime
 from typing import Any, Self
 
 from holdfast.adapters.locks import ThreadLocks
+from holdfast.adapters.sqlite.connection import to_holdfast_error, translate_sqlite_errors
 from holdfast.adapters.sqlite.store.files import (
     FileSnapshot,
     TenantFiles,
@@ -31,6 +32,7 @@ from holdfast.store.paths import Span
 
 _MIN_POLL_SECONDS = 0.0005
 _MAX_POLL_SECONDS = 0.02
+_DATABASE = "the database of this tenant's stored files"
 
 
 class ProjectLocks:
@@ -90,7 +92,7 @@ class SqliteStore:
     def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator["SqliteMutation"]:
         """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
         deadline = time.monotonic() + lock_timeout_ms / 1000
-        with self._locks.hold(tenant, project, deadline):
+        with translate_sqlite_errors(_DATABASE), self._locks.hold(tenant, project, deadline):
             with self.files.snapshot(tenant) as connection:
                 mutation = SqliteMutation(connection, tenant, project)
                 yield mutation
@@ -173,11 +175,14 @@ class SqliteSnapshot(StatementSnapshot):
         self._tenant = tenant
 
     def __enter__(self) -> Self:
-        self._connection = self._snapshot.__enter__()
+        with translate_sqlite_errors(_DATABASE):
+            self._connection = self._snapshot.__enter__()
         return self
 
-    def __exit__(self, *_fault: object) -> None:
+    def __exit__(self, _type: object, fault: BaseException | None, _trace: object) -> None:
         self._snapshot.__exit__()
+        if isinstance(fault, sqlite3.Error) and (refusal := to_holdfast_error(fault, _DATABASE)) is not None:
+            raise refusal from None
 
     def stat(self, project: str, path: str, below: Span) -> Stat:
         """Return what is at a path."""
