@@ -43,7 +43,6 @@ def test_a_full_disk_of_the_state_folder_refuses_every_change_and_loses_nothing(
                     {"files": [{"path": str(root / "a.txt"), "edits": [{"old_string": _TEXT, "new_string": "x"}]}]},
                 ),
                 ("delete_file", {"path": str(root / "tree"), "recursive": True}),
-                ("move_file", {"source": str(root / "a.txt"), "destination": str(root / "c.txt")}),
                 (
                     "propose_and_review",
                     {"path": str(root / "a.txt"), "edits": [{"old_string": _TEXT, "new_string": "x"}]},
