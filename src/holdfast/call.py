@@ -52,6 +52,13 @@ class InputNeeded(BaseException):
         self.state = state
 
 
+class ChildNeeded(BaseException):
+    """The call ends here, before it had any effect, and is made again once it may start a child process.
+
+    A BaseException, as a cancellation is: handlers of errors must let it pass.
+    """
+
+
 def _ignore_progress(_done: float, _total: float | None, _message: str) -> None:
     return None
 
@@ -61,13 +68,15 @@ class Call:
     """Passed down to every loop; a long loop calls `check()` and may call `progress()`.
 
     `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for an async
-    tool when the person behind the client can be asked; a step of a pipe has none.
+    tool when the person behind the client can be asked; a step of a pipe has none. `may_start_child` says whether the
+    call has one of the few places of those that run a child process.
     """
 
     caller: Caller
     timeout_seconds: float = 120.0
     progress: ProgressSink = _ignore_progress
     elicit: Elicit | None = None
+    may_start_child: bool = True
     started_at: float = field(default_factory=time.monotonic)
     _stop: threading.Event = field(default_factory=threading.Event)
 
@@ -92,6 +101,11 @@ class Call:
         """Return the same call, cancelled together with this one, with a deadline at most that far away."""
         allowed = min(self.remaining(), seconds)
         return replace(self, timeout_seconds=self.elapsed() + allowed)
+
+    def need_child(self) -> None:
+        """Raise ChildNeeded unless the call may start a child process."""
+        if not self.may_start_child:
+            raise ChildNeeded
 
     def check(self) -> None:
         """Raise Cancelled or TimedOut when the call must stop."""

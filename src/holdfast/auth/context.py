@@ -57,7 +57,7 @@ class Caller:
     """One caller for the length of a connection or an HTTP request.
 
     `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
-    A relative root is resolved against `cwd`.
+    A relative root is resolved against `cwd`. `connection` tells the local connections apart that share the server.
     """
 
     auth: AuthContext
@@ -65,6 +65,12 @@ class Caller:
     roots: tuple[str, ...] = ()
     cwd: str = "/"
     client: ClientInfo = field(default=ClientInfo(), compare=False)
+    connection: str = field(default="", compare=False)
+
+    @property
+    def share(self) -> str:
+        """Return whose part of the server a call uses: the tenant's, or that of one local connection."""
+        return f"local/{self.connection}" if self.auth.is_local else self.auth.apikey_hash
 
 
 def declare_client(caller: Caller, declared: object) -> Caller:

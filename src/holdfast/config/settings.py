@@ -36,11 +36,29 @@ class ServerSettings(Section):
     allowed_hosts: list[str] = Field([], description="Host names accepted besides the loopback names.")
     allowed_origins: list[str] = Field([], description="Web origins that may call the HTTP door; none by default.")
     max_body_bytes: int = Field(16 * 1024 * 1024, gt=0, description="Largest request body or message, in bytes.")
+    max_held_bytes: int = Field(
+        256 * 1024 * 1024,
+        gt=0,
+        description="Bytes of requests that are read or wait to be answered at once; one caller's at most half.",
+    )
     max_connections: int = Field(256, gt=0, description="Connections served at once, over all doors.")
     max_parallel_calls: int = Field(
         32,
         gt=0,
-        description="Tool calls that run at once, two at least; at most half of them may be plans that are executed.",
+        description="Tool calls that run at once, two at least: one caller's at most three quarters of them, and plans "
+        "that are executed at most half.",
+    )
+    max_heavy_calls: int = Field(
+        8, gt=0, description="Of these, the searches and walks of trees; one caller's at most half, one at least."
+    )
+    max_children: int = Field(
+        6,
+        gt=0,
+        description="Child processes (jq, readers of documents, image scaling) that calls run at once; one caller's at "
+        "most half, one at least.",
+    )
+    max_waiting_calls: int = Field(
+        256, gt=0, description="Calls of one caller that wait for a thread, and as many that wait for a person."
     )
     slow_client_seconds: float = Field(30.0, gt=0, description="Seconds a client may take to send its request.")
     idle_exit_seconds: float = Field(600.0, gt=0, description="Seconds after which an unused background server ends.")

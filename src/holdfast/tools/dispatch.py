@@ -1,22 +1,24 @@
-"""Runs every tool call: finds the tool, applies limits, validates the arguments, runs it and gives every error a code."""
+"""Runs every tool call: finds the tool, applies limits, validates the arguments, runs it and gives every error a code.
+
+What grows with the request is done in the threads of its caller; the event loop only does what is small.
+"""
 
 import asyncio
 import errno
 import logging
 import secrets
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar
-
-from pydantic import ValidationError
 
 from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
-from holdfast.call import Call, Elicit, ProgressSink
+from holdfast.call import Call, ChildNeeded, Elicit, ProgressSink
 from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
     HoldfastError,
@@ -24,13 +26,16 @@ from holdfast.errors import (
     InvalidArgument,
     NotFound,
     PermissionDenied,
+    ResourceBusy,
     StorageFull,
 )
 from holdfast.secret import Secret
+from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
 from holdfast.tools.elicitation import open_questions
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
-from holdfast.tools.threads import CallThreads
+from holdfast.tools.threads import CallThreads, Load, PoolLimits
+from holdfast.tools.validate import is_small, nearest_name, parse_arguments, shorten
 
 _log = logging.getLogger(__name__)
 
@@ -39,7 +44,10 @@ _COUNTING_THREADS = 4
 
 
 class Dispatcher:
-    """Runs tools for the doors. It knows no transport; a door knows nothing below it."""
+    """Runs tools for the doors. It knows no transport; a door knows nothing below it.
+
+    In `held_bytes` the doors count what they hold of each caller's requests; it belongs to the event loop.
+    """
 
     def __init__(self, app: App, registry: Registry, settings: Settings, admission: Admission | None = None) -> None:
         self._app = app
@@ -48,7 +56,13 @@ class Dispatcher:
         self._admission = admission
         self._local_key = _local_key(settings.mcp.files.search)
         self._counting = ThreadPoolExecutor(_COUNTING_THREADS, thread_name_prefix="holdfast-count")
-        self._threads = CallThreads(settings.server.max_parallel_calls)
+        limits = settings.server
+        self._threads = CallThreads(
+            PoolLimits(limits.max_parallel_calls, limits.max_heavy_calls, limits.max_children, limits.max_waiting_calls)
+        )
+        self.held_bytes = Shares(limits.max_held_bytes, HALF)
+        self._max_on_loop = limits.max_waiting_calls
+        self._on_loop: Counter[str] = Counter()
 
     def close(self, seconds: float = 0.5) -> None:
         """Take no further call, and wait at most that long for the running ones, which were cancelled, to end."""
@@ -65,7 +79,8 @@ class Dispatcher:
         """Return the tool that this caller may call by that name; NotFound names the nearest one."""
         tool = self._registry.get(name)
         if tool is None or not self._is_permitted(caller, tool):
-            raise NotFound(f"There is no tool {name!r}.{self._suggest(caller, name)}")
+            near = nearest_name(name, [tool.name for tool in self.list_tools(caller)])
+            raise NotFound(f"There is no tool {shorten(name)}.{f' Did you mean {near!r}?' if near else ''}")
         return tool
 
     async def call(
@@ -82,14 +97,18 @@ class Dispatcher:
         """
         tool = self.find(caller, name)
         caller = self._with_model_key(caller)
-        call = Call(caller, tool.timeout_seconds)
+        call = Call(caller, tool.timeout_seconds, may_start_child=tool.mutates or tool.load is Load.CHILD)
         if progress is not None:
             call.progress = progress
         try:
             await self._admit(caller, tool)
             if tool.mutates and self._settings.folders.read_only and tool.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
-            return await self._run(tool, call, _parse_arguments(tool, arguments), elicit)
+            if is_small(arguments):
+                parsed = parse_arguments(tool, arguments)
+            else:
+                parsed = await self.in_thread(caller, parse_arguments, tool, arguments)
+            return await self._run(tool, call, parsed, elicit)
         except HoldfastError:
             raise
         except UnicodeEncodeError:
@@ -107,10 +126,32 @@ class Dispatcher:
 
     async def _run(self, tool: Tool, call: Call, parsed: Any, elicit: Elicit | None) -> Answer:
         if tool.run is not None:
-            return await self._threads.run(tool.run, self._app, call, parsed)
+            try:
+                return await self.in_thread(call.caller, tool.run, self._app, call, parsed, load=tool.load)
+            except ChildNeeded:
+                call.may_start_child = True
+                return await self.in_thread(call.caller, tool.run, self._app, call, parsed, load=Load.CHILD)
         assert tool.run_async is not None
-        async with open_questions(call, elicit):
-            return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
+        with self._count_on_loop(call.caller):
+            async with open_questions(call, elicit):
+                return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
+
+    async def in_thread(self, caller: Caller, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
+        """Call a blocking function in one of the threads, as part of the caller's share. ResourceBusy when too many wait."""
+        return await self._threads.run(caller.share, function, *args, load=load)
+
+    @contextmanager
+    def _count_on_loop(self, caller: Caller) -> Iterator[None]:
+        """Count one call that waits for other calls or for a person; of one caller there may be only so many."""
+        if self._on_loop[caller.share] >= self._max_on_loop:
+            raise ResourceBusy(f"{self._max_on_loop} of your calls are open already; wait for their answers.")
+        self._on_loop[caller.share] += 1
+        try:
+            yield
+        finally:
+            self._on_loop[caller.share] -= 1
+            if not self._on_loop[caller.share]:
+                del self._on_loop[caller.share]
 
     def _with_model_key(self, caller: Caller) -> Caller:
         """Return the caller with its key for remote models; the user of this machine has it in the settings."""
@@ -137,10 +178,6 @@ class Dispatcher:
             return False
         return self._settings.mcp.permits(tool.name, tool.group)
 
-    def _suggest(self, caller: Caller, name: str) -> str:
-        near = get_close_matches(name, [tool.name for tool in self.list_tools(caller)], n=1)
-        return f" Did you mean {near[0]!r}?" if near else ""
-
 
 def _has_folders(caller: Caller) -> bool:
     """Return whether tools of local folders make sense: for the roots of a connection, and for the person, who sees all."""
@@ -160,32 +197,14 @@ class _CallerRunner:
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
         return await self.dispatcher.call(self.caller, name, arguments, progress)
 
-    async def in_thread(self, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
-        return await self.dispatcher._threads.run(function, *args, is_long=is_long)
+    async def in_thread(self, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
+        return await self.dispatcher.in_thread(self.caller, function, *args, load=load)
 
 
 def _local_key(search: SearchSettings) -> Secret | None:
     """Return the local user's key for models behind HTTP, which may be empty; None when there are no such models."""
     has_remote = search.embedder.kind == "openai" or search.rerank.endpoint
     return Secret(search.embedder.api_key.get_secret_value()) if has_remote else None
-
-
-def _parse_arguments(tool: Tool, arguments: dict[str, Any]) -> Any:
-    try:
-        return tool.arguments.model_validate(arguments)
-    except ValidationError as error:
-        problems = [_describe_problem(tool, detail) for detail in error.errors(include_input=False, include_url=False)]
-        raise InvalidArgument(f"{tool.name}: {'; '.join(problems[:5])}") from None
-
-
-def _describe_problem(tool: Tool, detail: Any) -> str:
-    where = ".".join(str(step) for step in detail["loc"]) or "arguments"
-    if detail["type"] == "extra_forbidden":
-        near = get_close_matches(where, list(tool.input_schema.get("properties", {})), n=1)
-        return f"unknown argument {where!r}" + (f" (did you mean {near[0]!r}?)" if near else "")
-    if detail["type"] == "missing":
-        return f"argument {where!r} is missing"
-    return f"argument {where!r}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
 
 
 def _log_fault(name: str, error: Exception) -> Internal:

@@ -15,6 +15,7 @@ from holdfast.auth.rates import Rate
 from holdfast.call import Call, ProgressSink
 from holdfast.tools.answer import Answer
 from holdfast.tools.schema import answer_schema, flat_schema
+from holdfast.tools.threads import Load
 
 
 class Arguments(BaseModel):
@@ -63,8 +64,8 @@ class Runner(Protocol):
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
         """Call a tool on the same path as a call from a door. Raises HoldfastError and nothing else."""
 
-    async def in_thread(self, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
-        """Call a blocking function in one of the dispatcher's threads; `is_long` when it may take minutes."""
+    async def in_thread(self, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
+        """Call a blocking function in one of the dispatcher's threads."""
 
 
 Run = Callable[[App, Call, Any], Answer]
@@ -76,7 +77,8 @@ RunAsync = Callable[[App, Call, Any, Runner], Awaitable[Answer]]
 class Tool:
     """One entry of the table: either `run`, which is called in a thread, or `run_async`, on the event loop.
 
-    A tool that runs other tools or waits for a person is not `allowed_in_pipe`.
+    A tool that runs other tools or waits for a person is not `allowed_in_pipe`. A tool that always starts a child says so
+    by its load; one that rarely does need not.
     """
 
     name: str
@@ -91,6 +93,7 @@ class Tool:
     listed: bool = True
     timeout_seconds: float = 120.0
     rate: Rate | None = None
+    load: Load = Load.LIGHT
     allowed_in_pipe: bool = True
     run_async: RunAsync | None = None
 
@@ -132,6 +135,7 @@ def tool(
     listed: bool = True,
     timeout_seconds: float = 120.0,
     rate: Rate | None = None,
+    load: Load = Load.LIGHT,
     allowed_in_pipe: bool = True,
 ) -> Callable[[Run | RunAsync], Tool]:
     """Turn a function into a table entry; its third parameter's annotation is the argument model.
@@ -154,6 +158,7 @@ def tool(
             listed=listed,
             timeout_seconds=timeout_seconds,
             rate=rate,
+            load=load,
             allowed_in_pipe=allowed_in_pipe,
             run_async=cast("RunAsync", function) if is_async else None,
         )

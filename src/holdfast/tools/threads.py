@@ -1,41 +1,94 @@
-"""The threads in which tools do their blocking work: one bounded pool, of which long work may hold half."""
+"""The threads in which tools do their blocking work: one bounded pool, shared out by caller and by kind of work."""
 
 import asyncio
 import threading
-from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, field
+from enum import Enum
 from functools import partial
 from typing import Any, TypeVar
+
+from holdfast.errors import ResourceBusy
+from holdfast.shares import HALF, LARGE, Shares
 
 T = TypeVar("T")
 
 
-class CallThreads:
-    """Runs blocking functions for coroutines, at most `count` at once, two at least.
+class Load(Enum):
+    """What a piece of work costs the server, which bounds how many of its kind run at once."""
 
-    Long work, such as executing a plan, has a queue of its own and at most half of the threads, so that short calls find
-    a free thread however many plans are executed.
+    LIGHT = "light"
+    """Short, or waiting for the disk or a database."""
+    HEAVY = "heavy"
+    """Computes for long: searches, walks of a tree. Python computes in one thread at a time."""
+    CHILD = "child"
+    """Runs a child process and waits for it."""
+    LONG = "long"
+    """May take minutes, such as executing a plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class PoolLimits:
+    """How many threads there are, how many of them for heavy work and for children, and how many calls of one caller wait."""
+
+    threads: int = 32
+    heavy: int = 8
+    children: int = 6
+    waiting_per_caller: int = 256
+
+
+@dataclass(eq=False, slots=True)
+class _Job:
+    caller: str
+    load: Load
+    work: Callable[[], Any]
+    future: "Future[Any]" = field(default_factory=Future)
+
+
+class CallThreads:
+    """Runs blocking functions for coroutines. Every caller has queues of its own, one for each load.
+
+    A thread that is free takes the first job of the caller that has the fewest running, of those whose callers may take
+    one more place of the pool and of the job's load (`Shares`). So no caller ever holds all threads, all places of heavy
+    work or all children, a job that waits for such a place holds no thread, and light calls find one in any flood.
     """
 
-    def __init__(self, count: int) -> None:
-        count = max(2, count)
+    def __init__(self, limits: PoolLimits) -> None:
+        count = max(2, limits.threads)
         self._pool = ThreadPoolExecutor(count, thread_name_prefix="holdfast-call")
-        self._is_closed = False
-        self._unfinished: set[Future[Any]] = set()
+        self._max_waiting = limits.waiting_per_caller
+        self._all = Shares(count, LARGE)
+        self._by_load = {
+            Load.HEAVY: Shares(limits.heavy, HALF),
+            Load.CHILD: Shares(limits.children, HALF),
+            Load.LONG: Shares(count // 2, LARGE),
+        }
         self._lock = threading.Lock()
-        self._max_long = count // 2
-        self._long_running = 0
-        self._running_long: set[Future[Any]] = set()
-        self._long_queue: deque[tuple[Future[Any], Callable[[], Any]]] = deque()
+        self._queues: dict[tuple[str, Load], dict[_Job, None]] = {}
+        self._running: dict[_Job, None] = {}
+        self._is_closed = False
 
-    async def run(self, function: Callable[..., T], *args: Any, is_long: bool = False) -> T:
-        """Call a function in a thread and return its result. Cancelling takes it out of the queue, but stops no thread."""
-        future: Future[T]
-        future = self._submit_long(partial(function, *args)) if is_long else self._pool.submit(function, *args)
-        self._unfinished.add(future)
-        future.add_done_callback(self._unfinished.discard)
-        return await asyncio.wrap_future(future)
+    async def run(self, caller: str, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
+        """Call a function in a thread and return its result. Cancelling takes it out of the queue, but stops no thread.
+
+        ResourceBusy when too many calls of this caller wait already.
+        """
+        job = _Job(caller, load, partial(function, *args))
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the server is ending")
+            if self._count_waiting(caller) >= self._max_waiting:
+                raise ResourceBusy(f"{self._max_waiting} of your calls are waiting already; wait for their answers.")
+            self._queues.setdefault((caller, load), {})[job] = None
+            for ready in self._take_jobs():
+                self._pool.submit(self._run_jobs, ready)
+        try:
+            result: T = await asyncio.wrap_future(job.future)
+        except asyncio.CancelledError:
+            self._forget(job)
+            raise
+        return result
 
     def close(self, seconds: float) -> None:
         """Start nothing more, and wait for what is running: `seconds` for short calls, without a bound for long work.
@@ -46,37 +99,78 @@ class CallThreads:
         """
         with self._lock:
             self._is_closed = True
-            for future, _ in self._long_queue:
-                future.cancel()
-            self._long_queue.clear()
-        self._pool.shutdown(wait=False, cancel_futures=True)
-        wait(tuple(self._running_long))
-        wait(tuple(self._unfinished), seconds)
+            waiting = [job for queue in self._queues.values() for job in queue]
+            self._queues.clear()
+            running = list(self._running)
+        for job in waiting:
+            job.future.cancel()
+        self._pool.shutdown(wait=False)
+        wait([job.future for job in running if job.load is Load.LONG])
+        wait([job.future for job in running], seconds)
 
-    def _submit_long(self, work: Callable[[], T]) -> Future[T]:
-        future: Future[T] = Future()
-        with self._lock:
-            if self._is_closed:
-                raise RuntimeError("the server is ending")
-            if self._long_running < self._max_long:
-                self._pool.submit(self._run_long_work)
-                self._long_running += 1
-            self._long_queue.append((future, work))
-        return future
+    def _count_waiting(self, caller: str) -> int:
+        return sum(len(self._queues.get((caller, load), ())) for load in Load)
 
-    def _run_long_work(self) -> None:
-        """Work off the queue of long work in one thread of the pool, until it is empty."""
-        while True:
+    def _take_jobs(self) -> list[_Job]:
+        """Take every job that may start now out of its queue and count its places."""
+        jobs: list[_Job] = []
+        while (key := self._next_queue()) is not None:
+            caller, load = key
+            queue = self._queues.pop(key)
+            job = next(iter(queue))
+            del queue[job]
+            if queue:
+                self._queues[key] = queue  # at the end: callers with equally many running take turns
+            if not job.future.set_running_or_notify_cancel():
+                continue
+            self._all.take(caller)
+            if load in self._by_load:
+                self._by_load[load].take(caller)
+            self._running[job] = None
+            jobs.append(job)
+        return jobs
+
+    def _next_queue(self) -> tuple[str, Load] | None:
+        """Return the queue whose first job is next: its caller has the fewest running of those with room."""
+        ready = [
+            (caller, load)
+            for caller, load in self._queues
+            if self._all.has_room(caller) and (load not in self._by_load or self._by_load[load].has_room(caller))
+        ]
+        return min(ready, key=lambda key: self._all.count(key[0]), default=None)
+
+    def _run_jobs(self, job: _Job) -> None:
+        """Run a job, then what its end made room for: one job in this thread, any other in threads of their own."""
+        current: _Job | None = job
+        while current is not None:
+            settle = _run(current)
             with self._lock:
-                if not self._long_queue:
-                    self._long_running -= 1
-                    return
-                future, work = self._long_queue.popleft()
-                self._running_long.add(future)
-            try:
-                if future.set_running_or_notify_cancel():
-                    future.set_result(work())
-            except BaseException as error:  # noqa: BLE001 -- whoever awaits the future gets it
-                future.set_exception(error)
-            finally:
-                self._running_long.discard(future)
+                current = self._end(current)
+            settle()
+
+    def _end(self, job: _Job) -> _Job | None:
+        """Give back the places of a job and return the next one."""
+        del self._running[job]
+        self._all.give_back(job.caller)
+        if job.load in self._by_load:
+            self._by_load[job.load].give_back(job.caller)
+        ready = self._take_jobs()
+        for other in ready[1:]:
+            self._pool.submit(self._run_jobs, other)
+        return ready[0] if ready else None
+
+    def _forget(self, job: _Job) -> None:
+        """Take a job that nobody waits for out of its queue."""
+        with self._lock:
+            queue = self._queues.get((job.caller, job.load), {})
+            queue.pop(job, None)
+            if not queue:
+                self._queues.pop((job.caller, job.load), None)
+
+
+def _run(job: _Job) -> Callable[[], None]:
+    """Do the work of a job and return what settles its future."""
+    try:
+        return partial(job.future.set_result, job.work())
+    except BaseException as error:  # noqa: BLE001 -- whoever awaits the future gets it
+        return partial(job.future.set_exception, error)

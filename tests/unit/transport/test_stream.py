@@ -175,7 +175,10 @@ async def test_calls_run_side_by_side_and_answers_come_as_they_are_ready() -> No
     [
         (b"{", None, -32700),
         (b"nonsense", None, -32700),
-        (b"[" * 100_000, None, -32700),
+        (b"[" * 20_000, None, -32700),
+        (b"[" * 100_000, None, -32600),
+        (b'{"jsonrpc": "2.0", "id": 8, "method": "ping", "params": {"x": [' + b"1," * 50_000 + b"1]}}", 8, -32600),
+        (b'{"jsonrpc": "2.0", "id": 8, "method": "ping", "params": {"x": ' + b"1" * 1_100_000 + b"}}", 8, -32600),
         (b"[]", None, -32600),
         (b"5", None, -32600),
         (b'{"id": 9}', 9, -32600),

@@ -1,13 +1,17 @@
 """Runs a program as a confined child: it can read only the given files and directories, and it ends with the call.
 
 Landlock confines a thread and whatever that thread starts, so each child is started from a thread that has confined
-itself. The child has no other file and no network.
+itself. The child has no other file and no network. It computes only when the server does not, at most twice as long as
+its call may take, and where the kernel can do so it is killed with the server, however that ends.
 """
 
+import fcntl
+import math
 import os
 import resource
 import secrets
 import select
+import signal
 import stat
 import subprocess
 import sys
@@ -35,6 +39,9 @@ _POLL_SECONDS = 0.05
 _CHUNK_BYTES = 1 << 16
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _BUSY_SHARE = 0.2
+_NICE = 10
+_MAX_PROCESSOR_SECONDS = 24 * 3600
+_CAN_SIGNAL_END = sys.platform == "linux"
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +108,9 @@ def run_child(
     with each piece of output, returns True. `while_running` is called repeatedly until then, to report progress.
     """
     call.check()
-    process = _start(child)
+    process, lifeline = _start(child)
     try:
+        _limit(process.pid, child, call.remaining())
         return _Pump(call, child, process, enough, while_running or (lambda: None)).run()
     finally:
         with suppress(ProcessLookupError):
@@ -112,18 +120,53 @@ def run_child(
             if stream is not None:
                 with suppress(OSError):
                     stream.close()
+        os.close(lifeline)
 
 
-def _start(child: Child) -> "subprocess.Popen[bytes]":
-    """Start a child from a thread made for it: confining a thread cannot be undone."""
+def _start(child: Child) -> "tuple[subprocess.Popen[bytes], int]":
+    """Start a child from a thread made for it: confining a thread cannot be undone. Returns it and its lifeline."""
+    read_end, write_end = os.pipe()
 
     def start_confined() -> "subprocess.Popen[bytes]":
         if can_confine():
             _confine_thread(child)
-        return _popen(child)
+        return _popen(child, read_end)
 
-    with ThreadPoolExecutor(1, thread_name_prefix="holdfast-confine") as thread:
-        return thread.submit(start_confined).result()
+    try:
+        with ThreadPoolExecutor(1, thread_name_prefix="holdfast-confine") as thread:
+            process = thread.submit(start_confined).result()
+        _kill_when_closed(read_end, process.pid)
+    except BaseException:
+        os.close(write_end)
+        raise
+    finally:
+        os.close(read_end)
+    return process, write_end
+
+
+def _kill_when_closed(read_end: int, pid: int) -> None:
+    """Let the kernel kill a child when the other end of its pipe is closed, which is when this process ends at the latest.
+
+    The child holds the pipe and need not know of it. A signal at the death of its parent would come too early: the thread
+    that starts a child ends at once.
+    """
+    if _CAN_SIGNAL_END:
+        fcntl.fcntl(read_end, fcntl.F_SETOWN, pid)
+        fcntl.fcntl(read_end, fcntl.F_SETSIG, signal.SIGKILL)
+        fcntl.fcntl(read_end, fcntl.F_SETFL, fcntl.fcntl(read_end, fcntl.F_GETFL) | os.O_ASYNC)
+
+
+def _limit(pid: int, child: Child, seconds: float) -> None:
+    """Limit what a child that was just started may use; one of ours limits itself where the system cannot."""
+    with suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, pid, _NICE)
+    if not hasattr(resource, "prlimit"):
+        return
+    processor_seconds = math.ceil(min(2 * seconds, _MAX_PROCESSOR_SECONDS)) + 1
+    with suppress(OSError):
+        resource.prlimit(pid, resource.RLIMIT_CPU, (processor_seconds, processor_seconds))
+        if child.memory_bytes is not None:
+            resource.prlimit(pid, resource.RLIMIT_AS, (child.memory_bytes, child.memory_bytes))
 
 
 def _confine_thread(child: Child) -> None:
@@ -140,22 +183,18 @@ def _confine_thread(child: Child) -> None:
             os.close(fd)
 
 
-def _popen(child: Child) -> "subprocess.Popen[bytes]":
+def _popen(child: Child, read_end: int) -> "subprocess.Popen[bytes]":
     directory = f"/proc/self/fd/{child.directory_fd}" if sys.platform == "linux" else f"/dev/fd/{child.directory_fd}"
-    process = subprocess.Popen(
+    return subprocess.Popen(
         child.argv,
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         cwd=directory if child.directory_fd is not None else "/",
         env=child.environment,
-        pass_fds=child.pass_fds,
+        pass_fds=[*child.pass_fds, read_end],
         bufsize=0,
     )
-    if child.memory_bytes is not None and hasattr(resource, "prlimit"):
-        with suppress(OSError):
-            resource.prlimit(process.pid, resource.RLIMIT_AS, (child.memory_bytes, child.memory_bytes))
-    return process
 
 
 class _IdleWatch:

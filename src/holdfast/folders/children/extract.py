@@ -6,6 +6,7 @@ only suggests a folder; what a caller reads comes from `extract_document`.
 """
 
 import json
+import math
 import signal
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +15,7 @@ from holdfast.call import Call
 from holdfast.errors import InvalidArgument, PayloadTooLarge, TimedOut
 from holdfast.folders.access.jail import OpenFile
 from holdfast.folders.children.confine import ChildExit, python_child, run_child
-from holdfast.folders.children.request import ChildReply, ChildRequest, ask_child, child_slot, is_crash
+from holdfast.folders.children.request import ChildReply, ChildRequest, ask_child, is_crash
 
 MAX_TEXT_BYTES = 20_000_000
 _MEMORY_BYTES = 2 << 30
@@ -91,10 +92,11 @@ class ExtractedText:
 
 
 def extract_texts(call: Call, requests: Sequence[ExtractionRequest], limits: ExtractionLimits) -> list[ExtractedText]:
-    """Return the text or the error of each file, in the same order. Raises Cancelled or TimedOut as the call does.
+    """Return the text or the error of each file, in the same order. Raises Cancelled or TimedOut as the call does, ChildNeeded.
 
     Files read by one child share its memory, so a file is blamed for a crash only when the child read it first.
     """
+    call.need_child()
     texts: list[ExtractedText] = []
     while len(texts) < len(requests):
         batch = requests[len(texts) : len(texts) + FILES_PER_CHILD]
@@ -117,6 +119,7 @@ def _run_batch(call: Call, batch: Sequence[ExtractionRequest], limits: Extractio
     times = {"processor_seconds": limits.seconds, "seconds": limits.seconds * _PATIENCE}
     message = {
         "memory_bytes": limits.memory_bytes,
+        "max_processor_seconds": math.ceil((len(batch) + 1) * limits.seconds * _PATIENCE),
         "max_text_bytes": limits.max_text_bytes,
         "files": [{"fd": request.fd, "reader": request.reader, **times} for request in batch],
     }
@@ -128,8 +131,7 @@ def _run_batch(call: Call, batch: Sequence[ExtractionRequest], limits: Extractio
     )
     child = replace(child, max_output_bytes=len(batch) * (limits.max_text_bytes + _MAX_HEADER_BYTES))
     try:
-        with child_slot(call):
-            return run_child(call.within((len(batch) + 1) * limits.seconds * _PATIENCE), child)
+        return run_child(call.within((len(batch) + 1) * limits.seconds * _PATIENCE), child)
     except TimedOut:
         call.check()
         return ChildExit(-signal.SIGALRM, b"", b"")

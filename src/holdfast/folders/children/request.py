@@ -5,10 +5,8 @@ file from the descriptor named in it. It writes one line of JSON (the header, or
 """
 
 import json
+import math
 import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -16,11 +14,7 @@ from holdfast.call import Call
 from holdfast.errors import Cancelled, InvalidArgument, PayloadTooLarge, ResourceBusy, TimedOut
 from holdfast.folders.children.confine import python_child, run_child
 
-MAX_CHILDREN = 4
-
 _MAX_HEADER_BYTES = 65_536
-_WAIT_SECONDS = 0.05
-_SLOTS = threading.BoundedSemaphore(MAX_CHILDREN)
 _CRASHES = frozenset(
     {signal.SIGSEGV, signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGTRAP, signal.SIGXFSZ, signal.SIGPROF}
 )
@@ -54,23 +48,25 @@ class ChildReply:
 def ask_child(call: Call, request: ChildRequest, fd: int) -> ChildReply:
     """Run the child to its end and return its reply. InvalidArgument when the file crashed it; TimedOut, Cancelled.
 
-    ResourceBusy when it failed for a reason that is not the file's, so that another try may succeed.
+    ResourceBusy when it failed for a reason that is not the file's, so that another try may succeed. ChildNeeded when the
+    call has no place among those that run a child; call this before anything that must not be done twice.
     """
+    call.need_child()
     message = {
         **request.request,
         "fd": fd,
         "memory_bytes": request.memory_bytes,
         "processor_seconds": request.processor_seconds,
+        "max_processor_seconds": 2 * math.ceil(request.seconds),
     }
     child = python_child("-m", request.module, stdin=json.dumps(message).encode(), pass_fds=[fd])
     child = replace(child, max_output_bytes=request.max_payload_bytes + _MAX_HEADER_BYTES)
     try:
-        with child_slot(call):
-            ended = run_child(
-                call.within(request.seconds),
-                child,
-                while_running=lambda: call.progress(call.elapsed(), None, request.subject),
-            )
+        ended = run_child(
+            call.within(request.seconds),
+            child,
+            while_running=lambda: call.progress(call.elapsed(), None, request.subject),
+        )
     except PayloadTooLarge:
         raise PayloadTooLarge(f"{request.subject} gives more than {request.max_payload_bytes} bytes.") from None
     except TimedOut:
@@ -91,17 +87,6 @@ def ask_child(call: Call, request: ChildRequest, fd: int) -> ChildReply:
 def is_crash(status: int) -> bool:
     """Return whether the exit status of a failed child is the file's fault; any other early end is not."""
     return status == 0 or -status in _CRASHES
-
-
-@contextmanager
-def child_slot(call: Call) -> Iterator[None]:
-    """Wait for one of the few slots, so that parallel calls do not multiply the memory that children use."""
-    while not _SLOTS.acquire(timeout=_WAIT_SECONDS):
-        call.check()
-    try:
-        yield
-    finally:
-        _SLOTS.release()
 
 
 def _child_failure(call: Call, request: ChildRequest, status: int) -> Exception:

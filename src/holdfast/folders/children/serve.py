@@ -35,8 +35,13 @@ def serve(work: Callable[[dict[str, Any], BinaryIO], ChildAnswer]) -> None:
     be the machine's.
     """
     request = json.loads(sys.stdin.buffer.read())
-    memory_bytes = request["memory_bytes"]
-    for limit, value in ((resource.RLIMIT_AS, memory_bytes), (resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, 0)):
+    limits = {
+        resource.RLIMIT_AS: request["memory_bytes"],
+        resource.RLIMIT_CPU: request["max_processor_seconds"],
+        resource.RLIMIT_CORE: 0,
+        resource.RLIMIT_FSIZE: 0,
+    }
+    for limit, value in limits.items():
         with suppress(ValueError, OSError):
             resource.setrlimit(limit, (value, value))
     os.environ.clear()

@@ -13,6 +13,7 @@ from holdfast.folders.finding.ripgrep import GrepQuery
 from holdfast.folders.finding.search_files import search_names
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
+from holdfast.tools.threads import Load
 
 _PATH = "Directory; relative to the first allowed one."
 _MAX_PATTERNS = 100
@@ -88,7 +89,7 @@ def list_directory_with_sizes(app: App, call: Call, args: ListDirectoryWithSizes
     return Answer.of(listing.list_with_sizes(folders, call, args.path, args.sort_by, args.cursor))
 
 
-@tool("directory_tree", group=Group.FILES, effect=Effect.READ, title="Directory tree")
+@tool("directory_tree", group=Group.FILES, effect=Effect.READ, title="Directory tree", load=Load.HEAVY)
 def directory_tree(app: App, call: Call, args: DirectoryTree) -> Answer:
     """Show a tree as JSON: name, type and children, the top levels first.
 
@@ -105,7 +106,14 @@ def directory_tree(app: App, call: Call, args: DirectoryTree) -> Answer:
     return Answer.of(text, notice)
 
 
-@tool("search_files", group=Group.FILES, effect=Effect.READ, title="Search files by name", rate=Rate.SEARCH)
+@tool(
+    "search_files",
+    group=Group.FILES,
+    effect=Effect.READ,
+    title="Search files by name",
+    rate=Rate.SEARCH,
+    load=Load.HEAVY,
+)
 def search_files(app: App, call: Call, args: SearchFiles) -> Answer:
     """Find files and directories by name; absolute paths, one a line. For their content use grep_content.
 
@@ -117,7 +125,14 @@ def search_files(app: App, call: Call, args: SearchFiles) -> Answer:
     )
 
 
-@tool("grep_content", group=Group.FILES, effect=Effect.READ, title="Search file content", rate=Rate.SEARCH)
+@tool(
+    "grep_content",
+    group=Group.FILES,
+    effect=Effect.READ,
+    title="Search file content",
+    rate=Rate.SEARCH,
+    load=Load.HEAVY,
+)
 def grep_content(app: App, call: Call, args: GrepContent) -> Answer:
     """Find text in files: `12:` is a match, `12-` context, [sections: 12..40] how far the section around line 12 goes.
 

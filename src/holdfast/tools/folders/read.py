@@ -15,6 +15,7 @@ from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.folders.read_text import answer_budget
 from holdfast.tools.registry import Arguments, Effect, Group, NoArguments, tool
+from holdfast.tools.threads import Load
 
 
 class PathOnly(Arguments):
@@ -63,7 +64,7 @@ def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
     return Answer((block, *([Text(f"[{media.note}]")] if media.note else [])))
 
 
-@tool("get_file_info", group=Group.FILES, effect=Effect.READ, title="Describe a file", output=FileInfo)
+@tool("get_file_info", group=Group.FILES, effect=Effect.READ, title="Describe a file", output=FileInfo, load=Load.HEAVY)
 def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
     """Describe a file: size, times, lines, token estimate, encoding, sha256, shape of JSON or CSV."""
     folders = app.folders_of(call.caller)
@@ -106,13 +107,21 @@ def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer
     return Answer.of("Allowed directories:\n" + "\n".join(map(display_name, allowed)))
 
 
-@tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600)
+@tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600, load=Load.CHILD)
 def query_json(app: App, call: Call, args: JqQueryArguments) -> Answer:
     """Run a jq expression on a JSON or JSON-lines file, big ones too. At most 100 results, one per line."""
     return _run_query(app, call, args, "json")
 
 
-@tool("query_yaml", group=Group.FILES, effect=Effect.READ, title="Query YAML", timeout_seconds=600, listed=False)
+@tool(
+    "query_yaml",
+    group=Group.FILES,
+    effect=Effect.READ,
+    title="Query YAML",
+    timeout_seconds=600,
+    load=Load.CHILD,
+    listed=False,
+)
 def query_yaml(app: App, call: Call, args: JqQueryArguments) -> Answer:
     """Run a jq expression on a YAML file. At most 100 results, one JSON value per line."""
     return _run_query(app, call, args, "yaml")

@@ -10,6 +10,7 @@ from holdfast.search.folders.model import FolderAnswer, FolderHit
 from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
+from holdfast.tools.threads import Load
 
 NO_MATCHES = "No matches found."
 
@@ -39,7 +40,14 @@ class PassagesAnswer(BaseModel):
     ready: int
 
 
-@tool("search_folders", group=Group.SEARCH, effect=Effect.READ, title="Search folders by meaning", rate=Rate.SEARCH)
+@tool(
+    "search_folders",
+    group=Group.SEARCH,
+    effect=Effect.READ,
+    title="Search folders by meaning",
+    rate=Rate.SEARCH,
+    load=Load.HEAVY,
+)
 def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
     """Find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
     answer = _search(app, call, args)
@@ -53,6 +61,7 @@ def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
     effect=Effect.READ,
     title="Find passages",
     output=PassagesAnswer,
+    load=Load.HEAVY,
     audience=CallerKind.PERSON,
 )
 def find_passages(app: App, call: Call, args: SearchFolders) -> Answer:

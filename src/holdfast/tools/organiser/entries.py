@@ -48,6 +48,7 @@ from holdfast.tools.organiser.shapes import (
     UndoPlan,
 )
 from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
+from holdfast.tools.threads import Load
 
 _MAX_LISTED = 50
 _MAX_LISTED_FOR_PERSON = 200
@@ -129,7 +130,7 @@ async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) 
     view = await runner.in_thread(app.organiser.show, folders, args.plan_id)
     if view.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
         await _ask_for_approval(app, call, folders, view, runner)
-    return await runner.in_thread(_execute, app, call, folders, args.plan_id, is_long=True)
+    return await runner.in_thread(_execute, app, call, folders, args.plan_id, load=Load.LONG)
 
 
 @tool("undo_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Undo plan", output=PlanAnswer, listed=False)
@@ -162,7 +163,14 @@ def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
     return Answer.of(text, data=PlanList(plans=plans, next_cursor=next_cursor))
 
 
-@tool("explain_file", group=Group.ORGANISE, effect=Effect.READ, title="Explain file", output=FileLocationAnswer)
+@tool(
+    "explain_file",
+    group=Group.ORGANISE,
+    effect=Effect.READ,
+    title="Explain file",
+    output=FileLocationAnswer,
+    load=Load.HEAVY,
+)
 def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
     """Explain why a file is where it is, or where it went."""
     answer = describe_explanation(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))

@@ -38,6 +38,7 @@ from holdfast.tools.store.shapes import (
     VersionAnswer,
     WriteAnswer,
 )
+from holdfast.tools.threads import Load
 
 
 @tool("file_stat", group=Group.STORE, effect=Effect.READ, title="Stat stored file", output=StatAnswer)
@@ -134,6 +135,7 @@ def file_list(app: App, call: Call, args: FileListArguments) -> Answer:
     title="Search stored files",
     output=SearchAnswer,
     rate=Rate.SEARCH,
+    load=Load.HEAVY,
 )
 def file_search(app: App, call: Call, args: FileSearchArguments) -> Answer:
     """Find passages in stored files; file_read with a hit's byte range reads on."""

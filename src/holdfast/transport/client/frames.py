@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 RequestId = int | str
 
-_EDGE_BYTES = 512
+EDGE_BYTES = 512
 """How much of each end of an oversized line is kept."""
 _MAX_PARSED_BYTES = 65_536
 _ID_PREFIX = b'{"jsonrpc":"2.0","id":'
@@ -59,23 +59,23 @@ class LineSplitter:
             del self._buffer[: end + 1]
             self._searched = 0
             if self._dropped_start is not None or len(line) > self.limit:
-                yield OversizedLine(self._dropped_start or line[:_EDGE_BYTES], line[-_EDGE_BYTES:])
+                yield OversizedLine(self._dropped_start or line[:EDGE_BYTES], line[-EDGE_BYTES:])
                 self._dropped_start = None
             else:
                 yield line
 
     def _drop_beyond_limit(self) -> None:
-        if len(self._buffer) > self.limit or (self._dropped_start is not None and len(self._buffer) > _EDGE_BYTES):
+        if len(self._buffer) > self.limit or (self._dropped_start is not None and len(self._buffer) > EDGE_BYTES):
             if self._dropped_start is None:
-                self._dropped_start = bytes(self._buffer[:_EDGE_BYTES])
-            del self._buffer[:-_EDGE_BYTES]
+                self._dropped_start = bytes(self._buffer[:EDGE_BYTES])
+            del self._buffer[:-EDGE_BYTES]
 
 
 def parse_request(line: bytes) -> tuple[RequestId | None, str]:
     """Return the id and the method of a client's message: no id for a notification, no method for an answer."""
     if len(line) > _MAX_PARSED_BYTES:
-        request_id = OversizedLine(line[:_EDGE_BYTES], line[-_EDGE_BYTES:]).request_id()
-        if request_id is not None and b'"method"' in line[:_EDGE_BYTES]:
+        request_id = OversizedLine(line[:EDGE_BYTES], line[-EDGE_BYTES:]).request_id()
+        if request_id is not None and b'"method"' in line[:EDGE_BYTES]:
             return request_id, "?"
     message = _parse_object(line)
     method = message.get("method")

@@ -4,6 +4,7 @@ import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
+from typing import NamedTuple
 
 import anyio
 from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
@@ -18,7 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
+from holdfast.errors import ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.transport.client.frames import SERVER_ERROR
 from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER, replay_first
@@ -27,9 +30,12 @@ from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
 from holdfast.transport.mcp.run import run_tool
-from holdfast.transport.mcp.wire import LONE_SURROGATE, parse, parse_call
+from holdfast.transport.mcp.shape import is_cheap
+from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
 _MAX_SESSIONS = 1_000
+_SMALL_BYTES = 65_536
+"""A body up to this size is looked at on the event loop."""
 _SUBPROTOCOL = "mcp"
 _GOING_AWAY = 1001
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -77,11 +83,20 @@ class McpDoor:
                 return
             message = await receive()
             body = message.get("body", b"")
-            response = await self._run_call_with_lone_surrogate(scope[CALLER], body)
-            if response is not None:
-                await response(scope, receive, send)
+            try:
+                traits = await self._inspect(scope[CALLER], body)
+            except ResourceBusy as busy:
+                await _refuse(body, 503, (SERVER_ERROR, busy.message))(scope, receive, send)
                 return
-            has_session = "mcp-session-id" in Headers(scope=scope) or _is_initialize(body)
+            if not traits.is_cheap:
+                await _refuse(body, 400, TOO_MANY_VALUES)(scope, receive, send)
+                return
+            if traits.has_surrogate:
+                response = await self._run_call_with_lone_surrogate(scope[CALLER], body)
+                if response is not None:
+                    await response(scope, receive, send)
+                    return
+            has_session = "mcp-session-id" in Headers(scope=scope) or traits.is_initialize
             manager = self._with_session if has_session else self._without_session
             scope[RESPONSE_ENDED] = ended = anyio.Event()
             try:
@@ -89,14 +104,18 @@ class McpDoor:
             finally:
                 ended.set()
 
+    async def _inspect(self, caller: Caller, body: bytes) -> "_BodyTraits":
+        """Look at a body before it is parsed, in a thread of the caller's share when it is large."""
+        if len(body) <= _SMALL_BYTES:
+            return _inspect_body(body)
+        return await self._dispatcher.in_thread(caller, _inspect_body, body)
+
     async def _run_call_with_lone_surrogate(self, caller: Caller, body: bytes) -> Response | None:
         """Run a call with a lone surrogate in it, as streams do; None for any other body.
 
         The SDK refuses the whole message, and it is the tool's to refuse the argument in its own words.
         """
-        if not _SURROGATE_ESCAPE.search(body):
-            return None
-        message, fault = parse(body)
+        message, fault = await self._dispatcher.in_thread(caller, parse, body)
         call = parse_call(message) if fault == LONE_SURROGATE else None
         if call is None:
             return None
@@ -168,6 +187,28 @@ def _get_caller(ctx: Context) -> Caller:
         raise TypeError("a message without its HTTP request")
     caller: Caller = ctx.request.scope[CALLER]
     return caller
+
+
+class _BodyTraits(NamedTuple):
+    """What decides how a body is served, known before it is parsed as a message."""
+
+    is_cheap: bool
+    is_initialize: bool
+    has_surrogate: bool
+
+
+def _inspect_body(body: bytes) -> _BodyTraits:
+    if not is_cheap(body):
+        return _BodyTraits(is_cheap=False, is_initialize=False, has_surrogate=False)
+    return _BodyTraits(
+        is_cheap=True, is_initialize=_is_initialize(body), has_surrogate=_SURROGATE_ESCAPE.search(body) is not None
+    )
+
+
+def _refuse(body: bytes, status: int, fault: Fault) -> Response:
+    code, text = fault
+    error = {"jsonrpc": "2.0", "id": edge_id(body), "error": {"code": code, "message": text}}
+    return Response(to_json(error), status, media_type="application/json")
 
 
 def _is_initialize(body: bytes) -> bool:

@@ -126,15 +126,16 @@ class SocketDoor:
     async def _build_caller(self, kind: str, hello: dict[str, object]) -> Caller | None:
         if kind == "control":
             return None
+        connection = secrets.token_hex(8)
         roots = _string_list(hello, "roots")
         cwd = hello.get("cwd", "/")
         if not isinstance(cwd, str) or not cwd.startswith("/"):
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
         client = ClientInfo(is_command=hello.get("is_command") is True)
         if not roots and (kind == "person" or hello.get("folders") is False):
-            return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client)
+            return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client, connection=connection)
         roots = roots or self.spare_roots or _string_list(hello, "spare_roots")
-        caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client=client)
+        caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, connection)
         opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
         return replace(caller, roots=tuple(opened))
 

@@ -23,13 +23,13 @@ from holdfast.auth.context import Caller, declare_client
 from holdfast.call import Elicit, ProgressSink
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.client.frames import RequestId
+from holdfast.transport.client.frames import SERVER_ERROR, RequestId
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
 from holdfast.transport.mcp.run import progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
-from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, parse, parse_call, parse_id
+from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse, parse_call, parse_id
 
 Receive = Callable[[], Awaitable[bytes | None]]
 Send = Callable[[bytes], Awaitable[None]]
@@ -38,6 +38,11 @@ _log = logging.getLogger(__name__)
 
 _MODERN = MODERN_PROTOCOL_VERSIONS[-1]
 _MAX_IN_FLIGHT = 1024
+_MAX_SDK_REQUESTS = 64
+_MAX_UNSENT_PROGRESS = 100
+_SMALL_BYTES = 65_536
+"""A message up to this size is parsed on the event loop, and not counted among the bytes that are held."""
+_MESSAGES_IN_A_ROW = 8
 _MAX_AT_ONCE = 32
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
 _DRAIN_SECONDS = 5.0
@@ -66,6 +71,7 @@ class _Connection:
         self._version: str | None = None
         self._has_opened = False
         self._sdk_requests: set[RequestId] = set()
+        self._unsent_progress = 0
         self._capabilities: object = None
         self._questions = OpenQuestions(self._post)
         self._takes_forms = False
@@ -77,9 +83,15 @@ class _Connection:
                 tasks.start_soon(self._run_sdk)
                 tasks.start_soon(self._forward_from_sdk)
                 try:
+                    count = 0
                     while (raw := await self._receive()) is not None:
                         if raw.strip():
                             await self._handle(raw)
+                        count += 1
+                        if (
+                            count % _MESSAGES_IN_A_ROW == 0
+                        ):  # many may have come in one piece: the others have their turn
+                            await asyncio.sleep(0)
                     self._questions.close()
                     await self._drain()
                 finally:
@@ -110,22 +122,39 @@ class _Connection:
         """Send a message without waiting; posted messages go out in order."""
         self._tasks.start_soon(self._write, message)
 
+    async def _write_progress(self, message: bytes) -> None:
+        try:
+            await self._write(message)
+        finally:
+            self._unsent_progress -= 1
+
     async def _write(self, message: bytes) -> None:
         with suppress(*_CONNECTION_LOST):
             async with self._writing:
                 await self._send(message)
 
     async def _handle(self, raw: bytes) -> None:
-        message, fault = parse(raw)
+        message, fault = await self._parse(raw)
         # A lone surrogate in an argument is the tool's to refuse, in its own words; in any other message it is a fault.
-        if fault in (None, LONE_SURROGATE) and self._has_opened and await self._handle_directly(message):
+        if fault in (None, LONE_SURROGATE) and self._has_opened and await self._handle_directly(message, len(raw)):
             return
         if fault is not None:
             await self._send_error(parse_id(message.get("id")), fault)
         else:
             await self._hand_to_sdk(message)
 
-    async def _handle_directly(self, message: dict[str, Any]) -> bool:
+    async def _parse(self, raw: bytes) -> tuple[dict[str, Any], Fault | None]:
+        """Parse a message, in a thread of the caller's share when it is large."""
+        if len(raw) <= _SMALL_BYTES:
+            return parse(raw)
+        try:
+            if not self._dispatcher.held_bytes.has_room(self._caller.share):
+                raise ResourceBusy("Your requests hold too much memory already; wait for their answers.")
+            return await self._dispatcher.in_thread(self._caller, parse, raw)
+        except ResourceBusy as busy:
+            return {"id": edge_id(raw)}, (SERVER_ERROR, busy.message)
+
+    async def _handle_directly(self, message: dict[str, Any], size: int) -> bool:
         """Handle a tool call, the cancellation of one, or the answer to a question; False leaves a message to the SDK."""
         params = message.get("params")
         if not isinstance(params, dict):
@@ -143,7 +172,9 @@ class _Connection:
         # A plain task: it raises nothing, and costs half of one in a task group.
         task = asyncio.create_task(self._run_call(call, version))
         self._calls[call.request_id] = task
-        task.add_done_callback(lambda done: self._forget(call.request_id, done))
+        counted_bytes = size if size > _SMALL_BYTES else 0
+        self._dispatcher.held_bytes.take(self._caller.share, counted_bytes)
+        task.add_done_callback(lambda done: self._forget(call.request_id, done, counted_bytes))
         return True
 
     def _cancel(self, request_id: RequestId | None) -> bool:
@@ -154,7 +185,8 @@ class _Connection:
             self._sdk_requests.discard(request_id)
         return task is not None
 
-    def _forget(self, request_id: RequestId, task: "asyncio.Task[None]") -> None:
+    def _forget(self, request_id: RequestId, task: "asyncio.Task[None]", counted_bytes: int) -> None:
+        self._dispatcher.held_bytes.give_back(self._caller.share, counted_bytes)
         if self._calls.get(request_id) is task:
             del self._calls[request_id]
 
@@ -214,7 +246,10 @@ class _Connection:
             params = {"progressToken": token, "progress": done, "message": message}
             if total is not None:
                 params["total"] = total
-            self._post(to_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params}))
+            if self._unsent_progress < _MAX_UNSENT_PROGRESS:
+                notification = to_json({"jsonrpc": "2.0", "method": "notifications/progress", "params": params})
+                self._unsent_progress += 1
+                self._tasks.start_soon(self._write_progress, notification)
 
         return progress_to(deliver)
 
@@ -226,6 +261,10 @@ class _Connection:
             await self._send_error(parse_id(body.get("id")), fault)
             return
         if isinstance(message, types.JSONRPCRequest):
+            if len(self._sdk_requests) >= _MAX_SDK_REQUESTS:
+                text = f"More than {_MAX_SDK_REQUESTS} requests are open on this connection; wait for answers."
+                await self._send_error(message.id, (SERVER_ERROR, text))
+                return
             self._has_opened = True
             self._sdk_requests.add(message.id)
             if message.method == "initialize":

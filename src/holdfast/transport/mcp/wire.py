@@ -12,7 +12,8 @@ from holdfast.errors import HoldfastError
 from holdfast.text.decode import has_lone_surrogate, replace_in_data, replace_lone_surrogates
 from holdfast.tools.answer import Answer, Media, Text
 from holdfast.tools.registry import Effect, Tool
-from holdfast.transport.client.frames import RequestId
+from holdfast.transport.client.frames import EDGE_BYTES, OversizedLine, RequestId
+from holdfast.transport.mcp.shape import MAX_VALUES, is_cheap
 
 Fault = tuple[int, str]
 """A JSON-RPC error code and its message."""
@@ -20,6 +21,7 @@ Fault = tuple[int, str]
 NOT_JSON: Fault = (-32700, "Parse error: not valid JSON")
 NO_OBJECT: Fault = (-32600, "Invalid request: expected one JSON object")
 NOT_FINITE: Fault = (-32602, "Invalid params: numbers must be finite")
+TOO_MANY_VALUES: Fault = (-32600, f"Invalid request: more than {MAX_VALUES} values in one message")
 LONE_SURROGATE: Fault = (-32602, "Invalid params: text must be valid Unicode, without lone surrogates")
 
 _CALL_PARAMS = frozenset({"name", "arguments", "_meta", "inputResponses", "requestState"})
@@ -39,6 +41,8 @@ class ToolCall(NamedTuple):
 
 def parse(raw: bytes) -> tuple[dict[str, Any], Fault | None]:
     """Return the message and its fault, None when it has none. With a fault, the message is what could be read."""
+    if not is_cheap(raw):
+        return {"id": edge_id(raw)}, TOO_MANY_VALUES
     try:
         return _as_object(from_json(raw, allow_inf_nan=False), None)
     except ValueError:
@@ -69,6 +73,11 @@ def parse_id(value: object) -> RequestId | None:
     if isinstance(value, str):
         return None if has_lone_surrogate(value) else value
     return value if isinstance(value, int) and not isinstance(value, bool) else None
+
+
+def edge_id(raw: bytes) -> RequestId | None:
+    """Return the id of a message that is not parsed, None when neither end of it shows one."""
+    return OversizedLine(raw[:EDGE_BYTES], raw[-EDGE_BYTES:]).request_id()
 
 
 def _parse_leniently(raw: bytes) -> tuple[dict[str, Any], Fault | None]:
