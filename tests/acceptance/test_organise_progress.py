@@ -7,7 +7,7 @@ import pytest
 
 from tests.helpers.agent import Agent
 from tests.helpers.documents import pdf
-from tests.helpers.organising import HOUSE, organise, organised
+from tests.helpers.organising import HOUSE, approved, organise, organised
 from tests.helpers.terminal import interrupted, shown
 from tests.helpers.trees import harvest, plant
 
@@ -55,7 +55,7 @@ def test_ctrl_c_in_an_execution_and_an_undo_says_how_far_it_came(root: Path, end
     if server:
         start_server(root, ended_state)
     plan = organised(ended_state, "scan", str(root))["plan_id"][:8]
-    organised(ended_state, "approve", plan, "--yes")
+    approved(ended_state, plan)
     status, screen = interrupted(ended_state, b" done", "organise", "execute", plan)
     moved = len(list((root / "Video").iterdir()))
     assert (status, "Aborted" in screen) == (130, False), screen

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.helpers.agent import Agent
-from tests.helpers.organising import HOUSE, organise, organised
+from tests.helpers.organising import HOUSE, approved, organise, organised
 from tests.helpers.trees import harvest, plant
 
 KINDS = ("mp4", "mp3", "zip", "dmg", "csv", "epub", "ttf")
@@ -26,7 +26,7 @@ def test_the_commands_tidy_a_folder_and_take_it_back(root: Path, ended_state: Pa
     assert harvest(root) == before
     assert organise(ended_state, "execute", name).returncode == 13
     assert organise(ended_state, "approve", name).returncode == 2
-    assert organised(ended_state, "approve", name, "--yes")["status"] == "APPROVED"
+    assert approved(ended_state, name)["status"] == "APPROVED"
     assert organised(ended_state, "execute", name)["status"] == "EXECUTED"
     assert (root / "Recipes/pasta.txt").exists()
     assert organised(ended_state, "explain", str(root / "pasta.txt"))["path"] == f"{root}/Recipes/pasta.txt"
@@ -108,7 +108,7 @@ def test_what_came_back_is_explained_in_words_and_skipped_entries_are_named(root
     assert "2 symbolic links" in everything
     for name in (".one", ".two", "first", "second", "tool"):
         assert any(line.strip().startswith(name) for line in everything.splitlines()), name
-    organised(ended_state, "approve", plan, "--yes")
+    approved(ended_state, plan)
     organised(ended_state, "execute", plan)
     organised(ended_state, "undo", plan)
     explained = organise(ended_state, "explain", str(root / "movie.mp4")).stdout

@@ -97,9 +97,10 @@ def test_a_command_without_a_plan_takes_the_newest_that_it_makes_sense_for(root:
     plant(root, {"first": {"a.mp3": "a"}, "second": {"b.mp3": "b"}, "empty": {}})
     first = organised(ended_state, "scan", str(root / "first"))["plan_id"]
     organised(ended_state, "scan", str(root / "empty"))
-    approved = organise(ended_state, "approve", "--yes", "--json")
-    assert json.loads(approved.stdout)["plan_id"] == first
-    assert f"plan {first[:8]} of " in approved.stderr
+    code = organised(ended_state, "show", first)["code"]
+    done = organise(ended_state, "approve", "", code, "--yes", "--json")
+    assert json.loads(done.stdout)["plan_id"] == first
+    assert f"plan {first[:8]} of " in done.stderr
     organised(ended_state, "scan", str(root / "second"))
     assert organised(ended_state, "execute")["plan_id"] == first
     organised(ended_state, "scan", str(root / "first"))
@@ -113,8 +114,9 @@ def test_a_command_without_a_plan_takes_the_newest_that_it_makes_sense_for(root:
 def test_what_a_command_says_leads_on(root: Path, ended_state: Path) -> None:
     plant(root, {"a.mp3": "a", "b.mp3": "b"})
     plan = organised(ended_state, "scan", str(root))["plan_id"]
-    approved = organise(ended_state, "approve", plan, "--yes").stdout
-    assert ("organise execute" in approved, "organise approve" in approved) == (True, False)
+    shown = organised(ended_state, "show", plan)
+    said = organise(ended_state, "approve", plan, shown["code"], "--yes").stdout
+    assert ("organise execute" in said, "organise approve" in said) == (True, False)
     plant(root, {"Music": {"a.mp3": "in the way"}})
     failed = organise(ended_state, "execute", plan)
     assert failed.returncode == 1

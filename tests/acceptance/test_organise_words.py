@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.helpers.organising import HOUSE, organise, organised, tidying
+from tests.helpers.organising import HOUSE, approved, organise, organised, tidying
 from tests.helpers.trees import harvest, plant
 
 SONGS = {"a.mp3": "one", "b.mp3": "two", "c.zip": "three"}
@@ -99,7 +99,7 @@ def test_a_folder_that_is_there_is_not_called_new_when_a_person_chooses_it(root:
 def test_a_plan_whose_folder_is_gone_can_be_shown_and_closed(root: Path, ended_state: Path) -> None:
     plant(root / "gone", SONGS)
     plan = organised(ended_state, "scan", str(root / "gone"))["plan_id"]
-    organised(ended_state, "approve", plan, "--yes")
+    approved(ended_state, plan)
     shutil.rmtree(root / "gone")
     assert organised(ended_state, "show", plan)["totals"]["moves"] == 3
     assert organise(ended_state, "execute", plan).returncode == 1

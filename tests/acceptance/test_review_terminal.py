@@ -59,8 +59,10 @@ def test_what_waits_is_listed_and_shown(desk: Reviewer) -> None:
     assert str(desk.root / "a.txt") in listed.stdout
     (review,) = json.loads(desk.command("list", "--json").stdout)["reviews"]
     shown = desk.command("show", review["review_id"][:6]).stdout
-    assert "hunk 1\n" in shown
-    assert "hunk 2\n" in shown
+    codes = [hunk["code"] for hunk in json.loads(desk.command("show", "--json").stdout)["hunks"]]
+    assert len(set(codes)) == 2
+    assert all(f"@@ hunk {code}\n" in shown for code in codes)
+    assert f"review approve {review['review_id'][:8]} {desk.code()} --yes\n" in shown
     assert "-line 3\n+three\n" in shown
     assert "\x1b[" not in shown
     split = desk.command("show", "--side-by-side").stdout
@@ -75,7 +77,7 @@ def test_an_approval_needs_a_person_or_their_word(desk: Reviewer) -> None:
     refused = desk.command("approve", given="y\n")
     assert (refused.returncode, "--yes" in refused.stderr) == (WRONG, True)
     assert desk.commit(session).code == "CONFLICT"
-    done = desk.command("approve", "--yes", "-m", "good")
+    done = desk.approve("-m", "good")
     assert (done.returncode, done.stdout) == (0, f"APPROVE: {desk.root / 'a.txt'}\n")
     answer = desk.propose(path="a.txt", session_path=session)
     assert (answer["user_action"], answer["reason"], answer["decided_by"]) == ("APPROVE", "good", "terminal")
@@ -98,9 +100,10 @@ def test_at_a_terminal_the_change_is_shown_in_colour_and_asked_about(
 @pytest.mark.req("RV-02.b", "RV-06.a")
 def test_single_hunks_are_approved_and_the_agent_is_told(desk: Reviewer) -> None:
     session = proposed(desk, path="a.txt", edits=TWO_EDITS)
-    for wrong in ("3", "0", "x", "1,,2", ""):
-        assert desk.command("approve", "--yes", "--hunks", wrong).returncode == WRONG
-    assert desk.command("approve", "--yes", "--hunks", "2").returncode == 0
+    first, second = (hunk["code"] for hunk in json.loads(desk.command("show", "--json").stdout)["hunks"])
+    for wrong in ("1", "x", f"{first},,{second}", ""):
+        assert desk.approve("--hunks", wrong).returncode == WRONG
+    assert desk.approve("--hunks", second.upper()).returncode == 0
     answer = desk.propose(path="a.txt", session_path=session)
     assert "-three\n+line 3\n" in answer["user_feedback_diff"]
     desk.commit(session).ok()
@@ -166,7 +169,7 @@ def test_wrong_names_are_said_in_one_line(desk: Reviewer) -> None:
 def test_a_second_decision_is_refused(desk: Reviewer) -> None:
     session = proposed(desk)
     (review,) = desk.waiting()
-    assert desk.command("approve", "--yes").returncode == 0
+    assert desk.approve().returncode == 0
     again = desk.command("reject", review["review_id"])
     assert (again.returncode, "decided already" in again.stderr) == (NOT_THERE, True)
     desk.commit(session).ok()
@@ -188,7 +191,7 @@ def test_without_a_server_the_commands_do_the_work_themselves(desk: Reviewer, ro
     session = proposed(desk)
     stop_server(desk.state)
     assert "waits for you" in desk.command("list").stdout
-    assert desk.command("approve", "--yes").returncode == 0
+    assert desk.approve().returncode == 0
     assert not (desk.state / "server.json").exists()
     with Agent([root], desk.state) as agent:
         agent.call("commit_review", session_path=session, original_path="a.txt").ok()
@@ -203,7 +206,7 @@ def test_the_commands_reach_a_server_inside_a_clients_process(root: Path, tmp_pa
         desk.write()
         answer = desk.start(**EDIT)
         desk.waiting()
-        assert desk.command("approve", "--yes").returncode == 0
+        assert desk.approve().returncode == 0
         session = answer.result(30).ok().data["session_path"]
         desk.commit(session).ok()
         assert (root / "a.txt").read_text() == WANTED
@@ -216,7 +219,7 @@ def test_the_terminal_can_be_switched_off(root: Path, tmp_path: Path) -> None:
     try:
         with reviewing(root, state) as desk:
             session = proposed(desk)
-            refused = desk.command("approve", "--yes")
+            refused = desk.approve()
             assert (refused.returncode, "review.channels.terminal" in refused.stderr) == (NOT_ALLOWED, True)
             assert desk.propose(path="a.txt", session_path=session)["user_action"] == "PENDING"
     finally:

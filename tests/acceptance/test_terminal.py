@@ -67,7 +67,8 @@ def test_no_name_steers_the_terminal_from_a_plan(hostile: Hostile) -> None:
         assert hostile("organise", *words).returncode == 0, words
         assert hostile("organise", *words, "--json").returncode == 0, words
     assert hostile("organise", "move", "", hostile.file("qwx"), "Od\x1b[31md").returncode in (0, 2)
-    assert hostile("organise", "approve", "--yes").returncode == 0
+    code = json.loads(hostile("organise", "show", "--json").stdout)["code"]
+    assert hostile("organise", "approve", "", code, "--yes").returncode == 0
     assert hostile("organise", "execute").returncode == 0
     plant(hostile.folder, {f"{NAME}a.txt": "newer", f"{NAME}b.txt": "newer"})
     partly = hostile("organise", "undo")

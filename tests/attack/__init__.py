@@ -1,1 +1,1 @@
-"""Attacks on a running server: floods by one client beside a quiet one, and what must end with the server."""
+"""Attacks on a running server: floods beside a quiet client, what must end with the server, approvals of what nobody saw."""

@@ -94,6 +94,12 @@ def organise(state: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
     return subprocess.run(words, env=environment, capture_output=True, text=True, timeout=120, check=False)
 
 
+def approved(state: Path, plan: str = "") -> dict[str, Any]:
+    """Look at a plan, the newest when none is named, and approve it by its code."""
+    shown = organised(state, "show", plan)
+    return organised(state, "approve", shown["plan_id"], shown["code"], "--yes")
+
+
 def organised(state: Path, *arguments: str) -> dict[str, Any]:
     """Run it with --json, see that it succeeded and return what it printed."""
     done = organise(state, *arguments, "--json")

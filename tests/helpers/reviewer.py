@@ -86,6 +86,14 @@ class Reviewer:
         """Return the names of the session directories."""
         return set(os.listdir(self.state / "reviews"))
 
+    def code(self, review_id: str = "") -> str:
+        """Return the approval code that `holdfast review show` prints."""
+        return str(json.loads(self.command("show", review_id, "--json").stdout)["code"])
+
+    def approve(self, *arguments: str) -> "subprocess.CompletedProcess[str]":
+        """Look at the one review that waits, and approve it by its code."""
+        return self.command("approve", "", self.code(), "--yes", *arguments)
+
     def command(self, *arguments: str, given: str | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
         """Run `holdfast review` in a process of its own."""
         environment = {**os.environ, "HOLDFAST_STATE_DIR": str(self.state), **env}

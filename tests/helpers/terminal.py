@@ -5,7 +5,7 @@ import pty
 import re
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -13,8 +13,11 @@ from tests.helpers.agent import command
 from tests.helpers.doors import until
 
 
-def answered(state: Path, said: bytes, *words: str) -> tuple[int, bytes]:
-    """Run a command, answer its question, and return its exit status and what it had shown until then."""
+def answered(state: Path, said: bytes, *words: str, before: Callable[[], object] = lambda: None) -> tuple[int, bytes]:
+    """Run a command, answer its question, and return its exit status and what it had shown until then.
+
+    What happens `before` happens while the person thinks.
+    """
     seen = b""
     with _started(state, words) as (process, ours):
 
@@ -24,6 +27,7 @@ def answered(state: Path, said: bytes, *words: str) -> tuple[int, bytes]:
             return b"[y/N]" in seen
 
         until("the person is asked", is_asked)
+        before()
         os.write(ours, said)
         return process.wait(30), seen
 

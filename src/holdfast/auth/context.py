@@ -17,6 +17,20 @@ class CallerKind(StrEnum):
     PERSON = "person"
 
 
+class Door(StrEnum):
+    """The ways into the server."""
+
+    SOCKET = "socket"
+    """The Unix socket in the state folder, to relays and commands of this user."""
+    STDIO = "stdio"
+    """The server's own pipes, to the client that started it."""
+    HTTP = "http"
+    WEBSOCKET = "websocket"
+
+
+_OWN_DOORS = frozenset({Door.SOCKET, Door.STDIO})
+
+
 @dataclass(frozen=True, slots=True)
 class AuthContext:
     """The authenticated tenant. `user_identity` is for display and never authorises.
@@ -58,6 +72,7 @@ class Caller:
 
     `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
     A relative root is resolved against `cwd`. `connection` tells the local connections apart that share the server.
+    `door` is where the caller came in, None for the server's own work.
     """
 
     auth: AuthContext
@@ -66,11 +81,20 @@ class Caller:
     cwd: str = "/"
     client: ClientInfo = field(default=ClientInfo(), compare=False)
     connection: str = field(default="", compare=False)
+    door: Door | None = field(default=None, compare=False)
 
     @property
     def share(self) -> str:
         """Return whose part of the server a call uses: the tenant's, or that of one local connection."""
         return f"local/{self.connection}" if self.auth.is_local else self.auth.apikey_hash
+
+    @property
+    def has_own_client(self) -> bool:
+        """Return whether the client is one that this user started: it came through a relay or through pipes.
+
+        At a port anything may be the client that holds a token, also the agent itself.
+        """
+        return self.door in _OWN_DOORS
 
 
 def declare_client(caller: Caller, declared: object) -> Caller:

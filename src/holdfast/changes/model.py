@@ -84,7 +84,8 @@ class Item(NamedTuple):
 
     `identity`, size, times and `composite_hash` identify the source. For a copy to another device, `temp_name` is its
     temporary name, `dest_identity` the copy and `quarantine_path` where its source is kept; `reverses` is the position
-    of the item that an undo reverses. Moves with the same `unit` are made together or not at all.
+    of the item that an undo reverses. Moves with the same `unit` are made together or not at all. `source_directory` and
+    `dest_directory` are the identities of the directories that a plan was made for, None where there was none.
     """
 
     op: Op
@@ -113,6 +114,8 @@ class Item(NamedTuple):
     reverses: int | None = None
     dest_identity: str | None = None
     unit: str | None = None
+    source_directory: str | None = None
+    dest_directory: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

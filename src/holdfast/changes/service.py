@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from holdfast.call import Call
 from holdfast.changes.disk.files import error_from_os, stat_entry
+from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.places import Locks, is_directory, is_same_place, lock_place, open_place
 from holdfast.changes.disk.quarantine import Quarantine
@@ -33,6 +34,7 @@ from holdfast.errors import (
     NotFound,
     ResourceBusy,
 )
+from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Place
 from holdfast.folders.access.syscalls import READ_DIRECTORY
 from holdfast.folders.service import Folders
@@ -55,12 +57,16 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class EditPreview:
-    """What edits would write: the real path and root of the file, its bytes (None when it is missing), the new bytes."""
+    """What edits would write: the real path and root of the file, its bytes (None when it is missing), the new bytes.
+
+    `directory` is the identity of the directory that the file is in.
+    """
 
     path: str
     root: str
     base: bytes | None
     data: bytes
+    directory: str
 
 
 class Changes:
@@ -139,22 +145,32 @@ class Changes:
     def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
         """Return what edits would write, refused as `edit` refuses them; nothing is written."""
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+            directory = identity_text(os.fstat(place.parent_fd))
             if stat_entry(place.parent_fd, place.name) is None:
                 edited = edit_bytes(None, edits, _limits(folders), call.check)
-                return EditPreview(place.path, place.root.path, None, edited.data)
+                return EditPreview(place.path, place.root.path, None, edited.data, directory)
             with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
                 edited = edit_bytes(base.data, edits, _limits(folders), call.check)
-                return EditPreview(place.path, place.root.path, base.data, edited.data)
+                return EditPreview(place.path, place.root.path, base.data, edited.data, directory)
 
     def apply_approved(
-        self, folders: Folders, call: Call, plan: Plan, path: str, content: Callable[[bytes | None], bytes]
+        self,
+        folders: Folders,
+        call: Call,
+        plan: Plan,
+        path: str,
+        content: Callable[[bytes | None], bytes],
+        *,
+        directory: str | None,
     ) -> WriteResult:
         """Apply an approved proposal for one file; it becomes the newest change, under its own id.
 
-        `content` gets the bytes of the file, None when it is missing, and returns the new bytes, or raises.
+        `content` gets the bytes of the file, None when it is missing, and returns the new bytes, or raises. Conflict
+        when another directory than `directory` holds the file; None accepts any.
         """
         request = ChangeRequest(plan.kind, call.caller.client, proposed=plan)
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
+            _check_directory(place, path, directory)
             status = stat_entry(place.parent_fd, place.name)
             if status is None:
                 return _write_result(place, self._contents.put(place, None, content(None), request), created=True)
@@ -285,6 +301,16 @@ def _limits(folders: Folders) -> EditLimits:
 def _write_result(place: Place, done: ContentResult, *, created: bool, edited: EditResult | None = None) -> WriteResult:
     before, after = ("", "") if edited is None else (edited.before, edited.after)
     return WriteResult(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
+
+
+def _check_directory(place: Place, path: str, expected: str | None) -> None:
+    is_expected = expected is None or is_same_entry(identity_text(os.fstat(place.parent_fd)), expected)
+    if place.path != path or not is_expected:
+        raise Conflict(
+            f"Another directory is in the place of the one that held {path} when the change was proposed. "
+            "Nothing was written.",
+            hint="Read the file again and propose the change again, without session_path.",
+        )
 
 
 def _check_hash(present: str | None, expected: str | None, path: str) -> None:

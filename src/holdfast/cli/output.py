@@ -42,10 +42,13 @@ def quantity(count: int, noun: str) -> str:
     return display.quantity(count, noun, separator=",")
 
 
-def confirm(question: str, on_refusal: str) -> None:
-    """Ask the person at the terminal. Conflict with the given message for a no, InvalidArgument without a terminal."""
+def confirm(question: str, on_refusal: str, without_terminal: str) -> None:
+    """Ask the person at the terminal.
+
+    Conflict with the second text for a no; InvalidArgument without a terminal, with the third for what to do then.
+    """
     if not sys.stdin.isatty():
-        raise InvalidArgument("There is no terminal to ask at: add --yes to approve what you have looked at.")
+        raise InvalidArgument(f"There is no terminal to ask at. {without_terminal}")
     if not click.confirm(question, err=True):
         raise Conflict(on_refusal)
 

@@ -127,7 +127,13 @@ class ReviewChannels(Section):
 
     console: bool = Field(True, description="Decide in the console.")
     terminal: bool = Field(True, description="Decide with `holdfast review`.")
-    elicitation: bool = Field(True, description="Let the MCP client ask its user, where it can.")
+    elicitation: bool = Field(
+        True, description="Let an MCP client that came through the user's own relay ask its user, where it can."
+    )
+    elicitation_over_http: bool = Field(
+        False,
+        description="Also let clients over HTTP and WebSocket ask: an agent that is itself the client can then say yes.",
+    )
     vscode: bool = Field(False, description="Open a diff in VS Code and treat a save as the decision.")
 
 

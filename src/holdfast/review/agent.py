@@ -89,6 +89,7 @@ class AgentReviews:
             request=request_hash(edits),
             base=drafted.base,
             proposed=drafted.data,
+            directory=drafted.directory,
         )
         with records.lock:
             equal = records.book.find_equal_proposal(review.proposal_hash, utc_in(-_REJECTION_STANDS_SECONDS))
@@ -172,7 +173,9 @@ class AgentReviews:
         plan = Plan(review.id, ChangeKind.REVIEW, review.root, (), review.created_at, seq=review.seq)
         content = CommitContent(review)
         try:
-            written = self._changes.apply_approved(folders, call, plan, review.path, content.choose)
+            written = self._changes.apply_approved(
+                folders, call, plan, review.path, content.choose, directory=review.directory
+            )
         except Conflict as error:
             fields = {"user_action": UserAction.CONFLICT.value, "session_path": session_path}
             raise Conflict(error.message, **{**error.details, **fields}) from None

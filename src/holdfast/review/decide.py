@@ -82,9 +82,9 @@ def _given_text(review: Review, decision: Decision) -> bytes | None:
     if decision.text is not None or decision.choice is not Choice.APPROVE:
         raise InvalidArgument("hunks can only be given with an approval, and not together with a text.")
     before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
-    count = len(compute_hunks(before, after))
-    if not decision.hunks or not all(1 <= number <= count for number in decision.hunks):
-        raise InvalidArgument(f"hunks are numbers from 1 to {count}: {list(decision.hunks)}")
+    unknown = set(decision.hunks) - {hunk.hash for hunk in compute_hunks(before, after)}
+    if not decision.hunks or unknown:
+        raise InvalidArgument(f"hunks are named by the hashes that show_review gives: {sorted(unknown)}")
     return encode_text(apply_hunks(before, after, decision.hunks), review.encoding)
 
 

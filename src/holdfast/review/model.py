@@ -97,7 +97,8 @@ class Review:
     """A proposed change of one file. Its id is that of its plan, which becomes the change when it is committed.
 
     `answered` is the person's last text of this round. A review that has ended has no texts. `version` counts the
-    changes of the row.
+    changes of the row. `directory` is the identity of the directory that held the file when it was proposed, None for
+    a review of an earlier release.
     """
 
     id: str
@@ -117,6 +118,7 @@ class Review:
     decided_by: str | None = None
     decided_at: str | None = None
     reason: str | None = None
+    directory: str | None = None
 
     @property
     def text(self) -> bytes:
@@ -135,13 +137,19 @@ class Review:
 
     @property
     def proposal_hash(self) -> str:
-        """Return what two equal proposals have in common: root, file, its content, and the proposed content."""
-        return _digest(self.root, self.path, _hash(self.base), _hash(self.proposed))
+        """Return what two equal proposals have in common: root, directory, file, its content, the proposed content."""
+        return _digest(self.root, self.path, *self._directory, _hash(self.base), _hash(self.proposed))
 
     @property
     def shown_hash(self) -> str:
         """Return the hash that an approval names: everything that a person is shown to decide on."""
-        return _digest(self.id, self.path, _hash(self.base), _hash(self.text))
+        shown = (str(self.round), self.reason or "", _hash(self.base), _hash(self.text))
+        return _digest(self.id, self.path, *self._directory, *shown)
+
+    @property
+    def _directory(self) -> tuple[str, ...]:
+        """Return the inode of the directory: device numbers change when a machine starts."""
+        return () if self.directory is None else (self.directory.rpartition(":")[2],)
 
     @property
     def encoding(self) -> Encoding:
@@ -185,14 +193,14 @@ class ReviewSummary:
 class Decision:
     """What a person decided by a channel. `text` or `hunks` say what exactly is approved or wanted instead.
 
-    `shown_hash` is that of what the person was shown.
+    `shown_hash` is that of what the person was shown; `hunks` are named by their hashes.
     """
 
     choice: Choice
     channel: Channel
     shown_hash: str | None = None
     text: bytes | None = None
-    hunks: tuple[int, ...] | None = None
+    hunks: tuple[str, ...] | None = None
     reason: str | None = None
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 
+from holdfast.auth.context import Caller
 from holdfast.changes.disk.files import error_from_os
 from holdfast.clock import utc_now
 from holdfast.config.settings import ReviewSettings
@@ -18,6 +19,12 @@ from holdfast.review.watch import Watcher
 _log = logging.getLogger(__name__)
 
 Listener = Callable[[str], None]
+
+
+def may_elicit(settings: ReviewSettings, caller: Caller) -> bool:
+    """Return whether the client of a caller may ask its user for a decision, about a review or about a plan."""
+    channels = settings.channels
+    return channels.elicitation and (caller.has_own_client or channels.elicitation_over_http)
 
 
 class Notifications:
@@ -130,9 +137,9 @@ class ReviewRecords:
         self.close_presentation(review.id)
         self.notifications.notify(review.id)
 
-    def may_ask(self, review: Review) -> bool:
-        """Return whether a client may ask its user; not again about a text that the user gave no answer to."""
-        return self.settings.channels.elicitation and self._unanswered.get(review.id) != review.shown_hash
+    def may_ask(self, review: Review, caller: Caller) -> bool:
+        """Return whether a caller's client may ask its user; not again about a text that the user gave no answer to."""
+        return may_elicit(self.settings, caller) and self._unanswered.get(review.id) != review.shown_hash
 
     def note_unanswered(self, review: Review) -> None:
         """Remember, as long as the review is open, that a client's user closed the question without an answer."""

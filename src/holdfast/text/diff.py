@@ -3,6 +3,7 @@
 from collections.abc import Collection
 from dataclasses import dataclass
 from difflib import SequenceMatcher
+from hashlib import sha256
 
 CONTEXT_LINES = 3
 _MAX_COMPARED = 2_000_000
@@ -17,6 +18,11 @@ class Hunk:
     start: int
     end: int
     lines: tuple[str, ...]
+
+    @property
+    def hash(self) -> str:
+        """Return the hash that names this hunk: the place in the first text and every line of the body."""
+        return sha256(f"{self.start}:{self.end}\n{self.body}".encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def unified_diff(before: str, after: str, path: str) -> str:
@@ -44,12 +50,12 @@ def compute_hunks(before: str, after: str) -> list[Hunk]:
     return [_build_hunk(group, old, new, first) for group in _group_opcodes(old, new)]
 
 
-def apply_hunks(before: str, after: str, chosen: Collection[int]) -> str:
-    """Return the first text with only the chosen hunks, numbered from 1, of its difference to the second."""
+def apply_hunks(before: str, after: str, chosen: Collection[str]) -> str:
+    """Return the first text with only the chosen hunks, each named by its hash, of its difference to the second."""
     old, out, at = split_lines(before), [], 0
-    for number, hunk in enumerate(compute_hunks(before, after), start=1):
+    for hunk in compute_hunks(before, after):
         out += old[at : hunk.start]
-        out += hunk.lines if number in chosen else old[hunk.start : hunk.end]
+        out += hunk.lines if hunk.hash in chosen else old[hunk.start : hunk.end]
         at = hunk.end
     return "".join([*out, *old[at:]])
 

@@ -32,7 +32,9 @@ def test_a_plan_that_waits_says_that_nothing_has_moved() -> None:
 def test_a_plan_that_was_interrupted_says_what_has_moved_and_how_to_go_on() -> None:
     said = headline("RUNNING", DONE=2, PENDING=3)
     assert said == "2 of 5 files moved to 1 new folder. It was interrupted before the end."
-    told = "\n".join(click.unstyle(line) for line in next_lines(plan("RUNNING", DONE=2, PENDING=3), every=True))
+    told = "\n".join(
+        click.unstyle(line) for line in next_lines(plan("RUNNING", DONE=2, PENDING=3), "k3x7mq2p", every=True)
+    )
     assert "holdfast organise execute 3f2a3f2a  continue it" in told
     assert "holdfast organise undo 3f2a3f2a     undo it" in told
 

@@ -7,6 +7,7 @@ import pytest
 from holdfast.errors import Conflict, InvalidArgument
 from holdfast.review.decide import choice_from_save, decide, encode_for
 from holdfast.review.model import UNDECIDED_STATES, Channel, Choice, Decision, Review, ReviewState, UserAction
+from holdfast.text.diff import compute_hunks
 
 NOW, LATER = "2026-01-01T00:00:00.000000Z", "2026-01-02T00:00:00.000000Z"
 
@@ -81,12 +82,13 @@ def test_after_a_revision_only_the_persons_text_can_be_approved() -> None:
 def test_chosen_hunks_are_approved_alone() -> None:
     before = b"".join(b"%d\n" % number for number in range(40))
     one = review(before, before.replace(b"\n5\n", b"\nfive\n").replace(b"\n30\n", b"\nthirty\n"))
-    assert decide(one, approval(one, hunks=(1,)), NOW, LATER).text == before.replace(b"\n5\n", b"\nfive\n")
+    first, _second = compute_hunks(before.decode(), one.proposed.decode())
+    assert decide(one, approval(one, hunks=(first.hash,)), NOW, LATER).text == before.replace(b"\n5\n", b"\nfive\n")
 
 
-@pytest.mark.parametrize("hunks", [(), (0,), (2,), (-1,)])
-def test_hunks_that_do_not_exist_are_refused(hunks: tuple[int, ...]) -> None:
-    with pytest.raises(InvalidArgument, match="hunks are numbers from 1 to 1"):
+@pytest.mark.parametrize("hunks", [(), ("",), ("0" * 64,)])
+def test_hunks_that_do_not_exist_are_refused(hunks: tuple[str, ...]) -> None:
+    with pytest.raises(InvalidArgument, match="hunks are named by the hashes"):
         decide(review(), approval(review(), hunks=hunks), NOW, LATER)
 
 

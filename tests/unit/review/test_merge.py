@@ -108,16 +108,20 @@ def test_no_line_of_a_merge_comes_from_nowhere(base: list[str], places: list[int
 
 @given(texts, texts)
 def test_all_hunks_together_give_the_second_text_and_none_the_first(before: str, after: str) -> None:
-    every = range(1, len(compute_hunks(before, after)) + 1)
-    assert apply_hunks(before, after, every) == after
+    hashes = [hunk.hash for hunk in compute_hunks(before, after)]
+    assert len(set(hashes)) == len(hashes)
+    assert apply_hunks(before, after, hashes) == after
     assert apply_hunks(before, after, ()) == before
 
 
 def test_a_chosen_hunk_is_applied_and_the_others_are_not() -> None:
     before = "".join(f"{number}\n" for number in range(40))
     after = before.replace("\n5\n", "\nfive\n").replace("\n30\n", "\nthirty\n")
-    assert [hunk.header for hunk in compute_hunks(before, after)] == ["@@ -3,7 +3,7 @@\n", "@@ -28,7 +28,7 @@\n"]
-    assert apply_hunks(before, after, {2}) == before.replace("\n30\n", "\nthirty\n")
+    first, second = compute_hunks(before, after)
+    assert [first.header, second.header] == ["@@ -3,7 +3,7 @@\n", "@@ -28,7 +28,7 @@\n"]
+    alone = before.replace("\n30\n", "\nthirty\n")
+    assert apply_hunks(before, after, {second.hash}) == alone
+    assert [hunk.hash for hunk in compute_hunks(before, alone)] == [second.hash], "the name outlives the other hunk"
     assert unified_diff(before, after, "x").count("@@ -") == 2
 
 

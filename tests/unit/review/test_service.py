@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.auth.context import LOCAL_USER, Caller, Door
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import Conflict, EditRejected, HoldfastError, NotFound, QuotaExceeded, StorageFull
 from holdfast.review.model import Channel, Choice, Decision, UserAction
@@ -323,10 +324,12 @@ def test_a_folder_has_no_more_open_reviews_than_a_person_can_look_at(
 def test_a_question_without_an_answer_is_remembered_only_while_the_review_is_open(desk: Desk) -> None:
     review = desk.propose("a.txt", ("two", "TWO"))
     records = desk.reviews.records
+    caller = Caller(LOCAL_USER, door=Door.SOCKET)
+    assert records.may_ask(review, caller)
     records.note_unanswered(review)
-    assert not records.may_ask(review)
+    assert not records.may_ask(review, caller)
     second = desk.propose_again(review, "a.txt", ("TWO", "2"))
-    assert records.may_ask(second), "another text may be asked about"
+    assert records.may_ask(second, caller), "another text may be asked about"
     desk.decide(second, Choice.REJECT, reason="no")
     records.note_unanswered(second)
-    assert records.may_ask(second), "nothing is kept of a review that has ended"
+    assert records.may_ask(second, caller), "nothing is kept of a review that has ended"

@@ -182,7 +182,7 @@ class Batch:
             return ItemOutcome(item.position, ItemStatus.SKIPPED, SOURCE_MISSING)
         except (HoldfastError, OSError) as error:
             return ItemOutcome(item.position, ItemStatus.ERROR, _error_text(error))
-        if not source.is_real:
+        if not source.is_real or not source.is_planned(item.source_directory):
             return ItemOutcome(item.position, ItemStatus.SKIPPED, ELSEWHERE)
         try:
             target, target_name = self._parents.find(item.dest_path or "")
@@ -190,7 +190,7 @@ class Batch:
             return ItemOutcome(item.position, ItemStatus.ERROR, "The directory of its destination does not exist.")
         except (HoldfastError, OSError) as error:
             return ItemOutcome(item.position, ItemStatus.ERROR, _error_text(error))
-        if not target.is_real:
+        if not target.is_real or not target.is_planned(item.dest_directory):
             return ItemOutcome(item.position, ItemStatus.ERROR, ELSEWHERE)
         return OpenMove(item, source, source_name, target, target_name)
 

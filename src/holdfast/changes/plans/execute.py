@@ -122,8 +122,9 @@ class Executor:
     ) -> ItemOutcome | None:
         """Make or remove one directory and add it to `done`; otherwise return why not."""
         try:
+            parent, _ = parents.find(item.src_path)
             place = parents.place(item.src_path)
-            if place.path != item.src_path:
+            if place.path != item.src_path or not parent.is_planned(item.source_directory):
                 return ItemOutcome(item.position, ItemStatus.ERROR, ELSEWHERE)
             with self._locks.hold(call, [place.lock_key]):
                 (files.make_directory if item.op is Op.MKDIR else files.remove_directory)(place.parent_fd, place.name)

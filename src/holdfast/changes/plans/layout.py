@@ -56,8 +56,15 @@ def plan_hash(folder: str, items: Iterable[Item]) -> str:
     for item in sort_items(items):
         which = f"{item.op}\0{item.identity}\0{item.size_bytes}\0{item.mtime_ns}\0{item.composite_hash}"
         line = _bytes(f"{item.position}\0{which}\0{item.src_path}\0{item.dest_path}\0{item.reasoning}")
+        if item.source_directory is not None or item.dest_directory is not None:
+            inodes = (_inode(item.source_directory), _inode(item.dest_directory))
+            line += _bytes(f"\0{inodes}\0{item.confidence}")
         digest.update(b"\0%d\0%b" % (len(line), line))
     return digest.hexdigest()
+
+
+def _inode(directory: str | None) -> str | None:
+    return None if directory is None else directory.rpartition(":")[2]
 
 
 def _bytes(text: str) -> bytes:

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Self
 
 from holdfast.changes.disk.files import stat_entry
+from holdfast.changes.disk.identity import is_same_entry
 from holdfast.errors import HoldfastError, InvalidPath
 from holdfast.folders.access.jail import MAX_NAME_BYTES, Jail, JailedPath, Place
 from holdfast.folders.access.roots import Identity, Root, identity_of
@@ -27,6 +28,10 @@ class Parent:
     is_real: bool
     jailed: JailedPath
     identity: Identity
+
+    def is_planned(self, identity: str | None) -> bool:
+        """Return whether this is the directory of that identity; a plan without one accepts any."""
+        return identity is None or is_same_entry(str(self.identity[1]), identity)
 
 
 class Parents:

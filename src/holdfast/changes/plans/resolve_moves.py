@@ -11,7 +11,7 @@ from holdfast.changes.names import collision_key, free_name, parent_of
 from holdfast.changes.plans.parents import Parents
 from holdfast.changes.single.directories import missing_directories
 from holdfast.errors import InvalidArgument, NotFound
-from holdfast.folders.access.file_version import HashedVersion
+from holdfast.folders.access.file_version import HashedVersion, identity_text
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import identity_of
 
@@ -62,6 +62,7 @@ def describe_moves(jail: Jail, requests: Sequence[MoveRequest], call: Call, firs
             source = describe_source(place, request.known_version)
             sources.append(
                 source._replace(
+                    source_directory=identity_text(os.fstat(place.parent_fd)),
                     dest_path=request.dest,
                     reasoning=request.reasoning,
                     confidence=request.confidence,
@@ -81,7 +82,7 @@ def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> PlanLa
         call.check()
         wanted.append((move, *targets.resolve(move.dest_path or "")))
     placed = [
-        move._replace(dest_path=targets.free(folder, name, move.src_path))
+        move._replace(dest_path=targets.free(folder, name, move.src_path), dest_directory=targets.identity(folder))
         for move, folder, name in wanted
         if f"{folder.rstrip('/')}/{name}" != move.src_path
     ]
@@ -91,7 +92,13 @@ def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> PlanLa
         raise InvalidArgument(f"A plan may touch two allowed directories at most; this one touches {len(roots)}.")
     after = max((move.position for move in moves), default=-1) + 1
     made = [
-        Item(Op.MKDIR, path, node=NodeType.DIRECTORY, position=after + number)
+        Item(
+            Op.MKDIR,
+            path,
+            node=NodeType.DIRECTORY,
+            position=after + number,
+            source_directory=targets.identity(parent_of(path)),
+        )
         for number, path in enumerate(targets.missing)
     ]
     return PlanLayout((*placed, *made), tuple(roots))
@@ -106,6 +113,7 @@ class _Targets:
     roots: dict[str, None] = field(default_factory=dict)
     _folders: dict[str, str] = field(default_factory=dict)
     _used_keys: dict[str, set[str]] = field(default_factory=dict)
+    _identities: dict[str, str | None] = field(default_factory=dict)
 
     def resolve(self, dest: str) -> tuple[str, str]:
         """Return the real directory and the name of a destination."""
@@ -123,6 +131,16 @@ class _Targets:
         if own is not None and collision_key(name) == own and name != os.path.basename(src):
             return f"{folder.rstrip('/')}/{name}"
         return f"{folder.rstrip('/')}/{free_name(name, used_keys)}"
+
+    def identity(self, folder: str) -> str | None:
+        """Return the identity of a directory, None for one that the plan is to make."""
+        if folder not in self._identities:
+            self._identities[folder] = None if folder in self.missing else self._read_identity(folder)
+        return self._identities[folder]
+
+    def _read_identity(self, folder: str) -> str:
+        device, inode = self.jail.directory_at(self.jail.parse(folder))
+        return f"{device}:{inode}"
 
     def _find(self, folder: str) -> str:
         if folder in self.jail.allowed_paths:

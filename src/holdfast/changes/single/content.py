@@ -30,6 +30,7 @@ from holdfast.changes.ports import Journal
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict, HoldfastError, PermissionDenied
+from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Place
 from holdfast.folders.access.roots import Identity, identity_of
 from holdfast.folders.access.syscalls import rename_exchange, rename_noreplace
@@ -98,7 +99,10 @@ class ContentChanges:
         """
         after = hash_bytes(data)
         images = [] if base is None else self._make_image(base, place.path)
-        plan = new_plan(request, place.root.path, [_item(place, base, after)], temp_name())
+        item = _item(place, base, after)
+        if request.proposed is not None:
+            item = item._replace(source_directory=identity_text(os.fstat(place.parent_fd)))
+        plan = new_plan(request, place.root.path, [item], temp_name())
         content = NewContent(place.parent_fd, data, None if base is None else base.fd)
         try:
             swap = _Swap(self, place, base, content, after, plan)

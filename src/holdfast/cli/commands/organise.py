@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.organise_evaluate import evaluate_command
 from holdfast.cli.commands.organise_text import (
@@ -23,7 +24,7 @@ from holdfast.cli.commands.organise_text import (
 )
 from holdfast.cli.output import confirm, json_option, json_text, quantity
 from holdfast.cli.progress import explain_interruption, progress_bar
-from holdfast.errors import InvalidArgument, NotFound
+from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.text.display import display_name
 from holdfast.transport.client.calls import Progress
 
@@ -33,6 +34,8 @@ Examples:
   holdfast organise show 3f2a --all         every move of a plan
   holdfast organise move a.pdf Taxes        send a file elsewhere; the rest is classified again
   holdfast organise approve 3f2a            show it and ask for your approval
+  holdfast organise approve 3f2a k3x7mq2p --yes
+                                            approve exactly the plan that was shown with that code
   holdfast organise execute 3f2a            move the files
   holdfast organise undo 3f2a               undo it, all or single files
   holdfast organise explain ~/Downloads/a.pdf
@@ -40,7 +43,7 @@ Examples:
 
 \b
 PLAN is the id of a plan or the beginning of it. Without it, the command takes the newest plan that it applies to, and
-prints which one.
+prints which one. The code changes with any move of the plan, so --yes never approves what you have not seen.
 The exit code is 0 for success, 1 if there is no such plan, it changed meanwhile or some files could not be moved or
 brought back, 2 for a wrong argument, 13 for a folder that may not be used or a plan that is not approved, 75 if it may
 succeed later."""
@@ -49,7 +52,8 @@ _POLL_SECONDS = 0.5
 _FOLDER = click.Path(exists=True, file_okay=False)
 
 _plan_argument = click.argument("plan", default="", metavar="[PLAN]")
-_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+_code_argument = click.argument("code", default="", metavar="[CODE]")
+_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask; needs the code that `show` printed.")
 _all_option = click.option("--all", "-a", "every", is_flag=True, help="List every file.")
 
 
@@ -136,16 +140,27 @@ def move(words: tuple[str, ...], *, as_json: bool) -> None:
 
 @organise_group.command("approve", epilog="Example: holdfast organise approve 3f2a")
 @_plan_argument
+@_code_argument
 @_yes_option
 @json_option
-def approve(plan: str, *, yes: bool, as_json: bool) -> None:
-    """Approve a plan after looking at it; it may then be executed exactly as shown."""
+def approve(plan: str, code: str, *, yes: bool, as_json: bool) -> None:
+    """Approve a plan after looking at it; it may then be executed exactly as shown.
+
+    CODE is what `holdfast organise show` or `scan` printed; with it, a plan that has changed since is refused.
+    """
     with open_session() as session:
         answer = _find_plan(session, plan, "approve").load()
+        name = answer["plan_id"][:8]
+        show_command = f"holdfast organise show {name} --all"
+        advice = f"Look at it with `{show_command}`, then approve what it showed: holdfast organise approve {name} CODE --yes"
+        if code:
+            _codes(answer).check(code, show_command)
+        elif yes:
+            raise InvalidArgument(f"--yes needs the code of what you have looked at. {advice}")
         if not yes:
             for line in plan_lines(answer, answer["moves"], every=True):
                 click.echo(line, err=as_json)
-            confirm(_approval_question(answer), "Nothing was approved.")
+            confirm(_approval_question(answer), "Nothing was approved.", advice)
         done = session.call_as_person("approve_plan", plan_id=answer["plan_id"], plan_hash=answer["plan_hash"])
     _print_answer(done, as_json, f"{status_text('APPROVED')}. Next: holdfast organise execute {done['plan_id'][:8]}")
 
@@ -223,10 +238,12 @@ class _PlanClient:
 
         With all moves come the first of the skipped entries; unreadable ones come before the others.
         """
-        plan = self.call("get_plan")
+        first = plan = self.call("get_plan")
         moves = list(plan["moves"])
         while every and (cursor := plan.get("next_cursor")):
             plan = self.call("get_plan", cursor=cursor)
+            if plan["plan_hash"] != first["plan_hash"]:
+                raise Conflict("The plan was changed while it was read. Repeat the command.")
             moves += plan["moves"]
         uncertain = self.call("get_plan", show="uncertain")["uncertain"]
         skipped = self.call("get_plan", show="skipped")["left_alone"] if every and plan["skipped"] else []
@@ -313,8 +330,13 @@ def _path_in_plan(folder: str, file: str) -> str:
 
 
 def _print_plan(plan: dict[str, Any], *, every: bool, as_json: bool) -> None:
-    lines = [*plan_lines(plan, plan["moves"], every=every), *next_lines(plan, every=every)]
-    _print_answer(plan, as_json, *lines)
+    code = _codes(plan).code
+    lines = [*plan_lines(plan, plan["moves"], every=every), *next_lines(plan, code, every=every)]
+    _print_answer({**plan, "code": code}, as_json, *lines)
+
+
+def _codes(plan: dict[str, Any]) -> ApprovalCodes:
+    return ApprovalCodes(plan["plan_id"], plan["plan_hash"])
 
 
 def _print_answer(data: dict[str, Any], as_json: bool, *lines: str) -> None:

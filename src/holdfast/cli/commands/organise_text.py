@@ -62,8 +62,8 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
         yield from _wrap(escape_invisible(plan["remark"]), width)
 
 
-def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
-    """Yield the commands to continue with."""
+def next_lines(plan: dict[str, Any], code: str, *, every: bool) -> Iterator[str]:
+    """Yield the commands to continue with; `code` is the approval code of the plan as it is shown."""
     name, status = plan["plan_id"][:8], plan["status"]
     steps = {
         "CREATED": [("show", "--all", "list every file"), ("approve", "", "approve it; then execute it")],
@@ -80,6 +80,9 @@ def next_lines(plan: dict[str, Any], *, every: bool) -> Iterator[str]:
     width = max((len(command) for command, _ in commands), default=0)
     for index, (command, purpose) in enumerate(commands):
         yield f"{'      ' if index else 'Next: '}{click.style(f'{command:<{width}}', fg='cyan')}  {purpose}"
+    if status == "CREATED" and commands:
+        command = click.style(f"holdfast organise approve {name} {code} --yes", fg="cyan")
+        yield f"To approve exactly this: {command}"
 
 
 def status_text(status: str) -> str:

@@ -4,13 +4,15 @@ import os
 import shutil
 import tempfile
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import click
 
 from holdfast.changes.disk.files import read_all, write_new
+from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import call_as_person
-from holdfast.cli.commands.review_text import colour_line, numbered_lines, side_by_side
+from holdfast.cli.commands.review_text import coded_lines, colour_line, side_by_side
 from holdfast.cli.output import confirm, json_option, json_text
 from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument, NotFound
@@ -19,16 +21,20 @@ from holdfast.text.display import escape_invisible
 _EXAMPLES = """\b
 Examples:
   holdfast review                          what waits for you
-  holdfast review show 3f2a                what it would change
+  holdfast review show 3f2a                what it would change, with a code
   holdfast review approve 3f2a             look at it and say yes
-  holdfast review approve 3f2a --hunks 1,3 only parts of it
+  holdfast review approve 3f2a k3x7mq2p --yes
+                                           approve exactly what `show` printed with that code
+  holdfast review approve 3f2a --hunks d4qz2a,w7m3xk
+                                           only the hunks with these codes
   holdfast review edit 3f2a                approve it with your own changes, in $EDITOR
   holdfast review revise 3f2a -m "keep the old name"
   holdfast review reject 3f2a -m "not now"
 
 \b
 A review is named by its id or the beginning of it; without one it is the only one that waits.
-The exit code is 0 when it was done, 1 when there is no such review or it was decided already, 2 for a wrong
+The code changes with anything that `show` shows, so --yes never approves what you have not seen.
+The exit code is 0 when it was done, 1 when there is no such review, it changed or was decided already, 2 for a wrong
 argument, 13 when this way of deciding is switched off, 75 when it may succeed later."""
 
 _UNDECIDED = ("PENDING", "REVIEW")
@@ -39,6 +45,19 @@ class OpenReview:
     """One review as it was shown; a decision is about exactly this."""
 
     facts: dict[str, Any]
+
+    @cached_property
+    def codes(self) -> ApprovalCodes:
+        """Return the codes of what is shown."""
+        return ApprovalCodes(self.facts["review_id"], self.facts["shown_hash"])
+
+    def hunks(self) -> list[dict[str, Any]]:
+        """Return the hunks, each with its code."""
+        return [{**hunk, "code": self.codes.hunk_code(hunk["hash"])} for hunk in self.facts["hunks"]]
+
+    def command(self, verb: str) -> str:
+        """Return the command for a decision on this review."""
+        return f"holdfast review {verb} {self.facts['review_id'][:8]}"
 
     def decide(self, decision: str, *, as_json: bool, **more: Any) -> None:
         """Send a decision and say what became of it."""
@@ -56,8 +75,9 @@ class OpenReview:
 
 
 _id_argument = click.argument("review", default="", metavar="[ID]")
+_code_argument = click.argument("code", default="", metavar="[CODE]")
 _message_option = click.option("--message", "-m", metavar="TEXT", help="Message to the agent.")
-_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask.")
+_yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask; needs the code that `show` printed.")
 
 
 @click.group("review", epilog=_EXAMPLES, invoke_without_command=True)
@@ -92,28 +112,41 @@ def list_command(*, as_json: bool = False) -> None:
 @click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Both texts next to each other.")
 @json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
-    """Show what a review would change, in numbered hunks."""
+    """Show what a review would change, in hunks, and the code that names exactly this."""
     shown = _load(review)
     if as_json:
-        click.echo(json_text(shown.facts))
+        click.echo(json_text({**shown.facts, "hunks": shown.hunks(), "code": shown.codes.code}))
         return
     _print_review(shown, is_split=is_split)
+    if shown.facts["user_action"] in _UNDECIDED:
+        click.echo(f"To approve exactly this: {shown.command('approve')} {shown.codes.code} --yes")
 
 
-@review_group.command("approve", epilog="Example: holdfast review approve 3f2a --hunks 1,3")
+@review_group.command("approve", epilog="Example: holdfast review approve 3f2a --hunks d4qz2a,w7m3xk")
 @_id_argument
-@click.option("--hunks", metavar="N,N", help="Approve only these hunks; the rest stays as it is.")
+@_code_argument
+@click.option("--hunks", metavar="CODE,CODE", help="Approve only these hunks; the rest stays as it is.")
 @_message_option
 @_yes_option
 @json_option
-def approve(review: str, hunks: str | None, message: str | None, *, yes: bool, as_json: bool) -> None:
-    """Approve a review after looking at it; the agent may then write exactly what you were shown."""
+def approve(review: str, code: str, hunks: str | None, message: str | None, *, yes: bool, as_json: bool) -> None:
+    """Approve a review after looking at it; the agent may then write exactly what you were shown.
+
+    CODE is what `holdfast review show` printed; with it, a review that has changed since is refused.
+    """
     shown = _load(review)
-    chosen = None if hunks is None else _parse_hunks(hunks)
+    advice = (
+        f"Look at it with `{shown.command('show')}`, then approve what it showed: {shown.command('approve')} CODE --yes"
+    )
+    if code:
+        shown.codes.check(code, shown.command("show"))
+    elif yes:
+        raise InvalidArgument(f"--yes needs the code of what you have looked at. {advice}")
+    chosen = None if hunks is None else _parse_hunks(hunks, shown)
     if not yes:
         _print_review(shown, is_split=False)
         question = "Approve this change?" if chosen is None else f"Approve hunks {hunks} of this change?"
-        confirm(question, "Nothing was decided.")
+        confirm(question, "Nothing was decided.", advice)
     shown.decide("approve", as_json=as_json, hunks=chosen, reason=message)
 
 
@@ -179,15 +212,21 @@ def _print_review(shown: OpenReview, *, is_split: bool) -> None:
     if is_split:
         click.echo(side_by_side(facts["before"], facts["after"]))
         return
-    for line in numbered_lines(facts["hunks"]):
+    for line in coded_lines(shown.hunks()):
         click.echo(colour_line(line))
 
 
-def _parse_hunks(hunks: str) -> list[int]:
-    try:
-        return [int(number) for number in hunks.split(",")]
-    except ValueError:
-        raise InvalidArgument(f"--hunks takes numbers with commas between them, such as 1,3: {hunks!r}") from None
+def _parse_hunks(hunks: str, shown: OpenReview) -> list[str]:
+    """Return the hashes of the hunks with the given codes."""
+    hashes = {hunk["code"]: hunk["hash"] for hunk in shown.hunks()}
+    codes = [code.strip().lower() for code in hunks.split(",")]
+    unknown = [code for code in codes if code not in hashes]
+    if unknown:
+        raise InvalidArgument(
+            f"This review has no hunk with the code {unknown[0]!r}. --hunks takes the codes that "
+            f"`{shown.command('show')}` prints, with commas between them."
+        )
+    return [hashes[code] for code in codes]
 
 
 def _edit_text(text: str, name: str) -> str:

@@ -17,10 +17,10 @@ _COLOURS = {"+": "green", "-": "red", "@": "cyan"}
 _MAX_SPLIT_LINES = 4_000
 
 
-def numbered_lines(hunks: list[dict[str, Any]]) -> Iterator[str]:
-    """Yield the lines of a diff, with a number in the header of each hunk."""
+def coded_lines(hunks: list[dict[str, Any]]) -> Iterator[str]:
+    """Yield the lines of a diff, with the code of each hunk in its header."""
     for hunk in hunks:
-        yield f"{hunk['header'].rstrip()} hunk {hunk['number']}"
+        yield f"{hunk['header'].rstrip()} hunk {hunk['code']}"
         yield from escape_lines(hunk["body"])
 
 

@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import click
 
-from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.auth.context import LOCAL_USER, Caller, Door
 from holdfast.cli.startup import load_settings, log_to_stderr
 from holdfast.config.environment import root_dirs, state_dir
 from holdfast.errors import HoldfastError, describe_fault
@@ -76,7 +76,7 @@ def _serve(
     wired = build(settings, folder.path)
     stack.callback(wired.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
-    caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd())
+    caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO)
     caller = replace(caller, roots=tuple(wired.open_roots(caller)))
     options = ServerOptions(
         folder,

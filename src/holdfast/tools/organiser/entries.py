@@ -12,6 +12,7 @@ from holdfast.errors import InvalidArgument, PermissionDenied
 from holdfast.folders.service import Folders
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import PlanView
+from holdfast.review.records import may_elicit
 from holdfast.text.budget import first_page, read_position
 from holdfast.text.display import display_name
 from holdfast.tools.answer import Answer
@@ -262,7 +263,7 @@ async def _ask_for_approval(app: App, call: Call, folders: Folders, view: PlanVi
     """Let the client ask its user to approve the plan, if it can and the whole plan can be shown; PermissionDenied if not."""
     text = await runner.in_thread(_list_every_move, view)
     review = app.settings.review
-    if call.elicit is None or not review.channels.elicitation or len(text) > review.max_question_chars:
+    if call.elicit is None or not may_elicit(review, call.caller) or len(text) > review.max_question_chars:
         raise PermissionDenied(
             f"A person has to approve plan {view.plan.id} first: `holdfast organise approve {view.plan.id[:8]}`."
         )

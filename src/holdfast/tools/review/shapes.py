@@ -103,7 +103,7 @@ class DecideReview(Arguments):
         description="shown_hash of show_review: the decision fails when the review has changed since."
     )
     text: str | None = Field(None, description="The whole text that the person wants instead.")
-    hunks: list[int] | None = Field(None, description="Approve only these hunks.")
+    hunks: list[str] | None = Field(None, description="Approve only the hunks with these hashes.")
     reason: str | None = Field(None, description="Reason for the agent.")
     channel: Literal["terminal", "console"] = Field("terminal", description="Where the person is.")
 
@@ -142,7 +142,7 @@ class PendingReviewsAnswer(BaseModel):
 class ShownHunk(BaseModel):
     """One place that would change, as a unified diff shows it."""
 
-    number: int
+    hash: str
     header: str
     body: str
 
@@ -179,10 +179,7 @@ class ShowReviewAnswer(BaseModel):
             shown_hash=review.shown_hash,
             before=view.before,
             after=view.after,
-            hunks=[
-                ShownHunk(number=number, header=hunk.header, body=hunk.body)
-                for number, hunk in enumerate(view.hunks, start=1)
-            ],
+            hunks=[ShownHunk(hash=hunk.hash, header=hunk.header, body=hunk.body) for hunk in view.hunks],
             created_at=review.created_at,
             expires_at=review.expires_at,
         )

@@ -91,7 +91,7 @@ class _Wait:
         """Let the client ask its user, if it can and may, and all of the question can be shown."""
         elicit = self.call.elicit
         is_pending = self.review.state is ReviewState.PENDING
-        if elicit is None or not is_pending or not self.reviews.records.may_ask(self.review):
+        if elicit is None or not is_pending or not self.reviews.records.may_ask(self.review, self.call.caller):
             return
         diff = await self.runner.in_thread(readable_diff, self.review)
         if len(diff) > self.reviews.settings.max_question_chars:

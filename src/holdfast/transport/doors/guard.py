@@ -6,7 +6,7 @@ The raw key is taken out of the request here; below, there is only `scope["holdf
 
 import logging
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
 
 import anyio
@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.auth.authenticate import Authenticator
-from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind, Door
 from holdfast.secret import Secret
 from holdfast.transport.doors.browser_sessions import COOKIE
 from holdfast.transport.doors.hosts import HostRules
@@ -93,6 +93,7 @@ class Guard:
         caller = self._authenticate(scope["path"], headers)
         if caller is None:
             return _unauthorized(scope["path"])
+        caller = replace(caller, door=Door.WEBSOCKET if scope["type"] == "websocket" else Door.HTTP)
         scope[CALLER] = caller
         scope["user"] = _sdk_user(caller.auth)
         if _announced_bytes(headers) > self._limits.max_body_bytes:

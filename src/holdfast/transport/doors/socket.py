@@ -22,7 +22,7 @@ import anyio
 import anyio.to_thread
 
 from holdfast import __version__
-from holdfast.auth.context import LOCAL_USER, Caller, CallerKind, ClientInfo
+from holdfast.auth.context import LOCAL_USER, Caller, CallerKind, ClientInfo, Door
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
@@ -133,9 +133,9 @@ class SocketDoor:
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
         client = ClientInfo(is_command=hello.get("is_command") is True)
         if not roots and (kind == "person" or hello.get("folders") is False):
-            return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client, connection=connection)
+            return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client, connection=connection, door=Door.SOCKET)
         roots = roots or self.spare_roots or _string_list(hello, "spare_roots")
-        caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, connection)
+        caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, connection, Door.SOCKET)
         opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
         return replace(caller, roots=tuple(opened))
 

@@ -70,7 +70,7 @@ class StatelessElicitation:
     def _signature(self, payload: str) -> str:
         caller = self._caller
         call = [self._params["name"], self._params.get("arguments") or {}]
-        bound_to = _digest([caller.auth.apikey_hash, caller.kind, caller.roots, caller.cwd, call])
+        bound_to = _digest([caller.auth.apikey_hash, caller.kind, caller.door, caller.roots, caller.cwd, call])
         return hmac.new(_KEY, f"{bound_to}.{payload}".encode("utf-8", "replace"), hashlib.sha256).hexdigest()
 
 

@@ -265,6 +265,8 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
         "reverses": item.reverses,
         "dest_identity": item.dest_identity,
         "unit": stored_path(item.unit),
+        "source_directory": item.source_directory,
+        "dest_directory": item.dest_directory,
     }
 
 

@@ -223,6 +223,11 @@ STEPS = (
     CREATE TABLE state_identity (id TEXT NOT NULL);
     INSERT INTO state_identity (id) VALUES (lower(hex(randomblob(16))));
     """,
+    # Which directories a proposal was made for. What an earlier release proposed has none, and is bound to its paths alone.
+    """
+    ALTER TABLE plan_items ADD COLUMN source_directory TEXT;
+    ALTER TABLE plan_items ADD COLUMN dest_directory TEXT;
+    """,
 )
 
 

@@ -21,10 +21,12 @@ DELETE FROM plan_items WHERE plan_id = :plan_id;
 -- name: insert_item
 INSERT INTO plan_items (plan_id, position, op, src_path, dest_path, node, before_hash, after_hash, size_bytes,
                         mode, uid, gid, mtime_ns, identity, status, error_msg, reasoning, confidence, ctime_ns,
-                        composite_hash, xattrs, temp_name, aside, intended_at, reverses, dest_identity, unit)
+                        composite_hash, xattrs, temp_name, aside, intended_at, reverses, dest_identity, unit,
+                        source_directory, dest_directory)
 VALUES (:plan_id, :position, :op, :src_path, :dest_path, :node, :before_hash, :after_hash, :size_bytes,
         :mode, :uid, :gid, :mtime_ns, :identity, :status, :error_msg, :reasoning, :confidence, :ctime_ns,
-        :composite_hash, :xattrs, :temp_name, :aside, :intended_at, :reverses, :dest_identity, :unit);
+        :composite_hash, :xattrs, :temp_name, :aside, :intended_at, :reverses, :dest_identity, :unit,
+        :source_directory, :dest_directory);
 
 -- name: insert_image
 INSERT INTO images (hash, size_bytes, data_id, file, kept_at, used_seq)
@@ -157,7 +159,7 @@ FROM plans WHERE id = :id;
 -- name: find_items
 SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode, uid, gid, mtime_ns, identity,
        status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name,
-       aside AS quarantine_path, intended_at, reverses, dest_identity, unit
+       aside AS quarantine_path, intended_at, reverses, dest_identity, unit, source_directory, dest_directory
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans

@@ -40,6 +40,7 @@ class SqliteReviews:
             "before_hash": _hash(review.base),
             "after_hash": _hash(review.proposed),
             "size_bytes": len(review.base or b""),
+            "source_directory": review.directory,
         }
         plan = {"id": review.id, "root_dir": stored_path(review.root), "created_at": review.created_at}
         with self._db.transaction(durable=True):
@@ -147,6 +148,7 @@ def _review(row: Any) -> Review:
         decided_by=row["decided_by"],
         decided_at=row["decided_at"],
         reason=row["reason"],
+        directory=row["source_directory"],
     )
 
 

@@ -6,8 +6,9 @@ INSERT INTO plans (id, kind, root_dir, status, created_at) VALUES (:id, 'review'
 
 -- name: insert_review_item
 INSERT INTO plan_items (plan_id, position, op, src_path, node, before_hash, after_hash, size_bytes, mode, uid, gid,
-                        mtime_ns, status)
-VALUES (:plan_id, 0, 'replace', :src_path, 'file', :before_hash, :after_hash, :size_bytes, 0, -1, -1, 0, 'PENDING');
+                        mtime_ns, status, source_directory)
+VALUES (:plan_id, 0, 'replace', :src_path, 'file', :before_hash, :after_hash, :size_bytes, 0, -1, -1, 0, 'PENDING',
+        :source_directory);
 
 -- name: insert_review
 INSERT INTO reviews (plan_id, session, state, version, round, request, twin, base, proposed, expires_at)
@@ -15,7 +16,7 @@ VALUES (:id, :session, :state, :version, :round, :request, :proposal_hash, :base
 
 -- name: find_review
 SELECT p.seq, p.id, p.root_dir, p.created_at, i.src_path, r.session, r.state, r.version, r.round, r.request, r.base,
-       r.proposed, r.answered, r.decided_by, r.decided_at, r.reason, r.expires_at
+       r.proposed, r.answered, r.decided_by, r.decided_at, r.reason, r.expires_at, i.source_directory
 FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE r.plan_id = :id;
 
