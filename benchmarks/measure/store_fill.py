@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 
 from benchmarks.measure.store_floors import PROJECT
-from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.postgres.store.store import STATEMENTS as ON_POSTGRES
 from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.files import file_name
 

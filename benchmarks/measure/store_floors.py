@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 import psycopg
 
-from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.postgres.store.store import STATEMENTS as ON_POSTGRES
 from holdfast.adapters.postgres.store.store import lock_key
 from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.files import file_name

@@ -32,7 +32,7 @@ from holdfast.adapters.sqlite.state.reviews import SqliteReviews, reviews_beside
 from holdfast.adapters.vscode import VscodePresenter
 from holdfast.adapters.watching import watch_directories
 from holdfast.app import App
-from holdfast.auth.context import AuthContext, Caller
+from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
 from holdfast.changes.service import Changes
@@ -94,13 +94,6 @@ class ServerParts:
     memory: OrganiserDatabases
     keys: ApiKeys | None = None
     observer: LangfuseObserver | None = None
-
-    def open_roots(self, caller: Caller) -> list[str]:
-        """Open a caller's roots now, so that a bad one is refused before the first call; return their real paths.
-
-        A caller without roots gets its working directory, so the door puts what comes back into the caller.
-        """
-        return self.folders.folders_of(caller).jail.allowed_paths
 
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
         """Return the holder of a listed key by its hash, None for nobody."""

@@ -10,8 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.store.rows import STATEMENTS, Connection
-from holdfast.adapters.postgres.store.store import Pool, open_pool
+from holdfast.adapters.postgres.store.store import STATEMENTS, Connection, Pool, open_pool
 from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE
 from holdfast.adapters.sqlite.store.files import file_name
 from holdfast.adapters.sqlite.store.store import SqliteStore

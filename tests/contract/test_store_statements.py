@@ -12,7 +12,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
+from holdfast.adapters.postgres.store.store import STATEMENTS as POSTGRES
 from holdfast.adapters.sqlite.store.files import STATEMENTS as SQLITE
 from holdfast.adapters.sqlite.store.schema import migrate_store
 from holdfast.store.paths import next_group_start

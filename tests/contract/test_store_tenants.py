@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from holdfast.adapters.postgres.search import rows as postgres_search
-from holdfast.adapters.postgres.store import rows as postgres_rows
+from holdfast.adapters.postgres.store import store as postgres_store
 from holdfast.adapters.sqlite.search import rows as sqlite_search
 from holdfast.adapters.sqlite.store import files as sqlite_rows
 from holdfast.auth.context import LOCAL_USER, AuthContext
@@ -141,7 +141,7 @@ def test_a_strangers_path_takes_the_same_statements_as_an_absent_one(
     stranger = new_caller()
     store.write(me, "p", "/secret/needle", "one")
     store.write(me, "p", "/secret/needle", "two")
-    rows = {"sqlite": sqlite_rows, "postgres": postgres_rows}[backend.name]
+    rows = {"sqlite": sqlite_rows, "postgres": postgres_store}[backend.name]
     recorded = Recorded(dict(rows.STATEMENTS))
     monkeypatch.setattr(rows, "STATEMENTS", recorded)
     search_rows = {"sqlite": sqlite_search, "postgres": postgres_search}[backend.name]

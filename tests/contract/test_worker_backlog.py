@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.adapters.postgres.search.index import WITHOUT_BITMAPS
 from holdfast.adapters.postgres.search.rows import STATEMENTS as SEARCHED_ON_POSTGRES
-from holdfast.adapters.postgres.store.rows import STATEMENTS as ON_POSTGRES
+from holdfast.adapters.postgres.store.store import STATEMENTS as ON_POSTGRES
 from holdfast.adapters.postgres.store.store import open_pool
 from holdfast.adapters.sqlite.search.rows import STATEMENTS as SEARCHED_ON_SQLITE
 from holdfast.adapters.sqlite.store.files import STATEMENTS as ON_SQLITE

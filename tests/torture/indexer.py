@@ -19,7 +19,7 @@ from holdfast.adapters.postgres.search import rows as postgres_rows
 from holdfast.adapters.postgres.search import write as postgres_write
 from holdfast.adapters.postgres.search.index import PostgresIndex
 from holdfast.adapters.postgres.store.queue import PostgresQueue
-from holdfast.adapters.postgres.store.rows import STATEMENTS as POSTGRES
+from holdfast.adapters.postgres.store.store import STATEMENTS as POSTGRES
 from holdfast.adapters.sqlite.search import rows as sqlite_rows
 from holdfast.adapters.sqlite.search import write as sqlite_write
 from holdfast.adapters.sqlite.search.index import SqliteIndex

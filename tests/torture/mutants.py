@@ -17,7 +17,6 @@ from typing import Any
 import psycopg
 
 from holdfast.adapters.locks import ThreadLocks
-from holdfast.adapters.postgres.store import rows as postgres_rows
 from holdfast.adapters.postgres.store import store as postgres
 from holdfast.adapters.postgres.store.store import PostgresMutation, PostgresSnapshot
 from holdfast.adapters.sqlite.store import files as sqlite_rows
@@ -26,7 +25,7 @@ from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
 from holdfast.adapters.sqlite.store.store import ProjectLocks
 from holdfast.auth.context import AuthContext
 from holdfast.errors import NotFound
-from holdfast.store import mutation
+from holdfast.store import mutations
 from holdfast.store.model import ProjectState, Stamp
 from holdfast.store.service import Store
 
@@ -55,7 +54,7 @@ def _nothing() -> None:
 
 def _guard_off() -> None:
     """Take away the second wall: a version that is not the next one is accepted."""
-    for statements in (postgres_rows.STATEMENTS, sqlite_rows.STATEMENTS):
+    for statements in (postgres.STATEMENTS, sqlite_rows.STATEMENTS):
         guarded = statements["save_project"]
         wanted = "CASE WHEN mcp_projects.version = excluded.version - 1 THEN excluded.version END"
         assert wanted in guarded
@@ -130,7 +129,7 @@ def _version_from_clock() -> None:
     def stamp(_state: ProjectState, now: datetime) -> Stamp:
         return Stamp(time.time_ns() // 1000, now)
 
-    _put(mutation, "next_stamp", stamp)
+    _put(mutations, "next_stamp", stamp)
 
 
 def _answer_before_commit() -> None:

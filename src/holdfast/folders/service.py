@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from holdfast.auth.context import Caller
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.access.roots import close_roots, identity_of, is_gone, open_roots
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 
 _MAX_OPEN = 64
 
@@ -39,12 +39,19 @@ class OpenFolders:
         key = (caller.cwd, caller.roots)
         with self._lock:
             folders = self._open.get(key)
-            if folders is None or any(is_gone(root) for root in folders.jail.roots):
+            if folders is None or _is_gone(folders):
                 folders = self._open[key] = self._open_roots(caller)
             self._open.move_to_end(key)
             if len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=False)
             return folders
+
+    def open_roots(self, caller: Caller) -> list[str]:
+        """Open a caller's roots now, so that a bad one is refused before the first call; return their real paths.
+
+        A caller without roots gets its working directory, so the door puts what comes back into the caller.
+        """
+        return self.folders_of(caller).jail.allowed_paths
 
     def close(self) -> None:
         """Drop every set of roots; each is closed when its last call ends."""
@@ -56,3 +63,8 @@ class OpenFolders:
         jail = Jail(roots, hidden=[identity_of(os.stat(self.state_dir))])
         weakref.finalize(jail, close_roots, roots)
         return Folders(jail, self.settings)
+
+
+def _is_gone(folders: Folders) -> bool:
+    """Return whether a root was removed since it was opened; a new directory at the same path does not count."""
+    return any(os.fstat(root.fd).st_nlink == 0 for root in folders.jail.roots)

@@ -4,9 +4,9 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
-from holdfast.search.bm25 import average_length, score, term_weights
 from holdfast.search.chunk import chunk_ranges, make_chunk
 from holdfast.search.model import Chunk, PendingFile, Statistics
+from holdfast.search.scores import average_length, score, term_weights
 from holdfast.search.tokens import tokenize
 
 

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.errors import SearchBackendError
-from holdfast.search.fuse import Weights, fuse
 from holdfast.search.model import Candidate, Hit, Passage, Scope, SearchLimits, Statistics, Vector, WordMatches
 from holdfast.search.pending import PendingMatch, scan_pending
 from holdfast.search.ports import Embedder, EmbedFault, IndexFault, Lookup, Reranker, RerankFault
+from holdfast.search.scores import Weights, fuse
 from holdfast.search.tokens import tokenize_query
 from holdfast.secret import Secret
 

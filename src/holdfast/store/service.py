@@ -17,14 +17,6 @@ from holdfast.store.content import (
     slice_text,
     window_for_range,
 )
-from holdfast.store.file_operations import (
-    delete_path,
-    rename_path,
-    restore_version,
-    stored_version,
-    version_not_found,
-    write_file,
-)
 from holdfast.store.listing import effective_limit, list_levels, list_path
 from holdfast.store.model import (
     ContentSlice,
@@ -35,7 +27,19 @@ from holdfast.store.model import (
     Version,
     tenant_of,
 )
-from holdfast.store.mutation import IdempotentRequest, MutationContext, Work, identify_request, run_mutation
+from holdfast.store.mutations import (
+    IdempotentRequest,
+    MutationContext,
+    Work,
+    delete_path,
+    identify_request,
+    rename_path,
+    restore_version,
+    run_mutation,
+    stored_version,
+    version_not_found,
+    write_file,
+)
 from holdfast.store.paths import ROOT, check_project, parse_file_path, parse_path, path_not_found, span_beneath
 from holdfast.store.ports import StoreDatabase, StoreUpkeep
 

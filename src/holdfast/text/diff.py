@@ -8,6 +8,9 @@ from hashlib import sha256
 CONTEXT_LINES = 3
 _MAX_COMPARED = 2_000_000
 
+DIFF_CUT = "The diff is longer than an answer may be; the rest was left out."
+"""What a tool says of a diff that it cut."""
+
 
 @dataclass(frozen=True, slots=True)
 class Hunk:

@@ -8,17 +8,19 @@ import errno
 import logging
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
+import anyio
+
 from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
-from holdfast.call import Call, ChildNeeded, Elicit, ProgressSink
+from holdfast.call import Call, ChildNeeded, Elicit, ProgressSink, Question, Reply
 from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
     HoldfastError,
@@ -28,11 +30,11 @@ from holdfast.errors import (
     PermissionDenied,
     ResourceBusy,
     StorageFull,
+    TimedOut,
 )
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
-from holdfast.tools.elicitation import open_questions
 from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
 from holdfast.tools.validate import is_small, nearest_name, parse_arguments, shorten
@@ -217,3 +219,55 @@ def _log_fault(name: str, error: Exception) -> Internal:
         trace = trace.tb_next
     _log.error("fault %s in %s: %s at %s", reference, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
     return Internal(f"{name} failed because of an internal error (reference {reference}); see the server's log.")
+
+
+_WITHDRAW_SECONDS = 1.0
+
+
+@asynccontextmanager
+async def open_questions(call: Call, elicit: Elicit | None) -> AsyncIterator[None]:
+    """Give the call its `elicit`, if its door has one, for as long as the context is open."""
+    if elicit is None:
+        yield
+        return
+    questions = _Questions(call, elicit)
+    call.elicit = questions.ask
+    try:
+        yield
+    finally:
+        call.elicit = None
+        await _withdraw(questions.open)
+
+
+class _Questions:
+    def __init__(self, call: Call, elicit: Elicit) -> None:
+        self.open: set[asyncio.Task[Reply]] = set()
+        self._call = call
+        self._elicit = elicit
+
+    async def ask(self, question: Question) -> Reply:
+        """Ask in a task of its own: withdrawing a question tells the client, which no impatience above may cut short."""
+        self._call.check()
+        task = asyncio.ensure_future(self._elicit(question))
+        self.open.add(task)
+        task.add_done_callback(self.open.discard)
+        try:
+            done, _ = await asyncio.wait({task}, timeout=self._call.remaining())
+        finally:
+            await _withdraw({task})
+        if not done:
+            raise TimedOut(f"Nobody answered within the {self._call.timeout_seconds:g} s that the call may take.")
+        return Reply("cancel") if task.cancelled() else task.result()
+
+
+async def _withdraw(questions: Iterable["asyncio.Task[Reply]"]) -> None:
+    """Give questions up, and let the client be told of it before it is told anything else.
+
+    Shielded: a scope of anyio that is being cancelled would cut every wait short.
+    """
+    waiting = [task for task in questions if not task.done()]
+    for task in waiting:
+        task.cancel()
+    if waiting:
+        with anyio.move_on_after(_WITHDRAW_SECONDS, shield=True):
+            await asyncio.wait(waiting)

@@ -1,4 +1,9 @@
-"""Defines a tool: its name, its group, who may call it, what it takes and what it does to files."""
+"""Defines a tool: its name, its group, who may call it, what it takes and what it does to files.
+
+Its JSON Schema has the flat form that every client can read: no `$ref`, no `oneOf`, no titles. An optional parameter is one
+that is not required, so it has no `null` alternative; a required member of an answer keeps it. `required` of an answer is
+left out, because every caller would pay for it in tokens.
+"""
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -7,14 +12,14 @@ from functools import cached_property
 from inspect import cleandoc, iscoroutinefunction, signature
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, Field
 
 from holdfast.app import App
 from holdfast.auth.context import CallerKind
 from holdfast.auth.rates import Rate
 from holdfast.call import Call, ProgressSink
+from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.schema import answer_schema, flat_schema
 from holdfast.tools.threads import Load
 
 
@@ -26,6 +31,20 @@ class Arguments(BaseModel):
 
 class NoArguments(Arguments):
     """Arguments of a tool that takes none."""
+
+
+class ExactEdit(Arguments):
+    """One replacement of exact text."""
+
+    old_string: str = Field(
+        description="Exact text to match; empty to create the file, or OVERWRITE_FILE or APPEND_TO_FILE."
+    )
+    new_string: str = Field(description="Replacement.")
+    expected_replacements: int = Field(1, ge=1, description="Times old_string must occur.")
+
+    def as_edit(self) -> Edit:
+        """Return the edit in the form that the edit engine takes."""
+        return Edit(self.old_string, self.new_string, self.expected_replacements)
 
 
 class Group(StrEnum):
@@ -182,3 +201,69 @@ class Registry:
     def get(self, name: str) -> Tool | None:
         """Return the tool of that name, None when there is none."""
         return self._tools.get(name)
+
+
+_LEFT_OUT_OF_ANSWERS = ("required", "default")
+
+
+def flat_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the model's schema with every reference inlined and every decoration removed."""
+    raw = model.model_json_schema(by_alias=True)
+    definitions = raw.pop("$defs", {})
+    flat: dict[str, Any] = _flatten(raw, definitions)
+    flat.pop("description", None)
+    return flat
+
+
+def answer_schema(model: type[BaseModel]) -> dict[str, Any]:
+    """Return the schema of an answer: the types of its members and no more."""
+    slim: dict[str, Any] = _slim(flat_schema(model))
+    return slim
+
+
+def _slim(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_slim(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    rest = {
+        key: value
+        for key, value in node.items()
+        if key not in _LEFT_OUT_OF_ANSWERS and (key, value) != ("additionalProperties", True)
+    }
+    return {key: _slim_properties(value) if key == "properties" else _slim(value) for key, value in rest.items()}
+
+
+def _slim_properties(members: dict[str, Any]) -> dict[str, Any]:
+    return {name: _slim(member) for name, member in members.items()}
+
+
+def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
+    if isinstance(node, list):
+        return [_flatten(item, definitions) for item in node]
+    if not isinstance(node, dict):
+        return node
+    if "$ref" in node:
+        target = dict(definitions[node["$ref"].rsplit("/", 1)[-1]])
+        target.pop("description", None)
+        return _flatten({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
+    if "anyOf" in node and node.get("default", ...) is None:
+        node = _without_null(node)
+    rest = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
+    if rest.get("default", ...) is None:
+        del rest["default"]
+    return {key: _flatten_member(key, value, definitions) for key, value in rest.items()}
+
+
+def _flatten_member(key: str, value: Any, definitions: dict[str, Any]) -> Any:
+    """Flatten one member; the names of properties are names, so one called `title` is no decoration."""
+    if key == "properties":
+        return {name: _flatten(sub, definitions) for name, sub in value.items()}
+    return _flatten(value, definitions)
+
+
+def _without_null(node: dict[str, Any]) -> dict[str, Any]:
+    choices = [choice for choice in node["anyOf"] if choice.get("type") != "null"]
+    if len(choices) == 1:
+        return {**choices[0], **{key: value for key, value in node.items() if key != "anyOf"}}
+    return {**node, "anyOf": choices}

@@ -6,8 +6,7 @@ from holdfast.tools.folders import change, find, read, read_text, search
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
-from holdfast.tools.review import agent as review_agent
-from holdfast.tools.review import person as review_person
+from holdfast.tools.review import entries as review
 from holdfast.tools.store import entries as store
 
 _MODULES: tuple[ModuleType, ...] = (
@@ -15,8 +14,7 @@ _MODULES: tuple[ModuleType, ...] = (
     read,
     find,
     change,
-    review_agent,
-    review_person,
+    review,
     organiser,
     search,
     store,

@@ -200,7 +200,7 @@ class Server:
         )
         async with mcp.run() if mcp else nullcontext():
             http = self._http_server = HttpServer(self._http_config(mcp))
-            self._connections.http_count = lambda: len(http.server_state.connections)
+            self._connections.over_http = http.server_state.connections
             serving = asyncio.create_task(http.serve(sockets=list(options.listeners)))
             try:
                 await http.wait_until_listening(serving)

@@ -7,8 +7,11 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.config.settings import FolderSettings
 from holdfast.errors import InvalidArgument
-from holdfast.folders.access.roots import close_roots, is_gone, open_roots
+from holdfast.folders.access.roots import close_roots, open_roots
+from holdfast.folders.service import OpenFolders
 from tests.helpers.trees import plant
 
 
@@ -75,13 +78,18 @@ def test_a_root_over_the_state_folder_is_walked(home: Path) -> None:
     close_roots(roots)
 
 
-def test_a_root_that_was_removed_is_known_to_be_gone(home: Path) -> None:
+def test_a_root_that_was_removed_is_opened_again_where_a_new_one_stands(home: Path) -> None:
+    folders = OpenFolders(FolderSettings(), str(home / "state"))
+    caller = Caller(LOCAL_USER, roots=(str(home / "brief"), str(home / "project")))
     (home / "brief").mkdir()
-    roots = open_roots([str(home / "brief"), str(home / "project")], "/", str(home / "state"))
+    before = folders.folders_of(caller)
+    assert folders.folders_of(caller) is before
     (home / "brief").rmdir()
     (home / "brief").mkdir()
-    assert [is_gone(root) for root in roots] == [True, False]
-    close_roots(roots)
+    after = folders.folders_of(caller)
+    folders.close()
+    old, new = (each.jail.roots for each in (before, after))
+    assert [old[0].identity == new[0].identity, old[1].identity == new[1].identity] == [False, True]
 
 
 def test_a_directory_whose_path_is_no_text_is_skipped(tmp_path: Path) -> None:

@@ -5,8 +5,7 @@ import pytest
 
 from holdfast.organiser.classify import profiles
 from holdfast.organiser.classify.profiles import Profiles, find_nearest, leave_one_out, usual_likeness
-from holdfast.organiser.classify.space import Space, normalise
-from holdfast.organiser.classify.tfidf import Floats, count_terms
+from holdfast.organiser.classify.word_space import Floats, Space, count_terms, normalise
 from tests.helpers.household import KINDS, text_of
 
 

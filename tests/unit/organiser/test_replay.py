@@ -11,8 +11,7 @@ from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.classify.evaluate import calibration_error
 from holdfast.organiser.classify.profiles import Profiles
 from holdfast.organiser.classify.replay import MIN_FILES, Replay, replay_filing
-from holdfast.organiser.classify.space import Space
-from holdfast.organiser.classify.tfidf import count_terms
+from holdfast.organiser.classify.word_space import Space, count_terms
 from holdfast.organiser.model import Category, Excerpt, ScannedFile, Verdict
 from tests.helpers.hash_seed import call_with_other_hash_seed
 from tests.helpers.household import COMMON, KINDS, examples, text_of, unfiled

@@ -5,7 +5,7 @@ from collections import Counter
 import numpy
 import pytest
 
-from holdfast.organiser.classify.tfidf import Vocabulary, count_terms, is_word
+from holdfast.organiser.classify.word_space import Vocabulary, count_terms, is_word
 
 
 def test_words_count_in_small_letters_and_numbers_by_their_length() -> None:

@@ -2,9 +2,16 @@
 
 import pytest
 
-from holdfast.search.bm25 import average_length, inverse_document_frequency, score, term_weights
-from holdfast.search.fuse import Weights, fuse, normalise
 from holdfast.search.model import Candidate, Statistics
+from holdfast.search.scores import (
+    Weights,
+    average_length,
+    fuse,
+    inverse_document_frequency,
+    normalise,
+    score,
+    term_weights,
+)
 
 HALVES = Weights(0.5, 0.5)
 

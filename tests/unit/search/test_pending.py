@@ -2,9 +2,9 @@
 
 import pytest
 
-from holdfast.search.bm25 import score, term_weights
 from holdfast.search.model import PendingFile, Statistics
 from holdfast.search.pending import scan_pending
+from holdfast.search.scores import score, term_weights
 from holdfast.search.tokens import tokenize
 
 EMPTY = Statistics(0, 0, {})

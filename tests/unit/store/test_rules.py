@@ -6,10 +6,9 @@ import pytest
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
 from holdfast.errors import InvalidArgument, PermissionDenied
-from holdfast.store.file_operations import after_delete, after_rename, after_write
 from holdfast.store.listing import effective_limit, entries_from_files
 from holdfast.store.model import FileSummary, IndexJob, Operation, ProjectState, StoreLimits, next_stamp, tenant_of
-from holdfast.store.mutation import identify_request
+from holdfast.store.mutations import after_delete, after_rename, after_write, identify_request
 from holdfast.store.paths import Move
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)

@@ -11,8 +11,7 @@ from holdfast.call import Call, Elicit, InputNeeded, Question, Reply
 from holdfast.config.settings import Settings
 from holdfast.errors import Cancelled, Internal, TimedOut
 from holdfast.tools.answer import Answer
-from holdfast.tools.dispatch import Dispatcher
-from holdfast.tools.elicitation import open_questions
+from holdfast.tools.dispatch import Dispatcher, open_questions
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, Runner, Tool
 
 pytestmark = pytest.mark.anyio

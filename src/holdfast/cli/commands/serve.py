@@ -90,13 +90,13 @@ def _run(
     wired = build(settings, folder.path)
     stack.callback(wired.close)
     directories = directories or tuple(settings.folders.roots) or tuple(root_dirs())
-    roots = wired.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []
+    roots = wired.folders.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []
     options = ServerOptions(
         folder=folder,
         settings=settings,
         kind=BACKGROUND if background else FOREGROUND,
         dispatcher=wired.dispatcher,
-        open_roots=wired.open_roots,
+        open_roots=wired.folders.open_roots,
         listeners=listeners,
         roots=tuple(roots),
         has_mcp=not no_http,

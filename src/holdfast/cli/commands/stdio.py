@@ -77,13 +77,13 @@ def _serve(
     stack.callback(wired.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO)
-    caller = replace(caller, roots=tuple(wired.open_roots(caller)))
+    caller = replace(caller, roots=tuple(wired.folders.open_roots(caller)))
     options = ServerOptions(
         folder,
         settings,
         IN_PROCESS,
         wired.dispatcher,
-        wired.open_roots,
+        wired.folders.open_roots,
         stdio=(caller, stdout),
         release=wired.release,
         index_status=wired.index_status,

@@ -61,11 +61,6 @@ def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
     return roots
 
 
-def is_gone(root: Root) -> bool:
-    """Return whether the directory was removed since it was opened; a new one at the same path does not count."""
-    return os.fstat(root.fd).st_nlink == 0
-
-
 def close_roots(roots: Iterable[Root]) -> None:
     """Close the descriptors."""
     for root in roots:

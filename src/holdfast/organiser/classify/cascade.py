@@ -109,7 +109,7 @@ class Cascade:
         from holdfast.organiser.classify.seeds import has_enough_words
         from holdfast.organiser.classify.sentence_model import apply_sentence_model
         from holdfast.organiser.classify.text_classifier import TextClassifier, train_balanced
-        from holdfast.organiser.classify.tfidf import count_terms
+        from holdfast.organiser.classify.word_space import count_terms
 
         documents = []
         for file, excerpt in files:

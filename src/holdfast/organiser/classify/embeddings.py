@@ -7,8 +7,7 @@ from dataclasses import dataclass
 import numpy
 
 from holdfast.errors import HoldfastError
-from holdfast.organiser.classify.space import normalise
-from holdfast.organiser.classify.tfidf import Floats
+from holdfast.organiser.classify.word_space import Floats, normalise
 from holdfast.organiser.ports import SentenceEmbedder
 
 _STATIC_WEIGHT = 0.5

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from math import log
 
 from holdfast.organiser.classify.text_classifier import TextClassifier
-from holdfast.organiser.classify.tfidf import count_terms, is_word
+from holdfast.organiser.classify.word_space import count_terms, is_word
 from holdfast.organiser.model import Evidence, Verdict
 from holdfast.text.display import display_name
 

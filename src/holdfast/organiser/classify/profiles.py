@@ -12,8 +12,7 @@ from dataclasses import dataclass
 import numpy
 from numpy.typing import NDArray
 
-from holdfast.organiser.classify.space import normalise
-from holdfast.organiser.classify.tfidf import Floats
+from holdfast.organiser.classify.word_space import Floats, normalise
 
 NEIGHBOURS = 15
 MAX_NODES = 3_000

@@ -7,9 +7,8 @@ import numpy
 from numpy.typing import NDArray
 
 from holdfast.organiser.classify.embeddings import EmbeddingModels
-from holdfast.organiser.classify.space import Space, normalise
 from holdfast.organiser.classify.starter import MIN_WORDS, find_starter, split_words
-from holdfast.organiser.classify.tfidf import Floats, Rows
+from holdfast.organiser.classify.word_space import Floats, Rows, Space, normalise
 from holdfast.organiser.model import Category
 
 SAMPLE = 96

@@ -10,9 +10,8 @@ from holdfast.organiser.classify.confidence_model import ConfidenceModel
 from holdfast.organiser.classify.embeddings import EmbeddingModels
 from holdfast.organiser.classify.evaluate import score_held_out, trials_from_scores
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores
-from holdfast.organiser.classify.space import normalise
 from holdfast.organiser.classify.text_classifier import TextClassifier
-from holdfast.organiser.classify.tfidf import Floats
+from holdfast.organiser.classify.word_space import Floats, normalise
 from holdfast.organiser.model import Verdict
 
 PER_FOLDER = 4

@@ -16,9 +16,8 @@ from holdfast.organiser.classify.evaluate import score_held_out, trials_from_sco
 from holdfast.organiser.classify.profiles import Labels, Profiles, Scores, find_nearest, leave_one_out
 from holdfast.organiser.classify.replay import replay_filing
 from holdfast.organiser.classify.seeds import find_seeds
-from holdfast.organiser.classify.space import DIMENSIONS, Space
 from holdfast.organiser.classify.starter import find_starter
-from holdfast.organiser.classify.tfidf import Floats, Rows, count_terms, is_word
+from holdfast.organiser.classify.word_space import DIMENSIONS, Floats, Rows, Space, count_terms, is_word
 from holdfast.organiser.model import MIN_CHARS, Category, Evidence, Example, Verdict
 from holdfast.text.display import display_name
 

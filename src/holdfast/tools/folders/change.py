@@ -12,13 +12,12 @@ from holdfast.changes.service import WriteResult
 from holdfast.errors import HoldfastError
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position
 from holdfast.text.decode import replace_lone_surrogates
-from holdfast.text.diff import fence_diff, unified_diff
+from holdfast.text.diff import DIFF_CUT, fence_diff, unified_diff
 from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.edits import DIFF_CUT, ExactEdit, to_edits
 from holdfast.tools.organiser.answers import describe_undo, stayed_lines
-from holdfast.tools.registry import Arguments, Effect, Group, tool
+from holdfast.tools.registry import Arguments, Effect, ExactEdit, Group, tool
 
 _MAX_LISTED = 500
 
@@ -253,7 +252,9 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
 def _edit_one(app: App, call: Call, file: FileEdits) -> FileOutcome:
     folders = app.folders_of(call.caller)
     try:
-        done = app.changes.edit(folders, call, file.path, to_edits(file.edits), expected_hash=file.expected_hash)
+        done = app.changes.edit(
+            folders, call, file.path, [edit.as_edit() for edit in file.edits], expected_hash=file.expected_hash
+        )
     except HoldfastError as error:
         call.check()
         return FileOutcome(path=file.path, status="failed", error=error.payload())

@@ -7,8 +7,7 @@ from pydantic import BaseModel, Field
 from holdfast.review.model import Review, ReviewSummary
 from holdfast.review.person import ReviewView
 from holdfast.text.decode import replace_lone_surrogates
-from holdfast.tools.edits import ExactEdit
-from holdfast.tools.registry import Arguments
+from holdfast.tools.registry import Arguments, ExactEdit
 
 MAX_LISTED = 500
 

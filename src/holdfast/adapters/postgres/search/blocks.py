@@ -10,8 +10,7 @@ from sys import byteorder
 from typing import Any
 
 from holdfast.adapters.postgres.search.rows import run
-from holdfast.adapters.postgres.store.rows import Connection
-from holdfast.adapters.postgres.store.store import lock_key
+from holdfast.adapters.postgres.store.store import Connection, lock_key
 
 MAX_UNPACKED = 512
 MAX_BLOCK_CHUNKS = 16_384

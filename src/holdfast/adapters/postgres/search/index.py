@@ -8,8 +8,7 @@ from typing import Any
 from holdfast.adapters.postgres.search.rows import run, translate_errors
 from holdfast.adapters.postgres.search.vectors import MAX_EXACT_VECTORS, VectorGraphs, vector_text
 from holdfast.adapters.postgres.search.write import NUL_REPLACEMENT, write_file
-from holdfast.adapters.postgres.store.rows import Connection, set_tenant
-from holdfast.adapters.postgres.store.store import open_pool
+from holdfast.adapters.postgres.store.store import Connection, open_pool, set_tenant
 from holdfast.adapters.search_parameters import file_parameters, json_list, scope_parameters
 from holdfast.search.model import (
     Candidate,

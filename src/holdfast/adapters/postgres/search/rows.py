@@ -7,7 +7,7 @@ from typing import Any
 import psycopg
 from psycopg_pool import PoolTimeout
 
-from holdfast.adapters.postgres.store.rows import Connection, Cursor
+from holdfast.adapters.postgres.store.store import Connection, Cursor
 from holdfast.adapters.statements import named_statements
 from holdfast.errors import ResourceBusy
 from holdfast.search.ports import IndexFault

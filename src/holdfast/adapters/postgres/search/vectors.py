@@ -13,7 +13,7 @@ import psycopg
 from psycopg import sql
 
 from holdfast.adapters.postgres.search.rows import STATEMENTS, run
-from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.postgres.store.store import Connection
 from holdfast.adapters.search_parameters import json_list, scope_parameters
 from holdfast.search.model import Candidate, Scope, Vector
 

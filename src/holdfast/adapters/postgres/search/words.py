@@ -7,10 +7,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from holdfast.adapters.postgres.search.rows import run
-from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.postgres.store.store import Connection
 from holdfast.adapters.search_parameters import json_list, scope_parameters
-from holdfast.search.bm25 import K1, B, average_length, score, term_weights
 from holdfast.search.model import Candidate, Scope, Statistics, WordMatches
+from holdfast.search.scores import K1, B, average_length, score, term_weights
 
 _MATCHES_PER_HIT = 2
 _GROWTH_FACTOR = 8

@@ -7,7 +7,7 @@ from typing import Any
 
 from holdfast.adapters.postgres.search.blocks import lock_blocks
 from holdfast.adapters.postgres.search.rows import run
-from holdfast.adapters.postgres.store.rows import Connection
+from holdfast.adapters.postgres.store.store import Connection
 from holdfast.adapters.search_parameters import indexed_file_parameters, json_list
 from holdfast.search.chunk import diff_chunks
 from holdfast.search.model import Chunk, IndexedChunk, IndexedFile

@@ -6,8 +6,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from holdfast.adapters.postgres.store.notify import CHANNEL, listen
-from holdfast.adapters.postgres.store.rows import run, set_tenant
-from holdfast.adapters.postgres.store.store import busy_on_conflict, open_pool
+from holdfast.adapters.postgres.store.store import busy_on_conflict, open_pool, run, set_tenant
 from holdfast.adapters.queue_statements import (
     PURGE_STATEMENTS,
     JobUpdate,

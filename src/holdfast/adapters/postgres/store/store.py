@@ -3,26 +3,30 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
 
 import psycopg
-from psycopg.rows import dict_row
+from psycopg.rows import DictRow, dict_row
 from psycopg_pool import ConnectionPool, PoolTimeout
 
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.postgres.store.notify import Notifier
-from holdfast.adapters.postgres.store.rows import Connection, run, set_tenant
+from holdfast.adapters.statements import named_statements
 from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
 from holdfast.errors import ResourceBusy, StorageDamaged, StorageFull
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
 from holdfast.store.paths import Span
 
+Connection = psycopg.Connection[DictRow]
+Cursor = psycopg.Cursor[DictRow]
 Pool = ConnectionPool[Connection]
 Role = Literal["holdfast_app", "holdfast_worker"]
 Isolation = Literal["read committed", "repeatable read"]
+
+STATEMENTS = named_statements(__package__, "store.sql")
 
 _CONNECT_SECONDS = 10.0
 _TRANSIENT_CONFLICTS = (
@@ -80,6 +84,16 @@ def _configure(
             "read_only": "on" if isolation == "repeatable read" else "off",
         },
     )
+
+
+def run(connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cursor:
+    """Run a named statement; in a pipeline the answer comes when it is fetched."""
+    return connection.execute(STATEMENTS[name], parameters)
+
+
+def set_tenant(connection: Connection, tenant: str) -> None:
+    """Set the tenant that row-level security lets through, until the transaction ends."""
+    connection.execute("SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": tenant})
 
 
 class PostgresStore:

@@ -11,8 +11,8 @@ from typing import NamedTuple
 
 from holdfast.adapters.search_parameters import json_list, scope_parameters
 from holdfast.adapters.sqlite.search.rows import run, scope_word
-from holdfast.search.bm25 import average_length, score, term_weights
 from holdfast.search.model import Candidate, Scope, Statistics
+from holdfast.search.scores import average_length, score, term_weights
 
 MAX_POSTINGS = 60_000
 _MATCHES_PER_HIT = 4

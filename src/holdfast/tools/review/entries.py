@@ -1,24 +1,31 @@
-"""The agent's tools of review: propose, list, and commit what a person approved."""
+"""The tools of review: an agent proposes, lists and commits; the person lists, looks and decides."""
 
 from holdfast.app import App
+from holdfast.auth.context import CallerKind
 from holdfast.call import Call
 from holdfast.errors import InvalidArgument
-from holdfast.review.model import Review, ReviewState, UserAction, as_text
+from holdfast.review.decide import encode_for
+from holdfast.review.model import Channel, Choice, Decision, Review, ReviewState, UserAction, as_text
 from holdfast.text.budget import cut_to_budget, first_page, read_position
-from holdfast.text.diff import unified_diff
+from holdfast.text.diff import DIFF_CUT, unified_diff
 from holdfast.text.display import display_name, quantity
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.edits import DIFF_CUT, to_edits
-from holdfast.tools.registry import Effect, Group, Runner, tool
+from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
 from holdfast.tools.review.shapes import (
     CommitAnswer,
     CommitReview,
+    DecideReview,
+    DecideReviewAnswer,
     ListedReview,
     ListReviews,
     ListReviewsAnswer,
+    PendingReview,
+    PendingReviewsAnswer,
     ProposeAndReview,
     ReviewAnswer,
+    ShowReview,
+    ShowReviewAnswer,
 )
 from holdfast.tools.review.wait import wait_for_decision
 
@@ -86,6 +93,58 @@ def list_reviews(app: App, call: Call, args: ListReviews) -> Answer:
     return Answer.of(f"{quantity(len(rows), 'open review')}.", data=data)
 
 
+@tool(
+    "pending_reviews",
+    group=Group.REVIEW,
+    effect=Effect.READ,
+    title="Open reviews",
+    output=PendingReviewsAnswer,
+    audience=CallerKind.PERSON,
+)
+def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
+    """List every open review of this machine, newest first."""
+    rows = [PendingReview.of(summary) for summary in app.reviews.person.list_open()]
+    return Answer.of(f"{quantity(len(rows), 'open review')}.", data=PendingReviewsAnswer(reviews=rows))
+
+
+@tool(
+    "show_review",
+    group=Group.REVIEW,
+    effect=Effect.READ,
+    title="Show a review",
+    output=ShowReviewAnswer,
+    audience=CallerKind.PERSON,
+)
+def show_review(app: App, call: Call, args: ShowReview) -> Answer:
+    """Show what a review would change, in hunks, and the hash that an approval names."""
+    return Answer.of("", data=ShowReviewAnswer.of(app.reviews.person.show(args.review_id)))
+
+
+@tool(
+    "decide_review",
+    group=Group.REVIEW,
+    effect=Effect.ADD,
+    title="Decide on a review",
+    output=DecideReviewAnswer,
+    audience=CallerKind.PERSON,
+)
+def decide_review(app: App, call: Call, args: DecideReview) -> Answer:
+    """Approve a review, reject it, or ask for another version; the first decision counts."""
+    text = None
+    if args.text is not None:
+        text = encode_for(app.reviews.person.show(args.review_id).review, args.text)
+    decision = Decision(
+        Choice(args.decision),
+        Channel(args.channel),
+        args.shown_hash,
+        text,
+        None if args.hunks is None else tuple(args.hunks),
+        args.reason,
+    )
+    review = app.reviews.person.decide(args.review_id, decision)
+    return Answer.of(review.action.value, data=DecideReviewAnswer.of(review))
+
+
 def _open_review(app: App, call: Call, args: ProposeAndReview) -> Review:
     folders = app.folders_of(call.caller)
     edits = _edits(args)
@@ -107,7 +166,7 @@ def _edits(args: ProposeAndReview) -> list[Edit]:
         return [Edit(args.old_string, args.new_string, args.expected_replacements)]
     if args.new_string is not None or args.old_string:
         raise InvalidArgument("Give either edits, or old_string and new_string.")
-    return to_edits(args.edits)
+    return [edit.as_edit() for edit in args.edits]
 
 
 def _review_answer(app: App, review: Review) -> ReviewAnswer:
