@@ -1,6 +1,7 @@
 """The `holdfast` command line: its commands, each imported when it is used, and its errors as one line and an exit status."""
 
 import sys
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Any
 
@@ -45,6 +46,27 @@ _COMMANDS = {
 }
 
 
+_ALIASES = {"organize": "organise"}
+"""Other spellings of commands; they work and are not listed."""
+
+_OTHER_WORDS = {
+    "find": "search",
+    "health": "doctor",
+    "history": "changes",
+    "key": "keys",
+    "list": "changes",
+    "log": "changes",
+    "logs": "changes",
+    "revert": "undo",
+    "rollback": "undo",
+    "settings": "config",
+    "sort": "organise",
+    "start": "serve",
+    "tidy": "organise",
+}
+"""What a person may call a command that has another name here."""
+
+
 class LazyGroup(click.Group):
     """Imports a command when it is used, and prints errors as one line on stderr, never a traceback."""
 
@@ -54,12 +76,25 @@ class LazyGroup(click.Group):
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         """Return the command of that name, importing its module."""
-        target = _COMMANDS.get(cmd_name)
+        target = _COMMANDS.get(_ALIASES.get(cmd_name, cmd_name))
         if target is None:
             return None
         module, _, name = target.partition(":")
         command = getattr(import_module(module), name)
         return command if isinstance(command, click.Command) else None
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Return the command that the arguments name. UsageError with the nearest name when there is none."""
+        name = args[0]
+        if name.startswith("-") or self.get_command(ctx, name) is not None:
+            return super().resolve_command(ctx, args)
+        nearest = _OTHER_WORDS.get(name.lower()) or next(iter(get_close_matches(name.lower(), _COMMANDS, n=1)), None)
+        hint = (
+            f"Did you mean `holdfast {nearest}`?" if nearest in _COMMANDS else "`holdfast --help` lists the commands."
+        )
+        raise click.UsageError(f"No such command {name!r}. {hint}", ctx)
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of ours ends the process with its own exit status."""

@@ -4,10 +4,12 @@ import json
 import re
 import sys
 from collections.abc import Mapping
+from datetime import datetime
 from typing import Any
 
 import click
 
+from holdfast.clock import utc_clock
 from holdfast.errors import Conflict, InvalidArgument
 from holdfast.text import display
 from holdfast.text.display import escape_lines, is_visible
@@ -40,6 +42,36 @@ def json_text(data: object, indent: int | None = None) -> str:
 def quantity(count: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one, and with commas between thousands."""
     return display.quantity(count, noun, separator=",")
+
+
+def local_time(at: str | None, *, with_seconds: bool = False) -> str:
+    """Return an RFC 3339 time in the person's time zone, to the minute, or to the second where times lie close together.
+
+    A dash for no time.
+    """
+    if at is None:
+        return "-"
+    return datetime.fromisoformat(at).astimezone().strftime("%Y-%m-%d %H:%M:%S" if with_seconds else "%Y-%m-%d %H:%M")
+
+
+def recent_time(at: str, now: datetime | None = None) -> str:
+    """Return an RFC 3339 time as a person would say it today: in minutes for the last hour, then by the clock."""
+    now = (now or utc_clock()).astimezone()
+    then = datetime.fromisoformat(at).astimezone(now.tzinfo)
+    seconds = (now - then).total_seconds()
+    if 0 <= seconds < 60:
+        return "just now"
+    if 0 <= seconds < 3600:
+        return f"{int(seconds // 60)} min ago"
+    return then.strftime("today %H:%M" if then.date() == now.date() else "%Y-%m-%d %H:%M")
+
+
+def duration(seconds: float) -> str:
+    """Return a length of time in its two largest units, such as `2 h 5 min`; a negative one counts as none."""
+    whole = max(0, int(seconds))
+    units = (("d", whole // 86_400), ("h", whole // 3_600 % 24), ("min", whole // 60 % 60), ("s", whole % 60))
+    first = next((index for index, (_, count) in enumerate(units) if count), len(units) - 1)
+    return " ".join(f"{count} {unit}" for unit, count in units[first : first + 2] if count) or "0 s"
 
 
 def confirm(question: str, on_refusal: str, without_terminal: str) -> None:

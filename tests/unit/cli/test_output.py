@@ -1,12 +1,15 @@
 """What commands print: JSON that no terminal acts on and that means what it meant, and texts line by line."""
 
 import json
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.output import json_text, paragraphs, quantity
+from holdfast.cli.output import duration, json_text, local_time, paragraphs, quantity, recent_time
 from holdfast.text import display
 from holdfast.text.display import is_visible
 
@@ -35,3 +38,46 @@ def test_a_text_keeps_its_lines_and_tabs_alone(text: str, shown: str) -> None:
 def test_only_one_thing_is_in_the_singular() -> None:
     assert [quantity(count, "job") for count in (0, 1, 2, 1234)] == ["0 jobs", "1 job", "2 jobs", "1,234 jobs"]
     assert [display.quantity(count, "copy", "copies") for count in (1, 1234)] == ["1 copy", "1234 copies"]
+
+
+@pytest.fixture
+def berlin(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Give a process whose time zone is one or two hours ahead of UTC."""
+    monkeypatch.setenv("TZ", "Europe/Berlin")
+    time.tzset()
+    yield
+    monkeypatch.undo()
+    time.tzset()
+
+
+@pytest.mark.usefixtures("berlin")
+def test_a_time_is_shown_in_the_persons_zone_without_parts_of_a_second() -> None:
+    assert local_time("2026-01-31T23:30:15.123456Z") == "2026-02-01 00:30"
+    assert local_time("2026-07-31T12:00:00Z", with_seconds=True) == "2026-07-31 14:00:00"
+    assert local_time(None) == "-"
+
+
+@pytest.mark.usefixtures("berlin")
+@pytest.mark.parametrize(
+    ("at", "shown"),
+    [
+        ("2026-01-31T21:59:30.5Z", "just now"),
+        ("2026-01-31T21:59:00Z", "1 min ago"),
+        ("2026-01-31T21:00:01Z", "59 min ago"),
+        ("2026-01-31T21:00:00Z", "today 22:00"),
+        ("2026-01-30T23:00:00Z", "today 00:00"),
+        ("2026-01-30T22:59:00Z", "2026-01-30 23:59"),
+        ("2026-01-31T22:05:00Z", "today 23:05"),
+        ("2026-02-01T22:00:00Z", "2026-02-01 23:00"),
+    ],
+)
+def test_a_recent_time_is_shown_as_a_person_says_it(at: str, shown: str) -> None:
+    assert recent_time(at, datetime(2026, 1, 31, 22, 0, tzinfo=UTC)) == shown
+
+
+@pytest.mark.parametrize(
+    ("seconds", "shown"),
+    [(-3, "0 s"), (0.9, "0 s"), (61, "1 min 1 s"), (3600, "1 h"), (7265, "2 h 1 min"), (90_061, "1 d 1 h")],
+)
+def test_a_duration_has_its_two_largest_units(seconds: float, shown: str) -> None:
+    assert duration(seconds) == shown

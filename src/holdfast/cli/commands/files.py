@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from holdfast.cli.client import call_tool
-from holdfast.cli.output import json_option, json_text, paragraphs, quantity
+from holdfast.cli.output import json_option, json_text, local_time, paragraphs, quantity
 from holdfast.errors import InvalidQuery
 from holdfast.search.model import no_matches_text
 from holdfast.text.display import display_name
@@ -89,7 +89,7 @@ def ls(store: StoreClient, project: str, path: str, depth: int, limit: int) -> N
     answer = store.call("file_list", project=project, path=path, depth=depth, limit=limit)
     for entry in answer["entries"]:
         end = "/" if entry["type"] == "DIRECTORY" else ""
-        store.echo(f"{entry['size']:>10}  {entry['updated_at'] or '-':<27}  {display_name(entry['path'] + end)}")
+        store.echo(f"{entry['size']:>10}  {local_time(entry['updated_at']):<16}  {display_name(entry['path'] + end)}")
     if answer["has_more"]:
         click.echo("There are more: raise --limit, or list a directory beneath.", err=True)
 
@@ -157,7 +157,8 @@ def stat(store: StoreClient, project: str, path: str) -> None:
         store.echo("does not exist")
         sys.exit(NOT_FOUND_STATUS)
     for name in ("type", "size", "created_at", "updated_at"):
-        store.echo(f"{name:<10}  {answer[name] or '-' if name.endswith('_at') else answer[name]}")
+        value = local_time(answer[name], with_seconds=True) if name.endswith("_at") else answer[name]
+        store.echo(f"{name:<10}  {value}")
 
 
 @files_group.command("history", epilog="Example: holdfast files history -p notes /plan.md")
@@ -168,7 +169,8 @@ def history(store: StoreClient, project: str, path: str) -> None:
     """List the earlier versions of a path, newest first: version, size, from when, until when. Deleted files too."""
     answer = store.call("file_history", project=project, path=path)
     for version in answer["versions"]:
-        store.echo(f"{version['version']:>7}  {version['size']:>10}  {version['written_at']}  {version['replaced_at']}")
+        times = (local_time(version[name], with_seconds=True) for name in ("written_at", "replaced_at"))
+        store.echo(f"{version['version']:>7}  {version['size']:>10}  {'  '.join(times)}")
 
 
 @files_group.command("restore", epilog="Example: holdfast files restore -p notes /plan.md 3")
@@ -209,7 +211,7 @@ def projects(store: StoreClient) -> None:
     answer = store.call("project_list")
     for row in answer["projects"]:
         store.echo(
-            f"{row['file_count']:>7}  {row['total_bytes']:>11}  {row['updated_at']}  {display_name(row['project'])}"
+            f"{row['file_count']:>7}  {row['total_bytes']:>11}  {local_time(row['updated_at'])}  {display_name(row['project'])}"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.output import json_option, json_text, quantity
+from holdfast.cli.output import duration, json_option, json_text, quantity
 from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.cli.startup import open_state_folder
 from holdfast.clock import utc_clock
@@ -180,5 +180,4 @@ def _lag(lag: dict[str, Any]) -> str:
 
 
 def _age(at: str) -> str:
-    seconds = (utc_clock() - datetime.fromisoformat(at)).total_seconds()
-    return f"{max(0.0, seconds):.0f} s"
+    return duration((utc_clock() - datetime.fromisoformat(at)).total_seconds())

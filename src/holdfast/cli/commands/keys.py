@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import json_option, json_text
+from holdfast.cli.output import json_option, json_text, local_time
 from holdfast.cli.startup import open_state_folder
 from holdfast.text.display import escape_invisible
 
@@ -108,6 +108,6 @@ def _describe(key: "Key") -> str:
     limits = ", ".join(
         f"{rate} {calls} a minute" if calls else f"{rate} unlimited" for rate, calls in key.per_minute.items()
     )
-    state = f"revoked {key.revoked_at}" if key.revoked_at else "valid"
-    columns = (key.id, key.created_at, state, escape_invisible(key.label), limits and f"({limits})")
+    state = f"revoked {local_time(key.revoked_at)}" if key.revoked_at else "valid"
+    columns = (key.id, local_time(key.created_at), state, escape_invisible(key.label), limits and f"({limits})")
     return "  ".join(column for column in columns if column)

@@ -22,7 +22,7 @@ from holdfast.cli.commands.organise_text import (
     status_text,
     undone_lines,
 )
-from holdfast.cli.output import confirm, json_option, json_text, quantity
+from holdfast.cli.output import confirm, json_option, json_text, local_time, quantity
 from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.text.display import display_name
@@ -305,7 +305,8 @@ def _pick_newest(plans: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
     if not candidates:
         raise NotFound(f"There is no plan to {verb}." if plans else "There are no plans.")
     plan = candidates[0]
-    click.echo(f"plan {plan['plan_id'][:8]} of {plan['created_at'][:16]} for {display_name(plan['folder'])}", err=True)
+    made_at = local_time(plan["created_at"])
+    click.echo(f"plan {plan['plan_id'][:8]} of {made_at} for {display_name(plan['folder'])}", err=True)
     return plan
 
 
@@ -346,7 +347,7 @@ def _print_answer(data: dict[str, Any], as_json: bool, *lines: str) -> None:
 
 def _approval_question(plan: dict[str, Any]) -> str:
     maker = "an agent" if plan["made_by"] == "agent" else "`holdfast organise scan`"
-    made = f"made by {maker} at {plan['created_at'][:16]}"
+    made = f"made by {maker} at {local_time(plan['created_at'])}"
     where = f"the move of {quantity(plan['totals']['moves'], 'file')} in {display_name(plan['folder'])}"
     return f"Approve plan {plan['plan_id'][:8]}, {made}: {where}?"
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.output import quantity
+from holdfast.cli.output import local_time, quantity
 from holdfast.text.display import display_name, escape_invisible, format_size
 
 _MAX_NAMES = 10
@@ -92,7 +92,7 @@ def status_text(status: str) -> str:
 
 def list_line(plan: dict[str, Any]) -> str:
     """Return a plan as one line of a list."""
-    name, at = plan["plan_id"][:8], plan["created_at"][:16]
+    name, at = plan["plan_id"][:8], local_time(plan["created_at"])
     return f"{name}  {status_text(plan['status']):<18}  {at}  {_moved_text(plan):>20}  {display_name(plan['folder'])}"
 
 
@@ -110,7 +110,7 @@ def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
     for move in answer["moves"]:
         source, target = display_name(move["path"]), display_name(move["to"])
         plan = "" if move["kind"] == "undo" else f"  (plan {move['plan_id'][:8]})"
-        yield f"{move['at']}  {_KIND_WORDS.get(move['kind'], move['kind'])}  {source} → {target}{plan}"
+        yield f"{local_time(move['at'])}  {_KIND_WORDS.get(move['kind'], move['kind'])}  {source} → {target}{plan}"
     if answer.get("waiting_to"):
         yield f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
 

@@ -13,7 +13,7 @@ from holdfast.changes.disk.files import read_all, write_new
 from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import call_as_person
 from holdfast.cli.commands.review_text import coded_lines, colour_line, side_by_side
-from holdfast.cli.output import confirm, json_option, json_text
+from holdfast.cli.output import confirm, json_option, json_text, local_time
 from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.text.display import escape_invisible
@@ -102,7 +102,7 @@ def list_command(*, as_json: bool = False) -> None:
         return
     for review in answer["reviews"]:
         state, path = _STATE[review["user_action"]], escape_invisible(review["path"])
-        click.echo(f"{review['review_id'][:8]}  {state:<18}  {review['created_at']}  {path}")
+        click.echo(f"{review['review_id'][:8]}  {state:<18}  {local_time(review['created_at'])}  {path}")
     if not answer["reviews"]:
         click.echo("No reviews are open.")
 

@@ -7,7 +7,7 @@ from contextlib import suppress
 
 import click
 
-from holdfast.cli.output import json_option, json_text, quantity
+from holdfast.cli.output import duration, json_option, json_text, quantity
 from holdfast.cli.startup import open_state_folder
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
 from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, send_control
@@ -100,5 +100,5 @@ def _describe(status: Message) -> str:
     connections = quantity(int(str(status["connections"])), "connection")
     return (
         f"A {status['kind']} server {status['version']} is running (pid {status['pid']}){where}, "
-        f"for {status['uptime_seconds']} s, with {connections}."
+        f"for {duration(float(str(status['uptime_seconds'])))}, with {connections}."
     )
