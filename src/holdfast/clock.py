@@ -34,3 +34,13 @@ def utc_in(seconds: float) -> str:
 def utc_days_ago(days: float) -> str:
     """Return the time that many days ago as text."""
     return format_utc(datetime.now(UTC) - timedelta(days=days))
+
+
+def format_age(at: str, now: datetime) -> str:
+    """Return how long ago a time in text form was, in its largest unit, as in `5 minutes ago`."""
+    seconds = max(0, int((now - datetime.fromisoformat(at)).total_seconds()))
+    for unit, length in (("day", 86_400), ("hour", 3_600), ("minute", 60)):
+        if seconds >= length:
+            count = seconds // length
+            return f"{count} {unit}{'' if count == 1 else 's'} ago"
+    return "just now"

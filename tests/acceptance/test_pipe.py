@@ -142,7 +142,7 @@ def test_a_file_that_was_read_in_part_is_not_copied_as_if_it_were_whole(agent: A
     assert not (root / "copy.txt").exists()
 
 
-def test_one_answer_stays_within_one_budget(agent: Agent, root: Path) -> None:
+def test_the_text_and_the_data_of_an_answer_stay_within_one_budget_each(agent: Agent, root: Path) -> None:
     (root / "big.txt").write_text("line of a file\n" * 6_000)
     (root / "small.txt").write_text("small")
     steps = [step(f"big{number}", "read_text_file", path="big.txt") for number in range(6)]
@@ -150,7 +150,8 @@ def test_one_answer_stays_within_one_budget(agent: Agent, root: Path) -> None:
     outcomes = {outcome["id"]: outcome for outcome in reply.data["steps"]}
     assert outcomes["small"] == {"id": "small", "status": "ok", "result": {"text": "small"}}
     assert all(outcomes[f"big{number}"]["truncated"] for number in range(6))
-    assert 20_000 < len(reply.result.model_dump_json()) / 4 < 26_000
+    for form in (reply.text, json.dumps(reply.data)):
+        assert 20_000 < len(form) / 4 < 26_000
 
 
 def test_an_image_passes_through_beneath_the_name_of_its_step(agent: Agent, root: Path) -> None:
@@ -160,8 +161,9 @@ def test_an_image_passes_through_beneath_the_name_of_its_step(agent: Agent, root
         steps=[step("info", "get_file_info", path="red.png"), step("look", "read_media_file", path="red.png")],
     ).ok()
     kinds = [block.type for block in reply.result.content]
-    assert kinds == ["text", "text", "image"]
-    assert reply.texts == ["2 steps: 2 ok.", "From step 'look':"]
+    assert kinds == ["text", "text", "text", "image"]
+    assert reply.texts[0] == "2 steps: 2 ok."
+    assert reply.texts[2].endswith(" 2/2] step look: ok")
     assert reply.data["steps"][1]["result"] == {"media": ["image/png"]}
 
 

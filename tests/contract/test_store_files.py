@@ -54,7 +54,7 @@ def test_every_verb_refuses_bad_projects_and_paths(store: Store, me: AuthContext
         assert code_of(store.listing, me, project, path) == "INVALID_PATH"
         assert code_of(store.history, me, project, path) == "INVALID_PATH"
         assert code_of(store.restore, me, project, path, 1) == "INVALID_PATH"
-    assert store.write(me, "p", "/" + "x" * 511, "x") == 1
+    assert store.write(me, "p", "/" + "x" * 511, "x").bytes_written == 1
     assert store.projects(me)[0].file_count == 1
 
 
@@ -78,7 +78,7 @@ def test_nobody_reads_or_writes(backend: Backend, store: Store, me: AuthContext)
 @pytest.mark.req("ST-04")
 def test_content_is_utf_8_or_refused(store: Store, me: AuthContext) -> None:
     for encoding in ("", "utf-8", "UTF-8"):
-        assert store.write(me, "p", "/a", "é€😀\0", encoding, mode="TRUNCATE") == 10
+        assert store.write(me, "p", "/a", "é€😀\0", encoding, mode="TRUNCATE").bytes_written == 10
     assert store.read(me, "p", "/a").text == "é€😀\0"
     assert code_of(store.write, me, "p", "/b", "x", "latin-1") == "INVALID_QUERY"
     assert code_of(store.write, me, "p", "/b", "x\ud800") == "INVALID_QUERY"
@@ -89,18 +89,20 @@ def test_content_is_utf_8_or_refused(store: Store, me: AuthContext) -> None:
 def test_sizes_up_to_the_limit_are_fine(backend: Backend, me: AuthContext) -> None:
     store = backend.store(StoreLimits(max_payload_bytes=10, max_file_bytes=15, max_project_bytes=20))
     assert code_of(store.write, me, "p", "/a", "x" * 11) == "PAYLOAD_TOO_LARGE"
-    assert store.write(me, "p", "/a", "x" * 10) == 10
+    assert store.write(me, "p", "/a", "x" * 10).bytes_written == 10
     assert code_of(store.write, me, "p", "/a", "x" * 6) == "PAYLOAD_TOO_LARGE"
-    assert store.write(me, "p", "/a", "x" * 5) == 5
+    assert store.write(me, "p", "/a", "x" * 5).bytes_written == 5
     assert code_of(store.write, me, "p", "/b", "x" * 6) == "QUOTA_EXCEEDED"
-    assert store.write(me, "p", "/b", "x" * 5) == 5
+    assert store.write(me, "p", "/b", "x" * 5).bytes_written == 5
     assert code_of(store.write, me, "p", "/b", "x") == "QUOTA_EXCEEDED"
-    assert store.write(me, "p", "/b", "y" * 5, mode="OVERWRITE") == 5
-    assert store.write(me, "q", "/other", "x" * 10) == 10
+    assert store.write(me, "p", "/b", "y" * 5, mode="OVERWRITE").bytes_written == 5
+    assert store.write(me, "q", "/other", "x" * 10).bytes_written == 10
     smaller = backend.store(StoreLimits(max_project_bytes=3))
-    assert smaller.write(me, "p", "/b", "xxxx", mode="TRUNCATE") == 4, "a shrinking write to a project that is over"
+    assert smaller.write(me, "p", "/b", "xxxx", mode="TRUNCATE").bytes_written == 4, (
+        "a shrinking write to a project that is over"
+    )
     store.delete(me, "p", "/a")
-    assert store.write(me, "p", "/c", "x" * 10) == 10, "deleted files do not count"
+    assert store.write(me, "p", "/c", "x" * 10).bytes_written == 10, "deleted files do not count"
     assert store.read(me, "p", "/b").text == "xxxx"
 
 
@@ -150,7 +152,7 @@ def test_modes_of_writing(store: Store, me: AuthContext) -> None:
     def after(*writes: tuple[str, int, str]) -> str:
         store.write(me, "p", "/f", "", mode="TRUNCATE")
         for content, offset, mode in writes:
-            assert store.write(me, "p", "/f", content, offset=offset, mode=mode) == len(content.encode())
+            assert store.write(me, "p", "/f", content, offset=offset, mode=mode).bytes_written == len(content.encode())
         return store.read(me, "p", "/f").text
 
     assert after(("hello", 0, "APPEND"), ("world", 77, "append")) == "helloworld"
@@ -171,7 +173,7 @@ def test_modes_of_writing(store: Store, me: AuthContext) -> None:
         ("x", 0, "MERGE"),
     ]:
         assert code_of(store.write, me, "p", "/f", content, offset=offset, mode=mode) == "INVALID_OFFSET"
-    assert store.write(me, "p", "/new", "n", mode="OVERWRITE") == 1
+    assert store.write(me, "p", "/new", "n", mode="OVERWRITE").bytes_written == 1
     assert code_of(store.write, me, "p", "/other", "n", offset=1, mode="OVERWRITE") == "INVALID_OFFSET"
     assert store.read(me, "p", "/f").text == "é"
 

@@ -61,10 +61,10 @@ def test_a_held_project_is_busy_in_time_and_other_projects_do_not_wait(backend: 
         assert caught.value.payload()["retryable"] is True
         assert me.apikey_hash not in caught.value.message
         assert 0.15 <= waited < 3
-        assert store.write(me, "q", "/a", "x") == 1
-        assert store.write(new_caller(), "p", "/a", "x") == 1
+        assert store.write(me, "q", "/a", "x").bytes_written == 1
+        assert store.write(new_caller(), "p", "/a", "x").bytes_written == 1
         assert store.read(me, "p", "/a").text == "before", "readers never wait"
-    assert store.write(me, "p", "/a", "!") == 1
+    assert store.write(me, "p", "/a", "!").bytes_written == 1
 
 
 @pytest.mark.req("ST-35")
@@ -82,7 +82,7 @@ def test_many_who_wait_for_one_project_keep_nobody_else_from_theirs(backend: Bac
         waiting = pool.submit(all_at_once, 24, wait)
         time.sleep(0.2)
         begun = time.monotonic()
-        assert store.write(me, "q", "/a", "x") == 1
+        assert store.write(me, "q", "/a", "x").bytes_written == 1
         assert store.read(me, "p", "/a").text == "x"
         assert time.monotonic() - begun < 1
         assert waiting.result() == ["busy"] * 24
@@ -102,7 +102,7 @@ def test_a_lock_that_is_given_back_in_time_is_waited_for(backend: Backend, me: A
     with ThreadPoolExecutor(1) as pool:
         holding = pool.submit(hold)
         held.wait()
-        assert store.write(me, "p", "/a", "x") == 1
+        assert store.write(me, "p", "/a", "x").bytes_written == 1
         written.set()
         holding.result()
 
@@ -135,11 +135,11 @@ def test_a_lock_held_by_another_process_is_respected_and_ends_with_it(
         assert other.stdout.readline() == b"held\n"
         with pytest.raises(ResourceBusy):
             store.write(me, "p", "/a", "x")
-        assert store.write(me, "q", "/a", "x") == 1
+        assert store.write(me, "q", "/a", "x").bytes_written == 1
         other.kill()
         other.wait()
         patient = backend.store(StoreLimits(lock_timeout_ms=10_000))
-        assert patient.write(me, "p", "/a", "x") == 1
+        assert patient.write(me, "p", "/a", "x").bytes_written == 1
 
 
 @pytest.mark.req("ST-37")
@@ -237,7 +237,7 @@ def test_a_value_that_a_column_refuses_is_no_reason_to_try_again(backend: Backen
     with pytest.raises(refused), database.mutation(me.apikey_hash, "p", 1000) as mutation:
         mutation.create(cast(str, None), b"y", stamp)
         mutation.settle(ProjectState(2, 2, 2, stamp.at), stamp, None)
-    assert store.write(me, "p", "/b", "y") == 1
+    assert store.write(me, "p", "/b", "y").bytes_written == 1
 
 
 @pytest.mark.req("ST-39")

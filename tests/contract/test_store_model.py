@@ -7,7 +7,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError
-from holdfast.store.model import PathType
+from holdfast.store.model import PathType, WrittenFile
 from holdfast.store.service import Store
 
 NAMES = ["a", "a-", "a.b", "a0", "b", "A", "a%", "_"]
@@ -84,10 +84,10 @@ class Reference:
 
 def attempt(store: Store, me: AuthContext, verb: str, *arguments: str, **options: bool) -> str | int:
     try:
-        answer: int = getattr(store, verb)(me, "p", *arguments, **options)
+        answer: int | WrittenFile = getattr(store, verb)(me, "p", *arguments, **options)
     except HoldfastError as error:
         return error.code
-    return answer
+    return answer.bytes_written if isinstance(answer, WrittenFile) else answer
 
 
 def some_path(choose: random.Random) -> str:

@@ -247,7 +247,7 @@ def test_an_owner_without_superuser_rights_can_set_up_and_serve(me: AuthContext)
                 store.write(me, "p", "/a", text)
             store.rename(me, "p", "/a", "/b")
             store.delete(me, "p", "/b")
-            assert store.restore(me, "p", "/b", 1) == 3
+            assert store.restore(me, "p", "/b", 1).bytes_written == 3
             assert len(backend.open_queue().claim(10, 1000, datetime.now(UTC) + timedelta(seconds=1))) == 2
             later = datetime.now(UTC) + timedelta(days=60)
             assert backend.open_upkeep().purge(later, later, later) > 0

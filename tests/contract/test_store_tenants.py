@@ -117,7 +117,7 @@ def test_a_stranger_finds_every_path_absent_in_every_verb(backend: Backend, stor
     assert search.search(stranger, "p", "needle") == []
     assert search.search(stranger, "*", "needle") == []
     assert store.projects(stranger) == []
-    assert store.write(stranger, "p", "/secret", "a file of my own") == 16
+    assert store.write(stranger, "p", "/secret", "a file of my own").bytes_written == 16
     assert store.read(me, "p", "/secret/needle").text == "one needletwo needle"
 
 

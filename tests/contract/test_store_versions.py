@@ -6,7 +6,7 @@ import pytest
 
 from holdfast.auth.context import AuthContext
 from holdfast.errors import Conflict, IsDirectory, NotFound
-from holdfast.store.model import StoreLimits
+from holdfast.store.model import StoreLimits, WrittenFile
 from holdfast.store.service import Store
 from tests.helpers.databases import Backend, new_caller
 
@@ -31,7 +31,7 @@ def test_every_change_keeps_the_bytes_before_it(store: Store, me: AuthContext) -
     assert [store.version_text(me, "p", "/a", one.version) for one in kept] == ["ONE two", "one two", "one"]
     assert [one.size for one in kept] == [7, 7, 3]
     assert all(one.written_at < one.replaced_at for one in kept)
-    assert store.restore(me, "p", "/a", kept[-1].version) == 3
+    assert store.restore(me, "p", "/a", kept[-1].version).bytes_written == 3
     assert store.read(me, "p", "/a").text == "one"
     assert store.version_text(me, "p", "/a", store.history(me, "p", "/a")[0].version) == "three", (
         "restore is a new write"
@@ -83,7 +83,7 @@ def test_deleted_paths_come_back_until_the_purge(backend: Backend, me: AuthConte
         store.write(me, "p", "/x/y", "z")
         store.write(me, "p", "/x", "z")
     store.delete(me, "p", "/d")
-    assert store.restore(me, "p", "/d/a", oldest.version) == 3
+    assert store.restore(me, "p", "/d/a", oldest.version).bytes_written == 3
     assert store.read(me, "p", "/d/a").text == "one"
     store.delete(me, "p", "/d/a")
 
@@ -151,17 +151,17 @@ def test_projects_are_listed_with_their_sums(store: Store, me: AuthContext) -> N
 @pytest.mark.req("ST-42")
 def test_a_retried_change_is_applied_once(backend: Backend, store: Store, me: AuthContext) -> None:
     other = backend.store()
-    assert store.write(me, "p", "/a", "x", idempotency_key="w") == 1
-    assert other.write(me, "p", "/a", "x", idempotency_key="w") == 1
+    assert store.write(me, "p", "/a", "x", idempotency_key="w") == WrittenFile(1, 1, is_new=True)
+    assert other.write(me, "p", "/a", "x", idempotency_key="w") == WrittenFile(1, None, is_new=False)
     assert store.read(me, "p", "/a").text == "x"
-    assert store.write(me, "q", "/a", "x", idempotency_key="w") == 1, "a key belongs to its project"
-    assert store.write(new_caller(), "p", "/a", "x", idempotency_key="w") == 1, "and to its tenant"
+    assert store.write(me, "q", "/a", "x", idempotency_key="w").bytes_written == 1, "a key belongs to its project"
+    assert store.write(new_caller(), "p", "/a", "x", idempotency_key="w").bytes_written == 1, "and to its tenant"
     assert store.rename(me, "p", "/a", "/b", idempotency_key="r") == 1
     assert other.rename(me, "p", "/a", "/b", idempotency_key="r") == 1
     assert store.delete(me, "p", "/b", idempotency_key="d") == 1
     assert other.delete(me, "p", "/b", idempotency_key="d") == 1
-    assert store.restore(me, "p", "/b", 1, idempotency_key="s") == 1
-    assert other.restore(me, "p", "/b", 1, idempotency_key="s") == 1
+    assert store.restore(me, "p", "/b", 1, idempotency_key="s").bytes_written == 1
+    assert other.restore(me, "p", "/b", 1, idempotency_key="s").bytes_written == 1
     assert store.history(me, "p", "/b")[0].version == 1
     with pytest.raises(Conflict):
         store.write(me, "p", "/a", "y", idempotency_key="w")

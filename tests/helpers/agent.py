@@ -70,9 +70,9 @@ class Reply:
     @property
     def refusals(self) -> list[str]:
         """Return the code of the error, or of each file that a call for several files was refused; empty when none was."""
-        if self.is_error:
-            return [self.code]
         content = self.result.structured_content
+        if self.is_error and not (isinstance(content, dict) and content.get("files")):
+            return [self.code]
         outcomes = content.get("files", []) if isinstance(content, dict) else []
         codes = [str(outcome["error"]["code"]) for outcome in outcomes if outcome.get("error")]
         codes += re.findall(r"^\[[0-9a-f]{6} \d+/\d+\] .* error ([A-Z_]+): ", self.text, re.MULTILINE)

@@ -26,7 +26,7 @@ from holdfast.adapters.sqlite.store.store import ProjectLocks
 from holdfast.auth.context import AuthContext
 from holdfast.errors import NotFound
 from holdfast.store import mutations
-from holdfast.store.model import ProjectState, Stamp
+from holdfast.store.model import ProjectState, Stamp, WrittenFile
 from holdfast.store.service import Store
 
 POSTGRES = "postgres"
@@ -177,15 +177,15 @@ def _append_unlocked() -> None:
     def append(
         self: Store, auth: AuthContext, project: str, path: str, content: str, encoding: str = "utf-8", offset: int = 0,
         mode: str = "APPEND", key: str | None = None,
-    ) -> int:  # fmt: skip
+    ) -> WrittenFile:  # fmt: skip
         if mode != "APPEND":
             return real(self, auth, project, path, content, encoding, offset, mode, key)
         try:
             before = self.read(auth, project, path).text
         except NotFound:
             before = ""
-        real(self, auth, project, path, before + content, encoding, 0, "TRUNCATE", key)
-        return len(content)
+        written = real(self, auth, project, path, before + content, encoding, 0, "TRUNCATE", key)
+        return written._replace(bytes_written=len(content))
 
     _put(Store, "write", append)
 

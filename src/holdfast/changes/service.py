@@ -4,7 +4,7 @@ import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from holdfast.call import Call
 from holdfast.changes.disk.files import error_from_os, stat_entry
@@ -36,16 +36,21 @@ from holdfast.errors import (
 )
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Place
-from holdfast.folders.access.syscalls import READ_DIRECTORY
+from holdfast.folders.access.syscalls import READ_DIRECTORY, read_fully
 from holdfast.folders.service import Folders
-from holdfast.text.edit import APPEND, Edit, EditLimits, EditResult, edit_bytes
+from holdfast.text.decode import SAMPLE_BYTES
+from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, EditResult, edit_bytes
+from holdfast.text.media_types import binary_type, document_format
 
 HASH_PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The result of a change of content; `change_id` is None for a dry run, `before` and `after` show an edit."""
+    """The result of a change of content; `change_id` is None for a dry run, `before` and `after` show an edit.
+
+    `binary_type` is the media type of a file that was no text before text was written to it, empty otherwise.
+    """
 
     path: str
     hash: str
@@ -53,6 +58,7 @@ class WriteResult:
     created: bool
     before: str = ""
     after: str = ""
+    binary_type: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +120,9 @@ class Changes:
             if stat_entry(place.parent_fd, place.name) is None:
                 return _write_result(place, self._contents.put(place, None, data, request), created=True)
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.admit) as base:
+                kind = binary_type(read_fully(base.fd, 0, SAMPLE_BYTES), place.name)
                 done = self._contents.put(place, base, data, request)
-                return _write_result(place, done, created=False)
+                return replace(_write_result(place, done, created=False), binary_type=kind)
 
     def edit(
         self,
@@ -135,22 +142,23 @@ class Changes:
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 _check_hash(None, expected_hash, place.path)
-                edited = edit_bytes(None, edits, _limits(folders), call.check)
+                edited = _edit_content(None, path, edits, folders, call)
                 return self._write_edit(place, None, edited, dry_run, ChangeRequest(kind, call.caller.client))
             with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
                 _check_hash(base.hash, expected_hash, place.path)
-                edited = edit_bytes(base.data, edits, _limits(folders), call.check)
-                return self._write_edit(place, base, edited, dry_run, ChangeRequest(kind, call.caller.client))
+                edited = _edit_content(base.data, path, edits, folders, call)
+                done = self._write_edit(place, base, edited, dry_run, ChangeRequest(kind, call.caller.client))
+                return replace(done, binary_type=binary_type((base.data or b"")[:SAMPLE_BYTES], place.name))
 
     def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
         """Return what edits would write, refused as `edit` refuses them; nothing is written."""
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             directory = identity_text(os.fstat(place.parent_fd))
             if stat_entry(place.parent_fd, place.name) is None:
-                edited = edit_bytes(None, edits, _limits(folders), call.check)
+                edited = _edit_content(None, path, edits, folders, call)
                 return EditPreview(place.path, place.root.path, None, edited.data, directory)
             with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
-                edited = edit_bytes(base.data, edits, _limits(folders), call.check)
+                edited = _edit_content(base.data, path, edits, folders, call)
                 return EditPreview(place.path, place.root.path, base.data, edited.data, directory)
 
     def apply_approved(
@@ -285,6 +293,28 @@ def _translate_os_errors(path: str) -> Iterator[None]:
         if refusal is None:
             raise
         raise refusal from None
+
+
+def _edit_content(data: bytes | None, path: str, edits: Sequence[Edit], folders: Folders, call: Call) -> EditResult:
+    """Apply edits to a file's bytes, None for a missing file. EditRejected, before anything is matched, for a document.
+
+    A document is read as the text taken out of it, which its own bytes do not hold: a match could never succeed.
+    """
+    is_matched = any(edit.old not in (OVERWRITE, APPEND) for edit in edits)
+    form = document_format((data or b"")[:SAMPLE_BYTES], path) if is_matched else None
+    if form is not None:
+        raise EditRejected(
+            "validation_error",
+            f"{path} is a {'PDF' if form == 'pdf' else 'Office'} document. What is read of it is text taken out of it, so "
+            "its text cannot be edited in place.",
+            "Write the text to a new text file with write_file, or change the document with a program for its format.",
+        )
+    try:
+        return edit_bytes(data, edits, _limits(folders), call.check)
+    except EditRejected as error:
+        if error.details["error_type"] == "file_not_found":
+            error.details["path"] = path
+        raise
 
 
 def _encode(content: str) -> bytes:

@@ -253,7 +253,8 @@ class Notes:
 
     `folder` is the folder that the plan is for, known before the plan is complete; all other paths are relative to it.
     `uncertain` and `skipped` hold the first of very many; `uncertain_count` counts them all. `decisions` are the folders
-    that somebody chose for single files, None for a file that is to stay. `made_by` is the client that asked for the plan.
+    that the user or the agent chose for single files, None for a file that is to stay; `agent_decisions` are the files
+    that the agent decided on. `made_by` is the client that asked for the plan.
     """
 
     decider: str
@@ -264,6 +265,7 @@ class Notes:
     skipped: tuple[SkippedFile, ...] = ()
     measures: Measures = Measures()
     decisions: Mapping[str, str | None] = field(default_factory=dict)
+    agent_decisions: frozenset[str] = frozenset()
     include_subfolders: bool = False
     remark: str = ""
     made_by: str = ""

@@ -148,14 +148,15 @@ class Organiser:
         with self._locks.hold(call, [plan_id]):
             view, surveyed, chosen = self._resolve_decisions(folders, call, plan_id, decisions)
             category_folders = {folder: folder for folder in chosen.values() if folder}
-            classified = classify_by_decisions(surveyed.files, chosen)
+            classified = classify_by_decisions(surveyed.files, chosen, chosen)
             draft = self._builder.draft(folders.jail, view.folder, classified, category_folders)
             paths = {file.path for entry in classified for file in (entry.file, *entry.file.members)}
             moves = [item for item in view.moves if item.src_path in paths]
             revision = compare_moves(moves, draft.moves)
             self.plans.revise(folders, call, plan_id, revision.dests, reasons=revision.reasons, added=revision.added)
             notes = revise_notes(view.notes, chosen, draft.uncertain, surveyed.directories)
-            return self._save_notes(folders, plan_id, notes)
+            by_agent = view.notes.agent_decisions | chosen.keys()
+            return self._save_notes(folders, plan_id, replace(notes, agent_decisions=by_agent))
 
     def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> PlanView:
         """Apply a person's decisions: each is kept as an example, and the other files of the plan are classified again.
@@ -208,6 +209,7 @@ class Organiser:
             include_subfolders=view.notes.include_subfolders,
             only=in_plan,
             new_corrections=corrections,
+            by_agent=view.notes.agent_decisions - chosen.keys(),
         )
         revision = compare_moves(view.moves, draft.moves)
         self.plans.revise(folders, call, view.plan.id, revision.dests, reasons=revision.reasons, added=revision.added)

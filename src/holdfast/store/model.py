@@ -135,6 +135,17 @@ class ContentSlice(NamedTuple):
     moved: bool
 
 
+class WrittenFile(NamedTuple):
+    """The result of a write: how many bytes were given, the size of the file after it, and whether it is a new file.
+
+    `size` is None when the idempotency key shows that the same request was applied before: then nothing was written.
+    """
+
+    bytes_written: int
+    size: int | None
+    is_new: bool
+
+
 @dataclass(frozen=True, slots=True)
 class ProjectState:
     """The counters of a project, which only the holder of its lock changes."""

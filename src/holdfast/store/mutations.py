@@ -59,12 +59,16 @@ class IdempotentRequest:
 
 @dataclass(frozen=True, slots=True)
 class MutationResult:
-    """What a mutation answers, and by how much it changed the project; no jobs means that nothing changed."""
+    """What a mutation answers, and by how much it changed the project; no jobs means that nothing changed.
+
+    `size` is that of the file after a write. It is None for a request that was applied before: only its answer is kept.
+    """
 
     answer: int
     jobs: tuple[IndexJob, ...] = ()
     files: int = 0
     bytes: int = 0
+    size: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +101,8 @@ def identify_request(key: str | None, tool: str, *arguments: object) -> Idempote
     return IdempotentRequest(key, hashlib.sha256(request).hexdigest())
 
 
-def run_mutation(context: MutationContext, request: IdempotentRequest | None, work: Work) -> int:
-    """Do the work and return its answer; a request that was applied before gets its first answer again.
+def run_mutation(context: MutationContext, request: IdempotentRequest | None, work: Work) -> MutationResult:
+    """Do the work and return its result; a request that was applied before gets its first answer again.
 
     Conflict when the idempotency key was used for another request, QuotaExceeded when the project would grow too large.
     """
@@ -108,10 +112,10 @@ def run_mutation(context: MutationContext, request: IdempotentRequest | None, wo
         if applied is not None:
             if applied.digest != request.digest:
                 raise Conflict(f"idempotency_key was used for another request: {request.key[:80]!a}")
-            return applied.answer
+            return MutationResult(applied.answer)
     result = work(context)
     if not result.jobs:
-        return result.answer
+        return result
     state, stamp = mutation.state, context.stamp
     total_bytes = state.total_bytes + result.bytes
     if result.bytes > 0 and total_bytes > context.limits.max_project_bytes:
@@ -124,7 +128,7 @@ def run_mutation(context: MutationContext, request: IdempotentRequest | None, wo
         stamp,
         AppliedRequest(request.key, request.digest, result.answer) if request else None,
     )
-    return result.answer
+    return result
 
 
 def write_file(context: MutationContext, path: StorePath, data: bytes, mode: WriteMode, offset: int) -> MutationResult:
@@ -132,9 +136,10 @@ def write_file(context: MutationContext, path: StorePath, data: bytes, mode: Wri
     mutation, limits = context.mutation, context.limits
     file = _find_writable(mutation, path, with_content=mode is WriteMode.OVERWRITE)
     if file is not None and mode is WriteMode.APPEND:
-        _check_size(file.size + len(data), limits)
+        size = file.size + len(data)
+        _check_size(size, limits)
         mutation.append(file, data, context.stamp, limits.versions_kept)
-        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data))
+        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data), size=size)
     content = apply_write(file.content if file else None, data, mode, offset)
     return _save_content(context, path, file, content, answer=len(data))
 
@@ -234,9 +239,9 @@ def _save_content(
     jobs = tuple(after_write(path))
     if file is None:
         context.mutation.create(path, content, context.stamp)
-        return MutationResult(answer, jobs, files=1, bytes=len(content))
+        return MutationResult(answer, jobs, files=1, bytes=len(content), size=len(content))
     context.mutation.replace(file, content, context.stamp, context.limits.versions_kept)
-    return MutationResult(answer, jobs, bytes=len(content) - file.size)
+    return MutationResult(answer, jobs, bytes=len(content) - file.size, size=len(content))
 
 
 def _look_around(mutation: Mutation, path: StorePath) -> PathLookup:

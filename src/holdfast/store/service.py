@@ -25,11 +25,13 @@ from holdfast.store.model import (
     Stat,
     StoreLimits,
     Version,
+    WrittenFile,
     tenant_of,
 )
 from holdfast.store.mutations import (
     IdempotentRequest,
     MutationContext,
+    MutationResult,
     Work,
     delete_path,
     identify_request,
@@ -81,8 +83,8 @@ class Store:
         offset: int = 0,
         mode: str = "APPEND",
         idempotency_key: str | None = None,
-    ) -> int:
-        """Write text and return its bytes; what the file held before is kept as a version."""
+    ) -> WrittenFile:
+        """Write text; what the file held before is kept as a version."""
         tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
         write_mode = parse_mode(mode)
         check_offset(write_mode, offset)
@@ -90,9 +92,10 @@ class Store:
         if len(data) > self._limits.max_payload_bytes:
             raise PayloadTooLarge(f"content has {len(data)} bytes; the limit is {self._limits.max_payload_bytes}")
         request = identify_request(idempotency_key, "write", checked, content, offset, write_mode)
-        return self._mutate(
+        result = self._mutate(
             tenant, project, request, lambda context: write_file(context, checked, data, write_mode, offset)
         )
+        return _written_file(result)
 
     def delete(
         self,
@@ -114,7 +117,7 @@ class Store:
         request = identify_request(idempotency_key, "delete", checked, recursive)
         return self._mutate(
             tenant, project, request, lambda context: delete_path(context, checked, recursive=recursive)
-        )
+        ).answer
 
     def rename(
         self,
@@ -132,7 +135,7 @@ class Store:
         request = identify_request(idempotency_key, "rename", source, target, overwrite)
         return self._mutate(
             tenant, project, request, lambda context: rename_path(context, source, target, overwrite=overwrite)
-        )
+        ).answer
 
     def listing(
         self, auth: AuthContext | None, project: str, path: str = "", depth: int = 1, limit: int = 0
@@ -168,12 +171,14 @@ class Store:
 
     def restore(
         self, auth: AuthContext | None, project: str, path: str, version: int, idempotency_key: str | None = None
-    ) -> int:
-        """Write the bytes of an earlier version and return how many; a deleted path comes back. NotFound."""
+    ) -> WrittenFile:
+        """Write the bytes of an earlier version; a deleted path comes back. NotFound."""
         tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
         request = identify_request(idempotency_key, "restore", checked, version)
         since = self._days_ago(self._limits.version_days)
-        return self._mutate(tenant, project, request, lambda context: restore_version(context, checked, version, since))
+        return _written_file(
+            self._mutate(tenant, project, request, lambda context: restore_version(context, checked, version, since))
+        )
 
     def projects(self, auth: AuthContext | None) -> list[ProjectSummary]:
         """Return the caller's own projects that hold files, by name."""
@@ -192,9 +197,13 @@ class Store:
         """Close the database."""
         self._database.close()
 
-    def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> int:
+    def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> MutationResult:
         with self._database.mutation(tenant, project, self._limits.lock_timeout_ms) as mutation:
             return run_mutation(MutationContext(mutation, self._limits, self._now()), request, work)
 
     def _days_ago(self, days: float) -> datetime:
         return self._now() - timedelta(days=days)
+
+
+def _written_file(result: MutationResult) -> WrittenFile:
+    return WrittenFile(result.answer, result.size, is_new=result.files > 0)

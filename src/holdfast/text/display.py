@@ -76,3 +76,8 @@ def escape_lines(body: str) -> list[str]:
     lines = body.removesuffix("\n").split("\n")
     ends_alike = all(line.endswith("\r") for line in lines)
     return [escape_invisible(line.removesuffix("\r") if ends_alike else line) for line in lines]
+
+
+def shorten(text: str, max_chars: int = 120) -> str:
+    """Return the start of a text, with an ellipsis when it is longer than that."""
+    return text if len(text) <= max_chars else f"{text[: max_chars - 1]}…"

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from holdfast.errors import EditRejected
 from holdfast.text.budget import estimate_tokens
 from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding, encode, round_trips
+from holdfast.text.display import shorten
 from holdfast.text.edit_match import LfView, Suggestion, find_matches, find_similar, find_typographic_match, to_lf
 
 OVERWRITE = "OVERWRITE_FILE"
@@ -54,7 +55,7 @@ def apply_edits(
         try:
             running = _apply(running, edit, limits)
         except EditRejected as error:
-            raise _locate_error(error, index, len(edits), running, limits) from None
+            raise _locate_error(error, index, edits, running, limits) from None
     if running == text or running is None:
         raise EditRejected(
             "validation_error",
@@ -206,13 +207,17 @@ def _wrong_count_error(count: int, expected: int) -> EditRejected:
     )
 
 
-def _locate_error(error: EditRejected, index: int, total: int, text: str | None, limits: EditLimits) -> EditRejected:
-    """Add the index of the failed edit, and the content of the file where it fits the limits."""
+def _locate_error(
+    error: EditRejected, index: int, edits: Sequence[Edit], text: str | None, limits: EditLimits
+) -> EditRejected:
+    """Add the failed edit's index, the start of its text to match, and the content of the file where it fits the limits."""
     details = {key: value for key, value in error.details.items() if key not in ("error", "error_type", "hint")}
+    if edits[index].old.strip():
+        details["text_to_match"] = shorten(edits[index].old)
     if text and text.count("\n") < MAX_SHOWN_LINES and estimate_tokens(text) <= limits.max_answer_tokens:
         details["file_content"] = text
     message = f"edits[{index}]: {error.message}"
-    if total > 1:
+    if len(edits) > 1:
         message += " No edit of this file was applied."
     return EditRejected(error.details["error_type"], message, error.details["hint"], edit_index=index, **details)
 

@@ -147,6 +147,13 @@ def content_type(head: bytes, suffix: str) -> tuple[str, Encoding | None]:
     return (BINARY, None) if encoding is None else (_text_content_type(head, suffix, encoding), encoding)
 
 
+def binary_type(head: bytes, name: str) -> str:
+    """Return the media type of a file whose bytes are no text, by its beginning and its name; empty for text."""
+    stem, dot, suffix = name.rpartition(".")
+    kind, encoding = content_type(head, f"{dot}{suffix}".lower() if stem else "")
+    return kind if head and encoding is None else ""
+
+
 def _type_by_signature(head: bytes) -> str:
     # Most files are text, which the first byte shows: the tables are not searched for them.
     if head[0] not in _FIRST_BYTES and head[4:8] != b"ftyp" and head[257:262] != b"ustar":

@@ -37,10 +37,10 @@ class ExactEdit(Arguments):
     """One replacement of exact text."""
 
     old_string: str = Field(
-        description="Exact text to match; empty to create the file, or OVERWRITE_FILE or APPEND_TO_FILE."
+        description="Exact text to replace; empty to create the file, or OVERWRITE_FILE or APPEND_TO_FILE."
     )
-    new_string: str = Field(description="Replacement.")
-    expected_replacements: int = Field(1, ge=1, description="Times old_string must occur.")
+    new_string: str = Field(description="Text to put in its place.")
+    expected_replacements: int = Field(1, ge=1, description="How often old_string must occur.")
 
     def as_edit(self) -> Edit:
         """Return the edit in the form that the edit engine takes."""

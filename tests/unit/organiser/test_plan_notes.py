@@ -18,6 +18,7 @@ NOTES = Notes(
     skipped=(SkippedFile("b", SkipReason.UNREADABLE, "denied"),),
     measures=Measures(5, 1, 100, 10, 4, {SkipReason.UNREADABLE: 1}),
     decisions={"c.txt": None, "d.txt": "Bills"},
+    agent_decisions=frozenset({"c.txt"}),
     include_subfolders=True,
     remark="So it is.",
     made_by="command",
@@ -47,6 +48,7 @@ STORED = {
         "skipped": {"cannot be read": 1},
     },
     "decisions": {"c.txt": None, "d.txt": "Bills"},
+    "decided_by_agent": ["c.txt"],
     "deep": True,
     "remark": "So it is.",
     "maker": "command",
@@ -62,3 +64,15 @@ def test_notes_are_stored_in_the_format_of_earlier_versions_and_come_back(tmp_pa
     with closing(sqlite3.connect(tmp_path / "state.db")) as database:
         ((stored,),) = database.execute("SELECT notes_json FROM plan_notes").fetchall()
     assert json.loads(zlib.decompress(stored)) == STORED
+
+
+def test_notes_of_a_release_that_did_not_store_who_decided_can_be_read(tmp_path: Path) -> None:
+    notes = open_plan_notes(str(tmp_path))
+    notes.save("p1", NOTES)
+    older = {name: value for name, value in STORED.items() if name != "decided_by_agent"}
+    with closing(sqlite3.connect(tmp_path / "state.db", isolation_level=None)) as database:
+        database.execute("UPDATE plan_notes SET notes_json = ?", [zlib.compress(json.dumps(older).encode())])
+    loaded = notes.load("p1")
+    notes.close()
+    assert loaded is not None
+    assert (loaded.decisions, loaded.agent_decisions) == (NOTES.decisions, frozenset())

@@ -24,6 +24,8 @@ ReadAt = Callable[[int, int], bytes]
 _SCAN_BYTES = 1 << 20
 _ASCII_PER_TOKEN = 4
 _WIDEST_CHAR_BYTES = 4
+_MAX_COUNTED_BYTES = 8 << 20
+"""Up to this offset the lines before a page from the end are counted, so that it has line numbers."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,17 +132,23 @@ class ReadPosition:
 
 @dataclass(frozen=True, slots=True)
 class TextPiece:
-    """A piece of text. `rest` is where to continue, None at the end; `notes` are for the caller, beside the text."""
+    """A piece of text. `rest` is where to continue, None at the end; `notes` are for the caller, beside the text.
+
+    `is_chomped` says that the newline that ends its last line was left out.
+    """
 
     text: str
     encoding: Encoding
     rest: ReadPosition | None = None
     first_line: int | None = None
     notes: tuple[str, ...] = ()
+    is_chomped: bool = False
 
     @property
     def line_count(self) -> int:
         """Return how many lines the text touches."""
+        if self.is_chomped:
+            return self.text.count("\n") + 1
         return self.text.count("\n") + (not self.text.endswith("\n") if self.text else 0)
 
 
@@ -176,9 +184,8 @@ def _read_forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens
         return _cut_piece(at, shown, window, encoding, errors, notes)
     if pattern is not None and not is_complete:
         notes = (*notes, "No later line matches read_to_next_pattern; read to the end of the file.")
-    if is_complete and (end < len(text) or not reaches_end):
-        shown = _without_newline(shown)
-    return TextPiece(shown, encoding, None, at.line, notes)
+    chomped = _without_newline(shown) if is_complete and (end < len(text) or not reaches_end) else shown
+    return TextPiece(chomped, encoding, None, at.line, notes, is_chomped=len(chomped) < len(shown))
 
 
 def _find_selection_end(text: str, at: ReadPosition, pattern: Any) -> tuple[int, bool]:
@@ -234,9 +241,20 @@ def _read_backward(source: TextSource, at: ReadPosition, max_tokens: int) -> Tex
     shown, left = cut_end_to_budget(wanted, max_tokens)
     offset = start + _byte_length(window, text[: len(text) - len(shown)], encoding, errors)
     lines_left = (at.lines_left or 0) - TextPiece(shown, encoding).line_count + _is_inside_a_line(source, offset)
+    line = _number_of_line(source, offset)
     if not left and (len(wanted) < len(text) or offset <= source.start or lines_left <= 0):
-        return TextPiece(shown, encoding, None, None, notes)
-    return TextPiece(shown, encoding, ReadPosition(offset, lines_left, backwards=True), None, notes)
+        return TextPiece(shown, encoding, None, line, notes)
+    return TextPiece(shown, encoding, ReadPosition(offset, lines_left, backwards=True), line, notes)
+
+
+def _number_of_line(source: TextSource, offset: int) -> int | None:
+    """Return the number of the line at an offset, None far from the start of a large file: its lines are not counted."""
+    if offset > _MAX_COUNTED_BYTES:
+        return None
+    before = source.read_at(source.start, offset - source.start)
+    if source.encoding.unit_bytes == 1:
+        return 1 + before.count(b"\n")
+    return 1 + sum(1 for _ in _line_ends(before, source.encoding))
 
 
 def _is_inside_a_line(source: TextSource, offset: int) -> bool:

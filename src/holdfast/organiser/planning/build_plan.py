@@ -2,7 +2,7 @@
 
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 
@@ -142,9 +142,11 @@ class PlanBuilder:
         include_subfolders: bool,
         only: set[str] | None = None,
         new_corrections: Sequence[Example] | None = None,
+        by_agent: frozenset[str] = frozenset(),
     ) -> tuple[PlanDraft, Notes]:
         """Return the draft of a plan for a folder, and its notes; `only` limits it to these absolute paths.
 
+        `by_agent` are the files whose decision was the agent's and not the user's.
         With new corrections every file is classified again, whatever is in the cache.
         """
         jail, folder, settings = folders.jail, surveyed.folder, self.settings
@@ -170,7 +172,7 @@ class PlanBuilder:
             recording.calls.append,
         )
         classified = run.classify(to_classify, categories, corrections, use_cache=new_corrections is None)
-        classified += classify_by_decisions(surveyed.files, decisions)
+        classified += classify_by_decisions(surveyed.files, decisions, by_agent)
         draft = self.draft(jail, folder, classified, categories.folders)
         recording.counts = {
             "files": len(classified),
@@ -193,6 +195,7 @@ class PlanBuilder:
             skipped=tuple(surveyed.skipped),
             measures=_measure(surveyed, run, draft.moved_files),
             decisions=decisions,
+            agent_decisions=by_agent,
             include_subfolders=include_subfolders,
             remark=" ".join(filter(None, remarks)),
         )
@@ -207,21 +210,19 @@ class PlanBuilder:
         return apply_gate(checked, folder, category_folders, gate, _list_names_in(jail, folder))
 
 
-def classify_by_decisions(files: Sequence[SurveyedFile], decisions: Decisions) -> list[ClassifiedFile]:
-    """Return the files that somebody decided on, with that decision as a certain verdict."""
-    return [
-        ClassifiedFile(
-            surveyed.file,
-            surveyed.file_hash,
-            Verdict(
-                decisions[surveyed.file.relative] or KEEP,
-                1.0,
-                reasoning="This folder was chosen by the user or the agent.",
-            ),
-        )
-        for surveyed in files
-        if surveyed.file.relative in decisions
-    ]
+def classify_by_decisions(
+    files: Sequence[SurveyedFile], decisions: Decisions, by_agent: Container[str]
+) -> list[ClassifiedFile]:
+    """Return the files that the agent or the user decided on, with that decision as a certain verdict."""
+    classified: list[ClassifiedFile] = []
+    for surveyed in files:
+        relative = surveyed.file.relative
+        if relative in decisions:
+            folder, decider = decisions[relative], "agent" if relative in by_agent else "user"
+            reasoning = f"The {decider} chose this folder." if folder else f"The {decider} decided that it stays."
+            verdict = Verdict(folder or KEEP, 1.0, reasoning=reasoning)
+            classified.append(ClassifiedFile(surveyed.file, surveyed.file_hash, verdict))
+    return classified
 
 
 def _categories_for(

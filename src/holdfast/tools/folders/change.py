@@ -1,5 +1,7 @@
 """The tools that change local files, list changes and undo them."""
 
+import json
+from collections.abc import Sequence
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -9,14 +11,15 @@ from holdfast.auth.context import ClientInfo
 from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, error_class
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.diff import DIFF_CUT, fence_diff, unified_diff
 from holdfast.text.display import display_name
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.organiser.answers import describe_undo, stayed_lines
+from holdfast.tools.organiser.answers import describe_undo
+from holdfast.tools.organiser.plan_text import stayed_lines
 from holdfast.tools.registry import Arguments, Effect, ExactEdit, Group, tool
 
 _MAX_LISTED = 500
@@ -25,37 +28,39 @@ _MAX_LISTED = 500
 class WriteFile(Arguments):
     """Arguments of write_file."""
 
-    path: str = Field(description="File to create or replace.")
-    content: str = Field(description="The whole new content, stored as UTF-8.")
+    path: str = Field(description="Path of the file to create or replace.")
+    content: str = Field(description="The whole new content of the file, stored as UTF-8.")
 
 
 class ReferenceEdit(Arguments):
     """One edit of edit_file, in the reference server's words."""
 
-    old_text: str = Field(alias="oldText", description="Exact text that occurs once.")
-    new_text: str = Field(alias="newText", description="Replacement.")
+    old_text: str = Field(alias="oldText", description="Exact text in the file, which occurs once.")
+    new_text: str = Field(alias="newText", description="Text to put in its place.")
 
 
 class EditFile(Arguments):
     """Arguments of edit_file."""
 
-    path: str = Field(description="File to edit.")
-    edits: list[ReferenceEdit] = Field(min_length=1, description="Applied in order, all or none.")
-    dry_run: bool = Field(False, alias="dryRun", description="Only show the diff.")
+    path: str = Field(description="Path of the file to edit.")
+    edits: list[ReferenceEdit] = Field(min_length=1, description="The edits, applied in order, all or none.")
+    dry_run: bool = Field(False, alias="dryRun", description="Whether to show the diff alone and write nothing.")
 
 
 class FileEdits(Arguments):
     """The edits of one file."""
 
-    path: str = Field(description="File to edit.")
-    edits: list[ExactEdit] = Field(min_length=1, description="Applied in order, all or none.")
-    expected_hash: str | None = Field(None, description="Refuse unless the file has this SHA-256.")
+    path: str = Field(description="Path of the file to edit.")
+    edits: list[ExactEdit] = Field(min_length=1, description="The edits, applied in order, all or none.")
+    expected_hash: str | None = Field(None, description="SHA-256 that the file must have, else nothing is written.")
 
 
 class EditFiles(Arguments):
     """Arguments of edit_files."""
 
-    files: list[FileEdits] = Field(min_length=1, max_length=100, description="Independent files.")
+    files: list[FileEdits] = Field(
+        min_length=1, max_length=100, description="The files to edit, independent of one another."
+    )
 
 
 class FileOutcome(BaseModel):
@@ -77,35 +82,35 @@ class EditFilesAnswer(BaseModel):
 class AppendText(Arguments):
     """Arguments of append_text."""
 
-    path: str = Field(description="File to extend; created when missing.")
+    path: str = Field(description="Path of the file to extend; created when missing.")
     content: str = Field(description="Text to add at the end, as it is.")
 
 
 class CreateDirectory(Arguments):
     """Arguments of create_directory."""
 
-    path: str = Field(description="Directory to make.")
+    path: str = Field(description="Path of the directory to make.")
 
 
 class MoveFile(Arguments):
     """Arguments of move_file."""
 
-    source: str = Field(description="File or directory to move.")
-    destination: str = Field(description="New path; must not exist.")
+    source: str = Field(description="Path of the file or directory to move.")
+    destination: str = Field(description="Its new path, where nothing may be yet.")
 
 
 class DeleteFile(Arguments):
     """Arguments of delete_file."""
 
-    path: str = Field(description="File, link or directory.")
-    recursive: bool = Field(False, description="Delete a directory and its content.")
+    path: str = Field(description="Path of the file, link or directory to delete.")
+    recursive: bool = Field(False, description="Whether to delete a directory with its content.")
 
 
 class ListChanges(Arguments):
     """Arguments of list_changes."""
 
-    limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Maximum number of changes.")
-    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
+    limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Most changes to list.")
+    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
 
 
 class ListedChange(BaseModel):
@@ -134,22 +139,24 @@ class ListChangesAnswer(BaseModel):
 class UndoChange(Arguments):
     """Arguments of undo_change."""
 
-    change_id: str = Field(min_length=1, max_length=64, description="Id from list_changes or a change's answer.")
+    change_id: str = Field(
+        min_length=1, max_length=64, description="Id of the change, from its answer or list_changes."
+    )
 
 
-@tool("write_file", group=Group.FILES, effect=Effect.DESTROY, title="Write file", idempotent=True)
+@tool("write_file", group=Group.FILES, effect=Effect.DESTROY, title="On disk: write a file", idempotent=True)
 def write_file(app: App, call: Call, args: WriteFile) -> Answer:
-    """Create a file or replace its whole content, atomically. undo_change brings the old content back.
+    """On disk: create a file or replace its whole content, atomically; undo_change brings the old content back.
 
     For changes to a part of a file use edit_files.
     """
     done = app.changes.write(app.folders_of(call.caller), call, args.path, args.content)
-    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(done)}")
+    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "replaced"))
 
 
-@tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="Edit file")
+@tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="On disk: edit a file")
 def edit_file(app: App, call: Call, args: EditFile) -> Answer:
-    """Replace exact pieces of a text file and return the unified diff.
+    """On disk: replace exact pieces of a text file and return the unified diff.
 
     Each oldText must occur exactly once; a line feed also matches CRLF. dryRun shows the diff and writes nothing.
     """
@@ -162,9 +169,11 @@ def edit_file(app: App, call: Call, args: EditFile) -> Answer:
     return Answer.of(fence_diff(diff), note, trail)
 
 
-@tool("edit_files", group=Group.FILES, effect=Effect.DESTROY, title="Edit files", output=EditFilesAnswer)
+@tool(
+    "edit_files", group=Group.FILES, effect=Effect.DESTROY, title="On disk: edit several files", output=EditFilesAnswer
+)
 def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
-    """Edit several text files by exact replacement; each file is all or nothing and independent of the others.
+    """On disk: edit several text files by exact replacement; each file is all or nothing.
 
     Every answer has the new hash, to be given as expected_hash of the next edit. A failed file has error.hint and often
     its content.
@@ -178,46 +187,55 @@ def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
         outcomes.append(outcome)
         call.progress(count, len(args.files), file.path)
     applied = sum(outcome.status == "applied" for outcome in outcomes)
+    if not applied:
+        raise _nothing_edited_error(outcomes)
     lines = [f"Files edited: {applied} of {len(outcomes)}."]
     lines += [_outcome_line(outcome) for outcome in outcomes]
-    return Answer.of("\n".join(lines), data=EditFilesAnswer(files=outcomes))
+    contents = (
+        f"Content of {display_name(outcome.path)}:\n{outcome.error['file_content']}"
+        for outcome in outcomes
+        if outcome.error is not None and "file_content" in outcome.error
+    )
+    return Answer.of("\n".join(lines), *contents, data=EditFilesAnswer(files=outcomes))
 
 
-@tool("append_text", group=Group.FILES, effect=Effect.ADD, title="Append text")
+@tool("append_text", group=Group.FILES, effect=Effect.ADD, title="On disk: append to a file")
 def append_text(app: App, call: Call, args: AppendText) -> Answer:
-    """Add text at the end of a file, in the file's encoding and line ends. No line break is put in between."""
+    """On disk: add text at the end of a file, in its encoding and line ends. No line break is put in between."""
     done = app.changes.append(app.folders_of(call.caller), call, args.path, args.content)
-    return Answer.of(f"Successfully appended to {args.path}\n{_hash_and_change(done)}")
+    return Answer.of(
+        f"Successfully appended to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "was added to")
+    )
 
 
-@tool("create_directory", group=Group.FILES, effect=Effect.ADD, title="Create directory", idempotent=True)
+@tool("create_directory", group=Group.FILES, effect=Effect.ADD, title="On disk: create a directory", idempotent=True)
 def create_directory(app: App, call: Call, args: CreateDirectory) -> Answer:
-    """Make a directory and the missing ones above it. One that exists is left as it is."""
+    """On disk: make a directory and the missing ones above it. One that exists is left as it is."""
     change_id, _ = app.changes.create_directory(app.folders_of(call.caller), call, args.path)
     if change_id is None:
         return Answer.of(f"Directory {args.path} exists already.")
     return Answer.of(f"Successfully created directory {args.path}\nchange {change_id}")
 
 
-@tool("move_file", group=Group.FILES, effect=Effect.CHANGE, title="Move or rename")
+@tool("move_file", group=Group.FILES, effect=Effect.CHANGE, title="On disk: move or rename")
 def move_file(app: App, call: Call, args: MoveFile) -> Answer:
-    """Move or rename a file or directory. Never replaces: an existing destination is an error."""
+    """On disk: move or rename a file or directory. Never replaces: an existing destination is an error."""
     folders = app.folders_of(call.caller)
     change_id = app.changes.move(folders, call, args.source, args.destination)
     return Answer.of(f"Successfully moved {args.source} to {args.destination}\nchange {change_id}")
 
 
-@tool("delete_file", group=Group.FILES, effect=Effect.DESTROY, title="Delete")
+@tool("delete_file", group=Group.FILES, effect=Effect.DESTROY, title="On disk: delete")
 def delete_file(app: App, call: Call, args: DeleteFile) -> Answer:
-    """Delete a file, a link or a directory; undo_change brings it back. A directory with content needs recursive."""
+    """On disk: delete a file, link or directory; undo_change brings it back. A directory with content needs recursive."""
     folders = app.folders_of(call.caller)
     change_id = app.changes.delete(folders, call, args.path, recursive=args.recursive)
     return Answer.of(f"Successfully deleted {args.path}\nchange {change_id}")
 
 
-@tool("list_changes", group=Group.FILES, effect=Effect.READ, title="List changes", output=ListChangesAnswer)
+@tool("list_changes", group=Group.FILES, effect=Effect.READ, title="On disk: list changes", output=ListChangesAnswer)
 def list_changes(app: App, call: Call, args: ListChanges) -> Answer:
-    """List the changes made to the allowed directories, newest first, with the id that undo_change takes."""
+    """On disk: list the changes made through this server, newest first, with the ids that undo_change takes."""
     before = read_position(args.cursor, "seq", "list_changes")
     changes = app.changes.list(app.folders_of(call.caller), args.limit + 1, before)
     page, next_cursor = first_page(changes, args.limit, "seq")
@@ -227,9 +245,9 @@ def list_changes(app: App, call: Call, args: ListChanges) -> Answer:
     return Answer.of("\n".join(lines), more, data=data)
 
 
-@tool("undo_change", group=Group.FILES, effect=Effect.DESTROY, title="Undo a change")
+@tool("undo_change", group=Group.FILES, effect=Effect.DESTROY, title="On disk: undo a change")
 def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
-    """Undo one change: restore old bytes, names and modes. Refused when something newer would be lost.
+    """On disk: undo one change: restore old bytes, names and modes. Refused when something newer would be lost.
 
     An undo is a change itself and can be undone.
     """
@@ -272,9 +290,21 @@ def _trim_error(outcome: FileOutcome, budget: int) -> int:
     return 0
 
 
+def _nothing_edited_error(outcomes: Sequence[FileOutcome]) -> HoldfastError:
+    """Return the error of a call that edited no file: its code is that of the first file, its message names each."""
+    lines = "\n".join(map(_outcome_line, outcomes))
+    errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+    files = [outcome.model_dump(exclude_none=True) for outcome in outcomes]
+    return error_class(errors[0]["code"])(f"No file was edited.\n{lines}", files=files)
+
+
 def _outcome_line(outcome: FileOutcome) -> str:
+    """Return what became of a file on one line: its new hash, or why it was not edited, and by which text to match."""
     if outcome.error is not None:
-        return f"{display_name(outcome.path)}: {outcome.error['message']} {outcome.error.get('hint', '')}".rstrip()
+        code, message, hint = outcome.error["code"], outcome.error["message"], outcome.error.get("hint", "")
+        text = outcome.error.get("text_to_match")
+        line = f"{display_name(outcome.path)}: {code}: {message} {hint}".rstrip()
+        return line if text is None else f"{line} Text to match: {json.dumps(text, ensure_ascii=False)}"
     return f"{display_name(outcome.path)}: {outcome.hash} change {outcome.change_id}"
 
 
@@ -291,6 +321,14 @@ def _change_line(change: ListedChange) -> str:
 
 def _client_text(client: ClientInfo) -> str | None:
     return "a command of the person" if client.is_command else str(client) or None
+
+
+def _binary_note(done: WriteResult, verb: str) -> str:
+    """Return a warning when text took the place of a file that is no text, or was added to one; empty otherwise."""
+    if not done.binary_type:
+        return ""
+    undo = f'undo_change with change_id="{done.change_id}" brings it back.'
+    return f"[This text {verb} a file that is no text ({done.binary_type}). If that was not wanted: {undo}]"
 
 
 def _hash_and_change(done: WriteResult) -> str:

@@ -15,45 +15,45 @@ from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Arguments, Effect, Group, tool
 from holdfast.tools.threads import Load
 
-_PATH = "Directory; relative to the first allowed one."
+_PATH = "Path of the directory to {}."
 _MAX_PATTERNS = 100
-_CURSOR = "From the previous answer."
+_CURSOR = "Cursor of the answer before, for the rest."
 
 
 class ListDirectory(Arguments):
     """Arguments of list_directory."""
 
-    path: str = Field(description=_PATH)
+    path: str = Field(description=_PATH.format("list"))
     cursor: str | None = Field(None, description=_CURSOR)
 
 
 class ListDirectoryWithSizes(ListDirectory):
     """Arguments of list_directory_with_sizes."""
 
-    sort_by: Literal["name", "size"] = Field("name", alias="sortBy", description="Order of the entries.")
+    sort_by: Literal["name", "size"] = Field("name", alias="sortBy", description="What to sort the entries by.")
 
 
 class DirectoryTree(Arguments):
     """Arguments of directory_tree."""
 
-    path: str = Field(description=_PATH)
+    path: str = Field(description=_PATH.format("show"))
     exclude_patterns: list[str] = Field(
         [],
         alias="excludePatterns",
         max_length=_MAX_PATTERNS,
-        description="Globs to exclude; a plain name matches at any depth.",
+        description="Globs of entries to leave out; a plain name matches at any depth.",
     )
-    max_depth: int | None = Field(None, ge=1, description="Levels to expand.")
+    max_depth: int | None = Field(None, ge=1, description="How many levels to expand.")
     cursor: str | None = Field(None, description=_CURSOR)
 
 
 class SearchFiles(Arguments):
     """Arguments of search_files."""
 
-    path: str = Field(description=_PATH)
-    pattern: str = Field(description="Glob: *.py in that directory only, **/*.py at any depth.")
+    path: str = Field(description=_PATH.format("search"))
+    pattern: str = Field(description="Glob of the paths to find: *.py in that directory alone, **/*.py at any depth.")
     exclude_patterns: list[str] = Field(
-        [], alias="excludePatterns", max_length=_MAX_PATTERNS, description="Globs to exclude."
+        [], alias="excludePatterns", max_length=_MAX_PATTERNS, description="Globs of paths to leave out."
     )
     cursor: str | None = Field(None, description=_CURSOR)
 
@@ -61,37 +61,41 @@ class SearchFiles(Arguments):
 class GrepContent(Arguments):
     """Arguments of grep_content."""
 
-    pattern: str = Field(description="Regular expression.")
-    search_path: str = Field(".", description="Directory or file.")
-    case_insensitive: bool = Field(False, description="Ignore case.")
-    context_lines: int = Field(2, ge=0, le=50, description="Lines around each match.")
-    glob: str | None = Field(None, description="Only these files: *.py, src/**, !*.md.")
-    max_results: int = Field(200, ge=1, le=5000, description="Maximum number of matches.")
+    pattern: str = Field(description="Regular expression to look for.")
+    search_path: str = Field(".", description="Directory or file to search.")
+    case_insensitive: bool = Field(False, description="Whether upper and lower case are the same.")
+    context_lines: int = Field(2, ge=0, le=50, description="How many lines to show around each match.")
+    glob: str | None = Field(None, description="Search only files of this glob: *.py, src/**, !*.md.")
+    max_results: int = Field(200, ge=1, le=5000, description="Most matches to return.")
     section_patterns: list[str] | None = Field(
-        None, max_length=_MAX_PATTERNS, description="Regexes for lines that begin a section."
+        None, max_length=_MAX_PATTERNS, description="Regular expressions of lines that begin a section."
     )
-    include_ignored: bool = Field(False, description="Search ignored files too.")
+    include_ignored: bool = Field(False, description="Whether to search files that .gitignore ignores.")
     cursor: str | None = Field(None, description=_CURSOR)
 
 
-@tool("list_directory", group=Group.FILES, effect=Effect.READ, title="List directory")
+@tool("list_directory", group=Group.FILES, effect=Effect.READ, title="On disk: list a directory")
 def list_directory(app: App, call: Call, args: ListDirectory) -> Answer:
-    """List a directory, sorted: [FILE], [DIR] or [LINK] and the name. A name with strange characters is quoted."""
+    """On disk: list a directory: [FILE], [DIR] or [LINK] and the name. A name with strange characters is quoted."""
     return Answer.of(listing.list_directory(app.folders_of(call.caller), call, args.path, args.cursor))
 
 
 @tool(
-    "list_directory_with_sizes", group=Group.FILES, effect=Effect.READ, title="List directory with sizes", listed=False
+    "list_directory_with_sizes",
+    group=Group.FILES,
+    effect=Effect.READ,
+    title="On disk: list a directory with sizes",
+    listed=False,
 )
 def list_directory_with_sizes(app: App, call: Call, args: ListDirectoryWithSizes) -> Answer:
-    """List a directory with the size of each file and totals."""
+    """On disk: list a directory with the size of each file and totals."""
     folders = app.folders_of(call.caller)
     return Answer.of(listing.list_with_sizes(folders, call, args.path, args.sort_by, args.cursor))
 
 
-@tool("directory_tree", group=Group.FILES, effect=Effect.READ, title="Directory tree", load=Load.HEAVY)
+@tool("directory_tree", group=Group.FILES, effect=Effect.READ, title="On disk: show a directory tree", load=Load.HEAVY)
 def directory_tree(app: App, call: Call, args: DirectoryTree) -> Answer:
-    """Show a tree as JSON: name, type and children, the top levels first.
+    """On disk: show a directory tree as JSON: name, type and children, the top levels first.
 
     Leaves out .git and what .gitignore ignores. A directory beyond the budget is "collapsed" with its number of entries.
     """
@@ -110,12 +114,12 @@ def directory_tree(app: App, call: Call, args: DirectoryTree) -> Answer:
     "search_files",
     group=Group.FILES,
     effect=Effect.READ,
-    title="Search files by name",
+    title="On disk: find files by name",
     rate=Rate.SEARCH,
     load=Load.HEAVY,
 )
 def search_files(app: App, call: Call, args: SearchFiles) -> Answer:
-    """Find files and directories by name; absolute paths, one a line. For their content use grep_content.
+    """On disk: find files and directories by name; absolute paths, one a line. For their content use grep_content.
 
     Leaves out .git and what .gitignore ignores, unless `path` lies in it.
     """
@@ -129,12 +133,12 @@ def search_files(app: App, call: Call, args: SearchFiles) -> Answer:
     "grep_content",
     group=Group.FILES,
     effect=Effect.READ,
-    title="Search file content",
+    title="On disk: search file content",
     rate=Rate.SEARCH,
     load=Load.HEAVY,
 )
 def grep_content(app: App, call: Call, args: GrepContent) -> Answer:
-    """Find text in files: `12:` is a match, `12-` context, [sections: 12..40] how far the section around line 12 goes.
+    """On disk: find text in files: `12:` is a match, `12-` context, [sections: 12..40] the end of line 12's section.
 
     Leaves out binary files, .git and what .gitignore ignores.
     """

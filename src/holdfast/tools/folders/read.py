@@ -21,15 +21,15 @@ from holdfast.tools.threads import Load
 class PathOnly(Arguments):
     """Arguments of a tool that takes one path."""
 
-    path: str = Field(description="File path.")
+    path: str = Field(description="Path of the file.")
 
 
 class JqQueryArguments(Arguments):
     """Arguments of the jq queries."""
 
-    file_path: str = Field(description="File path.")
-    expression: str = Field(description="jq expression.")
-    timeout: float = Field(30, gt=0, le=600, description="Timeout in seconds.")
+    file_path: str = Field(description="Path of the file to query.")
+    expression: str = Field(description="The jq expression to run.")
+    timeout: float = Field(30, gt=0, le=600, description="Seconds after which to give up.")
 
 
 class FileInfo(BaseModel):
@@ -55,18 +55,25 @@ class FileInfo(BaseModel):
     hint: str | None = None
 
 
-@tool("read_media_file", group=Group.FILES, effect=Effect.READ, title="Read media")
+@tool("read_media_file", group=Group.FILES, effect=Effect.READ, title="On disk: read an image or sound")
 def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
-    """Read an image (scaled to what a model sees), a sound, or any binary file as base64."""
+    """On disk: read an image (scaled to what a model sees), a sound, or any binary file as base64."""
     folders = app.folders_of(call.caller)
     media = read_media(call, folders.jail, args.path, folders.settings)
     block = Media(media.kind, media.data, media.mime_type, media.uri)
     return Answer((block, *([Text(f"[{media.note}]")] if media.note else [])))
 
 
-@tool("get_file_info", group=Group.FILES, effect=Effect.READ, title="Describe a file", output=FileInfo, load=Load.HEAVY)
+@tool(
+    "get_file_info",
+    group=Group.FILES,
+    effect=Effect.READ,
+    title="On disk: describe a file",
+    output=FileInfo,
+    load=Load.HEAVY,
+)
 def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:
-    """Describe a file: size, times, lines, token estimate, encoding, sha256, shape of JSON or CSV."""
+    """On disk: describe a file or directory: size, times, lines, token estimate, encoding, sha256, shape of JSON or CSV."""
     folders = app.folders_of(call.caller)
     info = _info_answer(describe_path(call, folders.jail, args.path, folders.settings))
     values = info.model_dump(exclude_none=True)
@@ -100,16 +107,23 @@ def _value_text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-@tool("list_allowed_directories", group=Group.FILES, effect=Effect.READ, title="List the allowed directories")
+@tool("list_allowed_directories", group=Group.FILES, effect=Effect.READ, title="On disk: list the allowed directories")
 def list_allowed_directories(app: App, call: Call, _args: NoArguments) -> Answer:
-    """List the directories that can be used; relative paths start at the first."""
+    """On disk: list the directories that can be used; relative paths start at the first."""
     allowed = app.folders_of(call.caller).jail.allowed_paths
     return Answer.of("Allowed directories:\n" + "\n".join(map(display_name, allowed)))
 
 
-@tool("query_json", group=Group.FILES, effect=Effect.READ, title="Query JSON", timeout_seconds=600, load=Load.CHILD)
+@tool(
+    "query_json",
+    group=Group.FILES,
+    effect=Effect.READ,
+    title="On disk: query JSON",
+    timeout_seconds=600,
+    load=Load.CHILD,
+)
 def query_json(app: App, call: Call, args: JqQueryArguments) -> Answer:
-    """Run a jq expression on a JSON or JSON-lines file, big ones too. At most 100 results, one per line."""
+    """On disk: run a jq expression on a JSON or JSON-lines file of any size; at most 100 results, one a line."""
     return _run_query(app, call, args, "json")
 
 
@@ -117,13 +131,13 @@ def query_json(app: App, call: Call, args: JqQueryArguments) -> Answer:
     "query_yaml",
     group=Group.FILES,
     effect=Effect.READ,
-    title="Query YAML",
+    title="On disk: query YAML",
     timeout_seconds=600,
     load=Load.CHILD,
     listed=False,
 )
 def query_yaml(app: App, call: Call, args: JqQueryArguments) -> Answer:
-    """Run a jq expression on a YAML file. At most 100 results, one JSON value per line."""
+    """On disk: run a jq expression on a YAML file; at most 100 results, one JSON value a line."""
     return _run_query(app, call, args, "yaml")
 
 

@@ -25,20 +25,22 @@ MAX_FILES = 100
 class ReadTextFile(Arguments):
     """Arguments of read_text_file."""
 
-    path: str = Field(description="File path.")
-    head: int | None = Field(None, description="First N lines.")
-    tail: int | None = Field(None, description="Last N lines.")
-    cursor: str | None = Field(None, description="From a cut answer, to continue.")
+    path: str = Field(description="Path of the file to read.")
+    head: int | None = Field(None, description="Read only the first N lines.")
+    tail: int | None = Field(None, description="Read only the last N lines.")
+    cursor: str | None = Field(None, description="Cursor of a cut answer, to read on from there.")
 
 
 class FileSlice(Arguments):
     """Which lines of a file."""
 
-    head: int | None = Field(None, description="First N lines.")
-    tail: int | None = Field(None, description="Last N lines.")
-    start_line: int | None = Field(None, description="First line, from 1.")
-    end_line: int | None = Field(None, description="Last line, included.")
-    read_to_next_pattern: str | None = Field(None, description="Regex: stop before the next line that matches.")
+    head: int | None = Field(None, description="Only the first N lines.")
+    tail: int | None = Field(None, description="Only the last N lines.")
+    start_line: int | None = Field(None, description="First line to read, counted from 1.")
+    end_line: int | None = Field(None, description="Last line to read, included.")
+    read_to_next_pattern: str | None = Field(
+        None, description="Regular expression: stop before the next line that matches it."
+    )
 
     def selection(self) -> LineSelection:
         """Return the slice in the words of the reader."""
@@ -48,8 +50,8 @@ class FileSlice(Arguments):
 class FileRead(FileSlice):
     """One file to read, whole, a slice, or several."""
 
-    path: str = Field(description="File path.")
-    reads: list[FileSlice] | None = Field(None, max_length=100, description="Several slices of this file.")
+    path: str = Field(description="Path of the file to read.")
+    reads: list[FileSlice] | None = Field(None, max_length=100, description="Several slices of this file, in order.")
 
     def selections(self) -> list[LineSelection]:
         """Return the slices in order. InvalidArgument when there is both one slice and several."""
@@ -63,14 +65,14 @@ class FileRead(FileSlice):
 class ReadFiles(Arguments):
     """Arguments of read_files."""
 
-    files: list[FileRead] = Field(min_length=1, max_length=MAX_FILES, description="Files, in order.")
-    cursor: str | None = Field(None, description="From a cut answer; repeat files with it.")
+    files: list[FileRead] = Field(min_length=1, max_length=MAX_FILES, description="The files to read, in order.")
+    cursor: str | None = Field(None, description="Cursor of a cut answer; repeat the same files with it.")
 
 
 class ReadMultipleFiles(Arguments):
     """Arguments of read_multiple_files."""
 
-    paths: list[str] = Field(min_length=1, max_length=MAX_FILES, description="File paths.")
+    paths: list[str] = Field(min_length=1, max_length=MAX_FILES, description="Paths of the files to read.")
 
 
 def answer_budget(folders: Folders) -> int:
@@ -78,9 +80,9 @@ def answer_budget(folders: Folders) -> int:
     return folders.settings.max_answer_tokens - RESERVED_TOKENS
 
 
-@tool("read_text_file", group=Group.FILES, effect=Effect.READ, title="Read a text file")
+@tool("read_text_file", group=Group.FILES, effect=Effect.READ, title="On disk: read a text file")
 def read_text_file(app: App, call: Call, args: ReadTextFile) -> Answer:
-    """Read one file as text in any encoding; PDF, DOCX, XLSX and PPTX are extracted. Long files are cut with a cursor."""
+    """On disk: read one file as text, in any encoding; of PDF, DOCX, XLSX and PPTX the extracted text."""
     folders = app.folders_of(call.caller)
     with folders.jail.open_file(args.path) as file:
         source = open_source(call, file, folders.settings)
@@ -118,9 +120,9 @@ def _cut_note(source: TextSource, piece: TextPiece, cursor: str) -> str:
     return f'Cut by the token budget: {where} of {size}. For {before}: cursor="{cursor}"'
 
 
-@tool("read_files", group=Group.FILES, effect=Effect.READ, title="Read many files or slices")
+@tool("read_files", group=Group.FILES, effect=Effect.READ, title="On disk: read several files or slices")
 def read_files(app: App, call: Call, args: ReadFiles) -> Answer:
-    """Read several files, or several slices of them, in one call: one block per file, each with its own error if any."""
+    """On disk: read several files or slices of them in one call: one block per file, each with its own error if any."""
     return _ReadFilesCall(app.folders_of(call.caller), call, args).answer()
 
 
@@ -214,15 +216,15 @@ def one_line(message: str) -> str:
 
 def _describe_piece(source: TextSource, piece: TextPiece) -> str:
     words = []
-    if piece.first_line is not None and piece.text:
+    if piece.first_line is not None and piece.line_count:
         words.append(f"lines {piece.first_line}-{piece.first_line + piece.line_count - 1}")
     notes = _notes(source, piece)
     return " ".join([*words, *([f"({' '.join(notes)})"] if notes else [])])
 
 
-@tool("read_multiple_files", group=Group.FILES, effect=Effect.READ, title="Read whole files", listed=False)
+@tool("read_multiple_files", group=Group.FILES, effect=Effect.READ, title="On disk: read whole files", listed=False)
 def read_multiple_files(app: App, call: Call, args: ReadMultipleFiles) -> Answer:
-    """Read several whole files; read_files does the same with slices."""
+    """On disk: read several whole files; read_files does the same with slices."""
     folders = app.folders_of(call.caller)
     left, parts = answer_budget(folders), []
     for path in args.paths:

@@ -18,9 +18,9 @@ NO_MATCHES = "No matches found."
 class SearchFolders(Arguments):
     """Arguments of search_folders."""
 
-    query: str = Field(description="What to look for.")
-    path: str = Field("", description="Only this directory or file.")
-    limit: int = Field(5, description="Maximum number of hits, up to 20.")
+    query: str = Field(description="Words or a question to look for.")
+    path: str = Field("", description="Directory or file to search in; by default all allowed directories.")
+    limit: int = Field(5, description="Most hits to return, up to 20.")
 
 
 class PassageAnswer(BaseModel):
@@ -44,12 +44,12 @@ class PassagesAnswer(BaseModel):
     "search_folders",
     group=Group.SEARCH,
     effect=Effect.READ,
-    title="Search folders by meaning",
+    title="On disk: search by meaning",
     rate=Rate.SEARCH,
     load=Load.HEAVY,
 )
 def search_folders(app: App, call: Call, args: SearchFolders) -> Answer:
-    """Find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
+    """On disk: find passages by words and meaning, in documents too: path:line (score). For exact text use grep_content."""
     answer = _search(app, call, args)
     hits = [_hit_text(hit) for hit in answer.hits] or [NO_MATCHES]
     return Answer.of(*hits, *(f"[{notice}]" for notice in answer.notices))

@@ -1,7 +1,7 @@
-"""Builds the answers of the organiser's tools: summaries, pages that fit the token budget, undo results, next steps."""
+"""Builds the data that the organiser's tools answer: summaries, pages that fit the token budget, undo results, next steps."""
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from holdfast.changes.model import Item, PlanOverview, PlanStatus, UndoResult
 from holdfast.changes.names import parent_of
@@ -12,7 +12,7 @@ from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
 from holdfast.text.budget import encode_cursor, estimate_tokens, read_position, take_rows
 from holdfast.text.decode import replace_lone_surrogates
-from holdfast.text.display import display_name, escape_invisible
+from holdfast.text.display import display_name
 from holdfast.tools.organiser.shapes import (
     ExplainFileAnswer,
     FolderTotal,
@@ -37,7 +37,6 @@ _MAX_EXCERPT_CHARS = 600
 _PAGE_SHARE = 0.6
 _TOKENS_PER_ROW = 30
 _MOVE_WORDS = {"undo": "It came back: the plan that had moved it was undone."}
-_STATUS_WORDS = {"DONE": "moved", "SKIPPED": "skipped", "ERROR": "failed", "UNDONE": "undone"}
 
 
 def describe_job(job: PlanJob) -> PlanProgressAnswer:
@@ -162,38 +161,6 @@ def describe_undo(undo: UndoResult) -> UndoReport:
     return UndoReport(change_id=undo.change_id, came_back=undo.back, stayed=len(undo.stayed), problems=problems)
 
 
-def stayed_lines(undone: UndoReport) -> Iterator[str]:
-    """Yield a line for each listed file that stayed, and how to go on."""
-    if not undone.stayed:
-        return
-    yield f"{undone.stayed} stayed where {'it is' if undone.stayed == 1 else 'they are'}:"
-    for entry in undone.problems:
-        yield f"{display_name(entry.path)}: {escape_invisible(entry.why)}"
-    if undone.stayed > len(undone.problems):
-        yield f"and {undone.stayed - len(undone.problems)} more"
-    yield "After you have removed what is in the way, undo it again."
-
-
-def summary_text(plan: PlanSummaryAnswer) -> str:
-    """Return the summary of a plan as text."""
-    lines = [f"Plan {plan.plan_id} for {display_name(plan.folder)}: {plan.status}"]
-    lines += [
-        f"{total.files:>6}  {display_name(total.folder)}/{' (new)' if total.is_new else ''}  {total.confidence:.0%}"
-        for total in plan.folders
-    ]
-    uncertain, skipped = plan.totals["uncertain"], sum(plan.skipped.values())
-    lines.append(f"{_progress_text(plan.totals)}, {uncertain} uncertain, {skipped} skipped.")
-    lines += [plan.remark] if plan.remark else []
-    return "\n".join([*lines, plan.next])
-
-
-def _progress_text(totals: Mapping[str, int]) -> str:
-    """Return how many moves are done, failed or undone, and how many are pending."""
-    settled = [f"{totals[status]} {word}" for status, word in _STATUS_WORDS.items() if totals.get(status)]
-    pending = [f"{totals.get('PENDING', 0)} to move"] if totals.get("PENDING") or not settled else []
-    return ", ".join([*settled, *pending])
-
-
 def next_step(view: PlanView) -> str:
     """Return what to do with a plan next."""
     plan, notes = view.plan, view.notes
@@ -204,12 +171,13 @@ def next_step(view: PlanView) -> str:
     if plan.status is PlanStatus.CREATED and view.needs_approval:
         start = "Decide on the uncertain files with revise_plan; then a" if notes.uncertain_count else "A"
         return f"{start} person approves it: `holdfast organise approve {plan.id[:8]}`. Then call execute_plan."
+    undo = f'undo_change with change_id="{plan.id}" undoes the plan.'
     return {
         PlanStatus.CREATED: "Call execute_plan.",
         PlanStatus.APPROVED: "Call execute_plan.",
         PlanStatus.RUNNING: "It was interrupted; execute_plan continues it.",
-        PlanStatus.FAILED: "Some moves failed; execute_plan tries them again, undo_change with plan_id undoes the plan.",
-        PlanStatus.EXECUTED: "Done. undo_change with plan_id undoes the plan.",
+        PlanStatus.FAILED: f"Some moves failed; execute_plan tries them again, {undo}",
+        PlanStatus.EXECUTED: f"Done. {undo}",
     }.get(plan.status, "")
 
 

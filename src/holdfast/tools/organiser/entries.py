@@ -26,8 +26,13 @@ from holdfast.tools.organiser.answers import (
     describe_undo,
     next_step,
     relative_path,
-    stayed_lines,
     summarise,
+)
+from holdfast.tools.organiser.plan_text import (
+    explanation_text,
+    line_text,
+    page_text,
+    stayed_lines,
     summary_text,
 )
 from holdfast.tools.organiser.shapes import (
@@ -74,12 +79,12 @@ _APPROVAL_FORM = {
     "create_organization_plan",
     group=Group.ORGANISE,
     effect=Effect.ADD,
-    title="Plan a tidy-up",
+    title="On disk: plan to tidy a folder",
     output=PlanAnswer,
     timeout_seconds=_TIMEOUT_SECONDS,
 )
 async def create_organization_plan(app: App, call: Call, args: CreatePlan, runner: Runner) -> Answer:
-    """Plan how to tidy a folder; nothing moves yet."""
+    """On disk: plan how to tidy a folder; nothing moves before a person approves the plan and execute_plan runs it."""
     folders = await runner.in_thread(app.folders_of, call.caller)
     job = await runner.in_thread(
         partial(app.organiser.begin, folders, call, args.folder_path, include_subfolders=args.include_subfolders)
@@ -88,9 +93,9 @@ async def create_organization_plan(app: App, call: Call, args: CreatePlan, runne
     return await runner.in_thread(_answer_plan_or_progress, app, folders, job.plan_id)
 
 
-@tool("get_plan", group=Group.ORGANISE, effect=Effect.READ, title="Get plan", output=PlanAnswer)
+@tool("get_plan", group=Group.ORGANISE, effect=Effect.READ, title="On disk: show a plan", output=PlanAnswer)
 def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
-    """Show a plan; decide on its uncertain files with revise_plan."""
+    """On disk: show a plan to tidy a folder, a page of its files at a time; revise_plan decides on uncertain ones."""
     folders = app.folders_of(call.caller)
     job = app.organiser.find_job(folders, arguments.plan_id)
     if job is not None:
@@ -99,17 +104,17 @@ def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
         job.raise_for_failure()
     view = app.organiser.show(folders, arguments.plan_id)
     page = build_page(app.organiser, folders, view, arguments.show, arguments.cursor)
-    return Answer.of(summary_text(page), data=page)
+    return Answer.of(page_text(page, arguments.show, is_first=arguments.cursor is None), data=page)
 
 
-@tool("revise_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Revise plan", output=PlanAnswer)
+@tool("revise_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="On disk: revise a plan", output=PlanAnswer)
 def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
-    """Decide on files of a plan."""
+    """On disk: decide where files of a plan go, or close the plan. Nothing moves yet."""
     folders = app.folders_of(call.caller)
     if arguments.cancel:
         app.organiser.cancel(folders, arguments.plan_id)
         data = PlanAnswer(plan_id=arguments.plan_id, status=PlanStatus.CANCELLED.value)
-        return Answer.of("The plan is closed.", data=data)
+        return Answer.of(f"Plan {arguments.plan_id} is closed: {data.status}.", data=data)
     if not arguments.changes:
         raise InvalidArgument("revise_plan needs changes, or cancel.")
     return _answer_summary(app.organiser.revise(folders, call, arguments.plan_id, _decisions(arguments.changes)))
@@ -119,14 +124,14 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
     "execute_plan",
     group=Group.ORGANISE,
     effect=Effect.CHANGE,
-    title="Execute plan",
+    title="On disk: execute a plan",
     output=PlanAnswer,
     idempotent=True,
     timeout_seconds=_TIMEOUT_SECONDS,
     allowed_in_pipe=False,
 )
 async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) -> Answer:
-    """Execute an approved plan; safe to repeat."""
+    """On disk: move the files of an approved plan; safe to repeat."""
     folders = await runner.in_thread(app.folders_of, call.caller)
     view = await runner.in_thread(app.organiser.show, folders, args.plan_id)
     if view.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
@@ -134,9 +139,16 @@ async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) 
     return await runner.in_thread(_execute, app, call, folders, args.plan_id, load=Load.LONG)
 
 
-@tool("undo_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="Undo plan", output=PlanAnswer, listed=False)
+@tool(
+    "undo_plan",
+    group=Group.ORGANISE,
+    effect=Effect.CHANGE,
+    title="On disk: undo a plan",
+    output=PlanAnswer,
+    listed=False,
+)
 def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
-    """Undo a plan, or only some of its files; nothing is overwritten."""
+    """On disk: undo a plan, or only some of its files; nothing is overwritten."""
     folders = app.folders_of(call.caller)
     view = app.organiser.show(folders, arguments.plan_id)
     positions = None if arguments.paths is None else _find_positions(view, arguments.paths)
@@ -144,14 +156,17 @@ def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
     plan = app.organiser.show(folders, arguments.plan_id)
     totals = count_moves(plan.moves)
     data = UndoneAnswer(plan_id=plan.plan.id, status=plan.plan.status.value, totals=totals, **dict(undone))
-    lines = [f"Files moved back: {totals.get('UNDONE', 0)} of {totals['moves']}.", *stayed_lines(undone)]
+    lines = [
+        f"Plan {data.plan_id}: {data.status}. Files moved back: {totals.get('UNDONE', 0)} of {totals['moves']}.",
+        *stayed_lines(undone),
+    ]
     lines.append("The plan was already undone." if undone.change_id is None else f"change {undone.change_id}")
     return Answer.of("\n".join(lines), data=data)
 
 
-@tool("list_plans", group=Group.ORGANISE, effect=Effect.READ, title="List plans", output=PlanList)
+@tool("list_plans", group=Group.ORGANISE, effect=Effect.READ, title="On disk: list plans", output=PlanList)
 def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
-    """List plans, newest first."""
+    """On disk: list the plans to tidy folders, newest first."""
     folders = app.folders_of(call.caller)
     before = read_position(arguments.cursor, "plan", "list_plans")
     overviews = app.organiser.plans.list(folders, _MAX_LISTED + 1, before)
@@ -160,24 +175,23 @@ def list_plans(app: App, call: Call, arguments: ListPlans) -> Answer:
     if arguments.cursor is None:
         running = [job for job in app.organiser.jobs.running() if is_beneath(job.root, folders.jail.allowed_paths)]
         plans = [*(describe_job(job) for job in running), *plans]
-    text = "\n".join(f"{plan.plan_id} {plan.status}" for plan in plans) or "No plans."
-    return Answer.of(text, data=PlanList(plans=plans, next_cursor=next_cursor))
+    text = "\n".join(map(line_text, plans)) or "No plans."
+    more = "" if next_cursor is None else f'[More: repeat the call with cursor="{next_cursor}"]'
+    return Answer.of(text, more, data=PlanList(plans=plans, next_cursor=next_cursor))
 
 
 @tool(
     "explain_file",
     group=Group.ORGANISE,
     effect=Effect.READ,
-    title="Explain file",
+    title="On disk: explain where a file is",
     output=FileLocationAnswer,
     load=Load.HEAVY,
 )
 def explain_file(app: App, call: Call, arguments: ExplainFile) -> Answer:
-    """Explain why a file is where it is, or where it went."""
+    """On disk: explain why a file is where it is, or where a plan moved it."""
     answer = describe_explanation(app.organiser.explain(app.folders_of(call.caller), call, arguments.path))
-    lines = [f"It is at {display_name(answer.path)}.", answer.why]
-    lines += [f"{move.at} {move.kind} {display_name(move.path)} -> {display_name(move.to)}" for move in answer.moves]
-    return Answer.of("\n".join(lines), data=answer)
+    return Answer.of(explanation_text(answer), data=answer)
 
 
 @tool(

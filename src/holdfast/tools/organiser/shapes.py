@@ -15,70 +15,74 @@ PlanPart = Literal["moves", "uncertain", "skipped"]
 class CreatePlan(Arguments):
     """Arguments of create_organization_plan."""
 
-    folder_path: str = Field(description="Folder to tidy.")
-    include_subfolders: bool = Field(False, description="Sort subfolders too.")
+    folder_path: str = Field(description="Path of the folder to tidy.")
+    include_subfolders: bool = Field(False, description="Whether to sort the files in its subfolders too.")
 
 
 class GetPlan(Arguments):
     """Arguments of get_plan."""
 
-    plan_id: str = Field(description="Plan id.")
-    show: PlanPart = Field("moves", description="Which part to list.")
-    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
+    plan_id: str = Field(description="Id of the plan.")
+    show: PlanPart = Field("moves", description="Which part of the plan to list.")
+    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
 
 
 class PlanChange(Arguments):
     """One decision about one file."""
 
-    path: str = Field(description="File.")
-    folder: str | None = Field(None, description="Target within the plan's folder; omit to leave it there.")
+    path: str = Field(description="Path of the file, from the planned folder.")
+    folder: str | None = Field(
+        None, description="Folder to move it to, from the planned folder; leave out to keep it where it is."
+    )
 
 
 class RevisePlan(Arguments):
     """Arguments of revise_plan."""
 
-    plan_id: str = Field(description="Plan id.")
-    changes: list[PlanChange] = Field([], description="Decisions.")
-    cancel: bool = Field(False, description="Close the plan.")
+    plan_id: str = Field(description="Id of the plan.")
+    changes: list[PlanChange] = Field([], description="Decisions on single files.")
+    cancel: bool = Field(False, description="Whether to close the plan without moving anything.")
 
 
 class ExecutePlan(Arguments):
     """Arguments of execute_plan."""
 
-    plan_id: str = Field(description="Plan id.")
+    plan_id: str = Field(description="Id of the plan.")
 
 
 class UndoPlan(Arguments):
     """Arguments of undo_plan."""
 
-    plan_id: str = Field(description="Plan id.")
-    paths: list[str] | None = Field(None, max_length=10_000, description="Only these files; by default all.")
+    plan_id: str = Field(description="Id of the plan.")
+    paths: list[str] | None = Field(
+        None, max_length=10_000, description="Paths of the files to move back; by default all."
+    )
 
 
 class ListPlans(Arguments):
     """Arguments of list_plans."""
 
-    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
+    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
 
 
 class ExplainFile(Arguments):
     """Arguments of explain_file."""
 
-    path: str = Field(description="Present or former path.")
+    path: str = Field(description="Path of the file, as it is or was.")
 
 
 class ApprovePlan(Arguments):
     """Arguments of approve_plan."""
 
-    plan_id: str = Field(description="Plan id.")
+    plan_id: str = Field(description="Id of the plan.")
     plan_hash: str = Field(description="The plan_hash that was shown with it.")
 
 
 class CorrectPlan(Arguments):
     """Arguments of correct_plan."""
 
-    plan_id: str = Field(description="Plan id.")
-    changes: list[PlanChange] = Field(min_length=1, description="Decisions.")
+    plan_id: str = Field(description="Id of the plan.")
+    changes: list[PlanChange] = Field(min_length=1, description="Decisions on single files.")
 
 
 class PlanAnswer(BaseModel):

@@ -1,13 +1,14 @@
 """Pure: builds the answer of a pipe: an outcome for each step, all of them within one answer's budget."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from holdfast.text.budget import cut_to_budget, estimate_tokens
 from holdfast.text.decode import replace_in_data
+from holdfast.text.display import display_name, escape_invisible, quantity
 from holdfast.tools.answer import Answer, Media, Text
 
 _ENTRY_TOKENS = 40
@@ -47,9 +48,13 @@ def result_from_answer(answer: Answer) -> dict[str, Any]:
 
 
 def build_pipe_answer(
-    outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], max_tokens: int, max_media_bytes: int
+    outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], mark: str, max_tokens: int, max_media_bytes: int
 ) -> Answer:
-    """Return the outcomes as one answer. Results that are too much in all are cut, the largest first, and say so."""
+    """Return the outcomes as one answer, each as data and as the text that its tool answered.
+
+    Results that are too much in all are cut, the largest first, and say so. `mark` begins the header of each step, so it
+    must be a word that no step could know.
+    """
     outcomes = [
         outcome.model_copy(update={"result": replace_in_data(outcome.result)}) if outcome.result else outcome
         for outcome in outcomes
@@ -58,12 +63,42 @@ def build_pipe_answer(
     room = max(0, max_tokens - _ENTRY_TOKENS * len(outcomes))
     shares = share_budget([estimate_tokens(text) for text in texts], room)
     cut_outcomes = [_fit_outcome(*row) for row in zip(outcomes, texts, shares, strict=True)]
-    media = _media_blocks(cut_outcomes, answers, max_media_bytes)
+    media = _choose_media(cut_outcomes, answers, max_media_bytes)
     counts = {
         status: sum(outcome.status == status for outcome in cut_outcomes) for status in ("ok", "error", "skipped")
     }
     summary = ", ".join(f"{count} {status}" for status, count in counts.items() if count)
-    return Answer((Text(f"{len(cut_outcomes)} steps: {summary}."), *media), PipeAnswer(steps=cut_outcomes))
+    blocks: list[Text | Media] = [Text(f"{quantity(len(cut_outcomes), 'step')}: {summary}.")]
+    for outcome, text in zip(cut_outcomes, _step_texts(cut_outcomes, answers, mark, room), strict=True):
+        blocks += [Text(text), *media.get(outcome.id, ())]
+    return Answer(tuple(blocks), PipeAnswer(steps=cut_outcomes))
+
+
+def _step_texts(outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], mark: str, room: int) -> Iterator[str]:
+    """Yield the text of each step after a header that nothing in it can forge, cut to the step's share of the room."""
+    texts = [
+        "\n".join(block.text for block in answers[outcome.id].blocks if isinstance(block, Text))
+        if outcome.id in answers
+        else ""
+        for outcome in outcomes
+    ]
+    shares = share_budget([estimate_tokens(text) for text in texts], room)
+    for number, (outcome, text, share) in enumerate(zip(outcomes, texts, shares, strict=True), 1):
+        shown, is_cut = cut_to_budget(text, share)
+        state = f"{outcome.status}{_describe_failure(outcome)}{', cut by the token budget' if is_cut else ''}"
+        yield f"[{mark} {number}/{len(outcomes)}] step {display_name(outcome.id)}: {state}\n{shown}".rstrip("\n")
+
+
+def _describe_failure(outcome: StepOutcome) -> str:
+    if outcome.because is not None:
+        return f" because of step {display_name(outcome.because)}"
+    if outcome.error is None:
+        return ""
+    message, hint = str(outcome.error["message"]), outcome.error.get("hint")
+    retry = " (a retry may succeed)" if outcome.error["retryable"] else ""
+    return f" {outcome.error['code']}{retry}: {escape_invisible(message)}" + (
+        f" {escape_invisible(hint)}" if hint else ""
+    )
 
 
 def share_budget(sizes: Sequence[int], budget: int) -> list[int]:
@@ -102,9 +137,9 @@ def _cut(text: str, tokens: int) -> str:
         share = min(share - 1, share * tokens // cost)
 
 
-def _media_blocks(outcomes: list[StepOutcome], answers: Mapping[str, Answer], max_bytes: int) -> list[Text | Media]:
-    """Return what is no text, each step's after a line with its name; what would be too much in all is left out."""
-    blocks: list[Text | Media] = []
+def _choose_media(outcomes: list[StepOutcome], answers: Mapping[str, Answer], max_bytes: int) -> dict[str, list[Media]]:
+    """Return what is no text of each step; a step with too much of it, in all, is marked as truncated instead."""
+    chosen: dict[str, list[Media]] = {}
     left = max_bytes
     for index, outcome in enumerate(outcomes):
         answer = answers.get(outcome.id)
@@ -114,8 +149,8 @@ def _media_blocks(outcomes: list[StepOutcome], answers: Mapping[str, Answer], ma
             outcomes[index] = outcome.model_copy(update={"truncated": True})
         elif media:
             left -= size
-            blocks += [Text(f"From step {outcome.id!r}:"), *media]
-    return blocks
+            chosen[outcome.id] = media
+    return chosen
 
 
 def _as_json(value: Mapping[str, Any]) -> str:

@@ -1,6 +1,7 @@
 """`mcp_pipe`: several tool calls in one request, each by the path that it would take alone."""
 
 import asyncio
+import secrets
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,17 +25,17 @@ _TIMEOUT_SECONDS = 300.0
 class StepArguments(Arguments):
     """One step of mcp_pipe."""
 
-    id: str = Field(max_length=64, description="Name for references.")
-    tool: str = Field(description="Tool to call.")
-    arguments: dict[str, Any] = Field({}, description="Its arguments.")
-    after: list[str] = Field([], description="Other steps to wait for.")
+    id: str = Field(max_length=64, description="Name of the step, for references.")
+    tool: str = Field(description="Name of the tool to call.")
+    arguments: dict[str, Any] = Field({}, description="Arguments of the tool.")
+    after: list[str] = Field([], description="Ids of other steps to wait for.")
 
 
 class McpPipe(Arguments):
     """Arguments of mcp_pipe."""
 
-    steps: list[StepArguments] = Field(min_length=1, max_length=MAX_STEPS, description="Calls to make.")
-    continue_on_error: bool = Field(False, description="Skip only steps that need a failed one.")
+    steps: list[StepArguments] = Field(min_length=1, max_length=MAX_STEPS, description="The calls to make.")
+    continue_on_error: bool = Field(False, description="Whether to skip only the steps that need a failed one.")
 
 
 @tool(
@@ -60,7 +61,8 @@ async def mcp_pipe(app: App, call: Call, args: McpPipe, runner: Runner) -> Answe
     run = _PipeRun(call, runner, {step.id: step for step in steps}, dependencies, max_bytes)
     await run.run_all(stop_at_error=not args.continue_on_error)
     outcomes = [run.outcomes[step.id] for step in steps]
-    return build_pipe_answer(outcomes, run.answers, app.settings.folders.max_answer_tokens, max_bytes)
+    mark = secrets.token_hex(3)
+    return build_pipe_answer(outcomes, run.answers, mark, app.settings.folders.max_answer_tokens, max_bytes)
 
 
 def _check_tool(step: PipeStep, runner: Runner) -> None:

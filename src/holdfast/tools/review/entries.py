@@ -1,12 +1,16 @@
 """The tools of review: an agent proposes, lists and commits; the person lists, looks and decides."""
 
+from collections.abc import Iterator
+from datetime import datetime
+
 from holdfast.app import App
 from holdfast.auth.context import CallerKind
 from holdfast.call import Call
+from holdfast.clock import format_age, utc_clock
 from holdfast.errors import InvalidArgument
 from holdfast.review.decide import encode_for
 from holdfast.review.model import Channel, Choice, Decision, Review, ReviewState, UserAction, as_text
-from holdfast.text.budget import cut_to_budget, first_page, read_position
+from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position, take_rows
 from holdfast.text.diff import DIFF_CUT, unified_diff
 from holdfast.text.display import display_name, quantity
 from holdfast.text.edit import Edit
@@ -32,14 +36,17 @@ from holdfast.tools.review.wait import wait_for_decision
 _TIMEOUT_SECONDS = 86_400.0
 _WORK_SECONDS = 120.0
 
+_CUT_COMMENT = "[The comment is longer than an answer may be; the rest was left out.]"
 _NEXT = {
-    UserAction.APPROVE: "Approved. Call commit_review with this session_path to write it.",
-    UserAction.REVIEW: "The person wants another text. Propose again with this session_path, on the person's text.",
-    UserAction.REJECT: "Rejected. The review is closed and the file is as it was.",
-    UserAction.PENDING: "No decision yet; the user can decide with `holdfast review`. "
-    "Call propose_and_review with path and session_path alone to keep waiting.",
+    UserAction.APPROVE: "The user approved it. Nothing is written yet: call commit_review with the session_path and "
+    "original_path below.",
+    UserAction.REVIEW: "The user wants another text; nothing is written. Call propose_and_review again with this path and "
+    "session_path, and with edits of the user's text.",
+    UserAction.REJECT: "The user rejected it. The review is closed and the file is as it was.",
+    UserAction.PENDING: "The user has not decided yet (`holdfast review` in a terminal shows it). To go on waiting, call "
+    "propose_and_review with this path and session_path alone.",
     UserAction.CONFLICT: "The file changed since the proposal. Nothing was written.",
-    UserAction.EXPIRED: "The review has expired. Nothing was written.",
+    UserAction.EXPIRED: "Nobody decided in time and nothing was written. To ask again, propose it without session_path.",
 }
 
 
@@ -47,14 +54,14 @@ _NEXT = {
     "propose_and_review",
     group=Group.REVIEW,
     effect=Effect.ADD,
-    title="Propose to the user",
+    title="On disk: propose an edit to the user",
     output=ReviewAnswer,
     idempotent=True,
     timeout_seconds=_TIMEOUT_SECONDS,
     allowed_in_pipe=False,
 )
 async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runner: Runner) -> Answer:
-    """Propose an edit to the user, who approves, revises or rejects it; only commit_review writes.
+    """On disk: propose an edit to the user, who approves, revises or rejects it; only commit_review writes.
 
     user_action: APPROVE, REVIEW (propose again with session_path, on the user's text: user_feedback_diff), REJECT,
     EXPIRED, or PENDING: call again with path and session_path alone.
@@ -62,12 +69,18 @@ async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runne
     review = await runner.in_thread(_open_review, app, call.within(_WORK_SECONDS), args)
     review = await wait_for_decision(app.reviews, call, review, runner)
     data = await runner.in_thread(_review_answer, app, review)
-    return Answer.of(f"{data.user_action}: {_NEXT[review.action]}", data.user_feedback_diff or "", data=data)
+    return Answer.of(*_review_texts(review, data, args.path, app.settings.folders.max_answer_tokens), data=data)
 
 
-@tool("commit_review", group=Group.REVIEW, effect=Effect.DESTROY, title="Commit review", output=CommitAnswer)
+@tool(
+    "commit_review",
+    group=Group.REVIEW,
+    effect=Effect.DESTROY,
+    title="On disk: write an approved edit",
+    output=CommitAnswer,
+)
 def commit_review(app: App, call: Call, args: CommitReview) -> Answer:
-    """Write an approved proposal. Changes made to the file meanwhile are merged, or it is a CONFLICT."""
+    """On disk: write an approved proposal. Changes made to the file meanwhile are merged, or it is a CONFLICT."""
     folders = app.folders_of(call.caller)
     content, written = app.reviews.agent.commit(folders, call, args.session_path, args.original_path)
     merged, _ = cut_to_budget(content.merged_diff, folders.settings.max_answer_tokens)
@@ -78,19 +91,53 @@ def commit_review(app: App, call: Call, args: CommitReview) -> Answer:
         hash=written.hash,
         merged_diff=merged or None,
     )
-    note = "Other changes to the file were merged:" if merged else ""
-    return Answer.of(f"Wrote {display_name(written.path)}\n{written.hash}\nchange {written.change_id}", note, data=data)
+    undo = f'undo_change with change_id="{written.change_id}" undoes it.'
+    lines = [f"Wrote {display_name(written.path)}", written.hash, f"change {written.change_id}", undo]
+    note = "Other changes to the file were merged. What is written differs from the approved text by:" if merged else ""
+    return Answer.of("\n".join(lines), note, merged, data=data)
 
 
-@tool("list_reviews", group=Group.REVIEW, effect=Effect.READ, title="List reviews", output=ListReviewsAnswer)
+@tool(
+    "list_reviews", group=Group.REVIEW, effect=Effect.READ, title="On disk: list open reviews", output=ListReviewsAnswer
+)
 def list_reviews(app: App, call: Call, args: ListReviews) -> Answer:
-    """List the open reviews, newest first."""
+    """On disk: list the open reviews, newest first, with the session_path to go on with."""
     before = read_position(args.cursor, "review", "list_reviews")
-    reviews = app.reviews.agent.list_open(app.folders_of(call.caller), args.limit + 1, before)
-    page, next_cursor = first_page(reviews, args.limit, "review")
-    rows = [ListedReview.of(summary, app.reviews.agent.session_path(summary.session)) for summary in page]
-    data = ListReviewsAnswer(reviews=rows, next_cursor=next_cursor)
-    return Answer.of(f"{quantity(len(rows), 'open review')}.", data=data)
+    folders = app.folders_of(call.caller)
+    reviews = app.reviews.agent.list_open(folders, args.limit + 1, before)
+    rows = [ListedReview.of(summary, app.reviews.agent.session_path(summary.session)) for summary in reviews]
+    now = utc_clock()
+    lines = [_listed_text(row, now) for row in rows]
+    count = len(take_rows(lines[: args.limit], folders.settings.max_answer_tokens, estimate_tokens))
+    _, next_cursor = first_page(reviews, count, "review")
+    data = ListReviewsAnswer(reviews=rows[:count], next_cursor=next_cursor)
+    more = "" if next_cursor is None else f'[More: repeat the call with cursor="{next_cursor}"]'
+    return Answer.of(f"{quantity(count, 'open review')}.", "\n".join(lines[:count]), more, data=data)
+
+
+def _review_texts(review: Review, data: ReviewAnswer, path: str, budget: int) -> Iterator[str]:
+    """Yield where a review stands and what to do next, what the person wrote, and how the person's text differs."""
+    by = f" (by {review.decided_by})" if review.decided_by else ""
+    until = f"\nopen until: {review.expires_at}" if review.is_open else ""
+    if review.state is ReviewState.COMMITTED:
+        yield f"APPROVE: It is already committed, as change {review.id}."
+    else:
+        name = "original_path" if review.action is UserAction.APPROVE else "path"
+        handle = f"{name}: {display_name(path)}\nsession_path: {display_name(data.session_path)}{until}"
+        yield f"{data.user_action}{by}: {_NEXT[review.action]}\n{handle}"
+    if review.reason:
+        comment, is_cut = cut_to_budget(review.reason, budget // 4)
+        yield f"The user's comment: {comment}{_CUT_COMMENT if is_cut else ''}"
+    if data.user_feedback_diff:
+        yield f"How the user's text differs from your proposal:\n{data.user_feedback_diff}"
+    elif review.action is UserAction.REVIEW:
+        yield "The user left the text as you proposed it."
+
+
+def _listed_text(row: ListedReview, now: datetime) -> str:
+    path, session = display_name(row.path), display_name(row.session_path)
+    times = f"proposed {format_age(row.created_at, now)} ({row.created_at}), open until {row.expires_at}"
+    return f"{row.user_action} {path}: {times}\n  session_path: {session}"
 
 
 @tool(
@@ -173,7 +220,7 @@ def _review_answer(app: App, review: Review) -> ReviewAnswer:
     return ReviewAnswer(
         user_action=review.action.value,
         session_path=app.reviews.agent.session_path(review.session),
-        user_feedback_diff=_feedback(review, app.settings.folders.max_answer_tokens),
+        user_feedback_diff=_feedback(review, app.settings.folders.max_answer_tokens * 3 // 4),
         reason=review.reason,
         decided_by=review.decided_by,
         expires_at=review.expires_at if review.is_open else None,

@@ -15,26 +15,30 @@ MAX_LISTED = 500
 class ProposeAndReview(Arguments):
     """Arguments of propose_and_review."""
 
-    path: str = Field(description="File to change or create.")
-    new_string: str | None = Field(None, description="Replacement of old_string.")
-    old_string: str = Field("", description="Text to replace, as in edit_files.")
-    expected_replacements: int = Field(1, ge=1, description="Times old_string must occur.")
-    edits: list[ExactEdit] | None = Field(None, min_length=1, description="Several edits instead of one.")
-    session_path: str | None = Field(None, description="session_path of an earlier answer: continue that review.")
+    path: str = Field(description="Path of the file to change or create.")
+    new_string: str | None = Field(
+        None, description="Text to put in place of old_string; with old_string empty, the text of a new file."
+    )
+    old_string: str = Field("", description="Exact text to replace, as in edit_files.")
+    expected_replacements: int = Field(1, ge=1, description="How often old_string must occur.")
+    edits: list[ExactEdit] | None = Field(
+        None, min_length=1, description="Several edits, instead of old_string and new_string."
+    )
+    session_path: str | None = Field(None, description="session_path of an earlier answer, to go on with that review.")
 
 
 class CommitReview(Arguments):
     """Arguments of commit_review."""
 
-    session_path: str = Field(description="session_path of the approved proposal.")
-    original_path: str = Field(description="Path of the proposed file.")
+    session_path: str = Field(description="session_path of the answer that said APPROVE.")
+    original_path: str = Field(description="Path of the file that was proposed, as it was given.")
 
 
 class ListReviews(Arguments):
     """Arguments of list_reviews."""
 
-    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Maximum number of reviews.")
-    cursor: str | None = Field(None, description="next_cursor of the previous answer.")
+    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most reviews to list.")
+    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
 
 
 class ReviewAnswer(BaseModel):

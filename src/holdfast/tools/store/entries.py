@@ -1,6 +1,5 @@
 """The tools of the project store: durable text files by project and path."""
 
-from collections.abc import Iterable
 from datetime import datetime
 
 from holdfast.app import App
@@ -8,13 +7,13 @@ from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.clock import format_utc
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
-from holdfast.store.content import ENCODING
-from holdfast.store.model import PathType
+from holdfast.store.content import ENCODING, WriteMode
+from holdfast.store.model import PathType, WrittenFile
+from holdfast.text.budget import cut_to_budget
 from holdfast.text.display import quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 from holdfast.tools.store.shapes import (
-    SHORT_TEXT_CHARS,
     ChunkAnswer,
     DeleteAnswer,
     EntryAnswer,
@@ -40,10 +39,16 @@ from holdfast.tools.store.shapes import (
 )
 from holdfast.tools.threads import Load
 
+_WRITTEN = {
+    WriteMode.APPEND: "Appended at the end",
+    WriteMode.OVERWRITE: "Overwrote in place",
+    WriteMode.TRUNCATE: "Replaced the whole file",
+}
 
-@tool("file_stat", group=Group.STORE, effect=Effect.READ, title="Stat stored file", output=StatAnswer)
+
+@tool("file_stat", group=Group.STORE, effect=Effect.READ, title="Project database: stat a file", output=StatAnswer)
 def file_stat(app: App, call: Call, args: FileStatArguments) -> Answer:
-    """Return whether a stored path exists, and its type, size and times."""
+    """In the project database, not on disk: tell whether a path exists, its type, size and times."""
     stat = app.store.stat(call.caller.auth, args.project, args.path)
     data = StatAnswer(
         exists=stat.exists,
@@ -52,22 +57,34 @@ def file_stat(app: App, call: Call, args: FileStatArguments) -> Answer:
         created_at=_format_time(stat.created_at),
         updated_at=_format_time(stat.updated_at),
     )
-    summary = f"{stat.type}, {quantity(stat.size, 'byte')}, created {data.created_at}, updated {data.updated_at}"
-    return Answer.of(summary if stat.exists else "does not exist", data=data)
+    times = "".join(f", {verb} {at}" for verb, at in (("created", data.created_at), ("updated", data.updated_at)) if at)
+    summary = f"{stat.type}, {quantity(stat.size, 'byte')}{times}" if stat.exists else "does not exist"
+    return Answer.of(f"{args.path or 'the root'} of project {args.project}: {summary}", data=data)
 
 
-@tool("file_read", group=Group.STORE, effect=Effect.READ, title="Read stored file", output=ReadAnswer)
+@tool("file_read", group=Group.STORE, effect=Effect.READ, title="Project database: read a file", output=ReadAnswer)
 def file_read(app: App, call: Call, args: FileReadArguments) -> Answer:
-    """Read a stored file, or a byte range of it; an end inside a character moves to its start."""
+    """In the project database, not on disk: read a file or a byte range of it; a range never cuts a character in two."""
     part = app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
     moved = {"start": part.start, "end": part.end} if part.moved else {}
-    return Answer.of(_text_block(part.text), data=ReadAnswer(content=part.text, content_encoding=ENCODING, **moved))
+    text, is_cut = cut_to_budget(part.text, app.settings.folders.max_answer_tokens)
+    notes = [f"[The range was moved to whole characters: bytes {part.start} to {part.end}.]"] if part.moved else []
+    if is_cut:
+        end = part.start + len(text.encode())
+        notes.append(f"[Cut by the token budget at byte {end} of the range to {part.end}. For more: offset={end}]")
+    data = ReadAnswer(content=part.text, content_encoding=ENCODING, **moved)
+    if not text:
+        notes.append("[There are no bytes in this range.]")
+    return Answer.of(text, *notes, data=data)
 
 
-@tool("file_write", group=Group.STORE, effect=Effect.CHANGE, title="Write stored file", output=WriteAnswer)
+@tool("file_write", group=Group.STORE, effect=Effect.CHANGE, title="Project database: write a file", output=WriteAnswer)
 def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
-    """Write text to a stored file. Earlier versions are kept: see file_history."""
-    byte_count = app.store.write(
+    """In the project database, not on disk: write text to a file, by default at its end; file_history keeps earlier versions.
+
+    To change a file on disk use write_file or edit_files.
+    """
+    written = app.store.write(
         call.caller.auth,
         args.project,
         args.path,
@@ -77,21 +94,34 @@ def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
         args.mode,
         args.idempotency_key,
     )
-    return Answer.of(f"{quantity(byte_count, 'byte')} written", data=WriteAnswer(bytes_written=byte_count))
+    how = "Created the file" if written.is_new else _WRITTEN[WriteMode(args.mode.upper())]
+    text = _describe_write(written, how, args)
+    return Answer.of(text, _note_on_disk(app, call, args.path), data=WriteAnswer(bytes_written=written.bytes_written))
 
 
-@tool("file_delete", group=Group.STORE, effect=Effect.DESTROY, title="Delete stored file", output=DeleteAnswer)
+@tool(
+    "file_delete",
+    group=Group.STORE,
+    effect=Effect.DESTROY,
+    title="Project database: delete a file",
+    output=DeleteAnswer,
+)
 def file_delete(app: App, call: Call, args: FileDeleteArguments) -> Answer:
-    """Delete a stored file, or a directory with recursive. file_restore brings files back."""
+    """In the project database, not on disk: delete a file, or a directory with recursive; file_restore brings files back."""
     count = app.store.delete(
         call.caller.auth, args.project, args.path, recursive=args.recursive, idempotency_key=args.idempotency_key
     )
-    return Answer.of(f"{quantity(count, 'file')} deleted", data=DeleteAnswer(deleted_count=count))
+    text = (
+        f"{quantity(count, 'file')} deleted from project {args.project}; file_restore brings a file back by its path."
+    )
+    return Answer.of(text, data=DeleteAnswer(deleted_count=count))
 
 
-@tool("file_rename", group=Group.STORE, effect=Effect.CHANGE, title="Rename stored file", output=RenameAnswer)
+@tool(
+    "file_rename", group=Group.STORE, effect=Effect.CHANGE, title="Project database: rename a file", output=RenameAnswer
+)
 def file_rename(app: App, call: Call, args: FileRenameArguments) -> Answer:
-    """Move a stored file or directory, all of it or nothing."""
+    """In the project database, not on disk: move a file or directory, all of it or nothing."""
     count = app.store.rename(
         call.caller.auth,
         args.project,
@@ -100,12 +130,13 @@ def file_rename(app: App, call: Call, args: FileRenameArguments) -> Answer:
         overwrite=args.overwrite,
         idempotency_key=args.idempotency_key,
     )
-    return Answer.of(f"{quantity(count, 'file')} moved", data=RenameAnswer(moved_count=count))
+    text = f"{quantity(count, 'file')} moved in project {args.project}: {args.from_path} -> {args.to_path}"
+    return Answer.of(text, data=RenameAnswer(moved_count=count))
 
 
-@tool("file_list", group=Group.STORE, effect=Effect.READ, title="List stored files", output=ListAnswer)
+@tool("file_list", group=Group.STORE, effect=Effect.READ, title="Project database: list files", output=ListAnswer)
 def file_list(app: App, call: Call, args: FileListArguments) -> Answer:
-    """List a stored directory, sorted by path."""
+    """In the project database, not on disk: list a directory, sorted by path."""
     listing = app.store.listing(call.caller.auth, args.project, args.path, args.depth, args.limit)
     entries = [
         EntryAnswer(
@@ -121,24 +152,25 @@ def file_list(app: App, call: Call, args: FileListArguments) -> Answer:
     lines = [
         f"[DIR] {entry.path}"
         if entry.type == PathType.DIRECTORY
-        else f"[FILE] {entry.path} ({quantity(entry.size, 'byte')})"
+        else f"[FILE] {entry.path} ({quantity(entry.size, 'byte')}, updated {entry.updated_at})"
         for entry in entries
     ]
     more = f"[More than {len(entries)} entries: raise limit, or list a subdirectory.]" if listing.has_more else ""
-    return Answer.of(_join_lines(lines), more, data=ListAnswer(entries=entries, has_more=listing.has_more))
+    text = "\n".join(lines) or f"Project {args.project} has no files."
+    return Answer.of(text, more, data=ListAnswer(entries=entries, has_more=listing.has_more))
 
 
 @tool(
     "file_search",
     group=Group.STORE,
     effect=Effect.READ,
-    title="Search stored files",
+    title="Project database: search files",
     output=SearchAnswer,
     rate=Rate.SEARCH,
     load=Load.HEAVY,
 )
 def file_search(app: App, call: Call, args: FileSearchArguments) -> Answer:
-    """Find passages in stored files; file_read with a hit's byte range reads on."""
+    """In the project database, not on disk: find passages by words and meaning: path [start, end) of bytes, for file_read."""
     hits = app.search.search(call.caller.auth, args.project, args.query, args.path_prefix, args.limit, check=call.check)
     chunks = [
         ChunkAnswer(
@@ -154,15 +186,22 @@ def file_search(app: App, call: Call, args: FileSearchArguments) -> Answer:
     ]
     texts = [
         f"{chunk.project + ' ' if chunk.project else ''}{chunk.file_path} "
-        f"[{chunk.file_seek_start_bytes}, {chunk.file_seek_end_bytes})\n{chunk.chunk_content}"
+        f"[{chunk.file_seek_start_bytes}, {chunk.file_seek_end_bytes}){' whole file' if chunk.is_full_file else ''} "
+        f"({chunk.score:.2f})\n{chunk.chunk_content}"
         for chunk in chunks
     ]
     return Answer.of(*texts or [no_matches_text(args.path_prefix)], data=SearchAnswer(chunks=chunks))
 
 
-@tool("file_history", group=Group.STORE, effect=Effect.READ, title="Stored file's versions", output=HistoryAnswer)
+@tool(
+    "file_history",
+    group=Group.STORE,
+    effect=Effect.READ,
+    title="Project database: versions of a file",
+    output=HistoryAnswer,
+)
 def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
-    """List the earlier versions of a stored file, newest first."""
+    """In the project database, not on disk: list the earlier versions of a file, newest first."""
     versions = [
         VersionAnswer(
             version=version.version,
@@ -176,19 +215,33 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
         f"version {version.version}: {quantity(version.size, 'byte')}, {version.written_at} to {version.replaced_at}"
         for version in versions
     ]
-    return Answer.of(_join_lines(lines), data=HistoryAnswer(versions=versions))
+    text = "\n".join(lines) or "No earlier versions are kept: the file holds the only one. file_read shows it."
+    return Answer.of(text, data=HistoryAnswer(versions=versions))
 
 
-@tool("file_restore", group=Group.STORE, effect=Effect.CHANGE, title="Restore stored file", output=WriteAnswer)
+@tool(
+    "file_restore",
+    group=Group.STORE,
+    effect=Effect.CHANGE,
+    title="Project database: restore a file",
+    output=WriteAnswer,
+)
 def file_restore(app: App, call: Call, args: FileRestoreArguments) -> Answer:
-    """Bring back an earlier version of a stored file, as a new write."""
-    byte_count = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
-    return Answer.of(f"{quantity(byte_count, 'byte')} restored", data=WriteAnswer(bytes_written=byte_count))
+    """In the project database, not on disk: bring back an earlier version of a file, as a new write."""
+    written = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
+    text = _describe_write(written, f"Restored version {args.version} as a new write", args)
+    return Answer.of(text, data=WriteAnswer(bytes_written=written.bytes_written))
 
 
-@tool("project_list", group=Group.STORE, effect=Effect.READ, title="List projects", output=ProjectsAnswer)
+@tool(
+    "project_list",
+    group=Group.STORE,
+    effect=Effect.READ,
+    title="Project database: list projects",
+    output=ProjectsAnswer,
+)
 def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
-    """List your projects with file count, bytes and last change."""
+    """In the project database, not on disk: list your projects with file count, bytes and last change."""
     projects = [
         ProjectAnswer(
             project=summary.project,
@@ -200,24 +253,30 @@ def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
     ]
     lines = [
         f"{project.project}: {quantity(project.file_count, 'file')}, {quantity(project.total_bytes, 'byte')}, "
-        f"{project.updated_at}"
+        f"changed {project.updated_at}"
         for project in projects
     ]
-    return Answer.of(_join_lines(lines), data=ProjectsAnswer(projects=projects))
+    return Answer.of("\n".join(lines) or "No projects: file_write makes one.", data=ProjectsAnswer(projects=projects))
 
 
-def _text_block(text: str) -> str:
-    """Return the content block of a text that was read: a short text itself, else a note, so it is not sent twice."""
-    if len(text) <= SHORT_TEXT_CHARS:
-        return text
+def _describe_write(written: WrittenFile, how: str, args: FileWriteArguments | FileRestoreArguments) -> str:
+    """Return what a write did and how large the file is now; of a repeated request only the first answer is known."""
+    where, given = f"{args.path} in project {args.project}", quantity(written.bytes_written, "byte")
+    if written.size is None:
+        return f"Nothing was written again: the call with this idempotency_key wrote {given} to {where} before."
+    return f"{how}: {given} written. {where} now has {quantity(written.size, 'byte')}."
+
+
+def _note_on_disk(app: App, call: Call, path: str) -> str:
+    """Return a warning when a stored path looks like that of a file on disk that the caller can write; empty if not."""
+    if not call.caller.roots:
+        return ""
+    allowed = app.folders_of(call.caller).jail.allowed_paths
+    if not any(path.startswith(f"{root.rstrip('/')}/") for root in allowed):
+        return ""
     return (
-        f"[{len(text)} characters, in the field content. To get the text as a content block, read at most "
-        f"{SHORT_TEXT_CHARS} bytes at a time with offset and length.]"
+        f"[This is in the project database. The file on disk at {path} was not touched; write_file changes that one.]"
     )
-
-
-def _join_lines(lines: Iterable[str]) -> str:
-    return "\n".join(lines) or "None."
 
 
 def _format_time(at: datetime | None) -> str | None:

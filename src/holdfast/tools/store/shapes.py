@@ -8,13 +8,10 @@ from holdfast.tools.registry import Arguments
 
 NullableText = Annotated[str | None, WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "null"}]})]
 
-SHORT_TEXT_CHARS = 10_000
-"""A text up to this length is also sent as a content block, for clients that show only those."""
-
-_PROJECT = "Project name."
-_FILE = "File path; ASCII without spaces, starts with '/'."
-_PATH = "File or directory path; '' is the root."
-_KEY = "Any text; a retry with the same text counts once."
+_PROJECT = "Name of the project in the database."
+_FILE = "Path in the project, not on disk: ASCII without spaces, starts with '/'."
+_PATH = "Path of a file or directory in the project; '' is its root."
+_KEY = "Any text; the same call with the same text is done once."
 
 
 class ProjectArguments(Arguments):
@@ -39,8 +36,8 @@ class FileReadArguments(ProjectArguments):
     """Arguments of file_read."""
 
     path: str = Field(description=_FILE)
-    offset: int = Field(0, description="First byte to read.")
-    length: int = Field(-1, description="Number of bytes; -1 reads to the end.")
+    offset: int = Field(0, description="First byte to read, from 0.")
+    length: int = Field(-1, description="How many bytes to read; -1 reads to the end.")
 
 
 class FileWriteArguments(MutationArguments):
@@ -48,54 +45,57 @@ class FileWriteArguments(MutationArguments):
 
     path: str = Field(description=_FILE)
     content: str = Field(description="Text to write.")
-    content_encoding: str = Field("utf-8", description="Must be utf-8.")
-    offset: int = Field(0, description="First byte to overwrite; ignored by APPEND.")
-    mode: str = Field("APPEND", description="APPEND, OVERWRITE (in place) or TRUNCATE (replace all).")
+    content_encoding: str = Field("utf-8", description="Encoding of the text, which must be utf-8.")
+    offset: int = Field(0, description="First byte to overwrite; APPEND ignores it.")
+    mode: str = Field(
+        "APPEND",
+        description="APPEND adds at the end, OVERWRITE writes in place from offset, TRUNCATE replaces the whole file.",
+    )
 
 
 class FileDeleteArguments(MutationArguments):
     """Arguments of file_delete."""
 
     path: str = Field(description=_PATH)
-    recursive: bool = Field(False, description="Delete a directory with all its files.")
+    recursive: bool = Field(False, description="Whether to delete a directory with all its files.")
 
 
 class FileRenameArguments(MutationArguments):
     """Arguments of file_rename."""
 
-    from_path: str = Field(description="File or directory to move.")
-    to_path: str = Field(description="New path.")
-    overwrite: bool = Field(False, description="Replace a file, or merge into a directory.")
+    from_path: str = Field(description="Path of the file or directory to move.")
+    to_path: str = Field(description="Its new path in the project.")
+    overwrite: bool = Field(False, description="Whether to replace a file, or merge into a directory, at the new path.")
 
 
 class FileListArguments(ProjectArguments):
     """Arguments of file_list."""
 
-    path: str = Field("", description="Directory path; '' is the root.")
-    depth: int = Field(1, description="Levels; 0 lists the path itself.")
-    limit: int = Field(256, description="Maximum number of entries.")
+    path: str = Field("", description="Path of the directory in the project; '' is its root.")
+    depth: int = Field(1, description="How many levels to list; 0 lists the path itself.")
+    limit: int = Field(256, description="Most entries to list.")
 
 
 class FileSearchArguments(Arguments):
     """Arguments of file_search."""
 
-    project: str = Field(description="Project name, or * for all projects.")
-    query: str = Field(description="Words or a question.")
-    path_prefix: str = Field("", description="Only paths that start with this.")
-    limit: int = Field(5, description="Maximum number of hits.")
+    project: str = Field(description="Name of the project, or * for all projects.")
+    query: str = Field(description="Words or a question to look for.")
+    path_prefix: str = Field("", description="Search only paths that begin with this.")
+    limit: int = Field(5, description="Most hits to return.")
 
 
 class FileHistoryArguments(ProjectArguments):
     """Arguments of file_history."""
 
-    path: str = Field(description="File path; deleted files too.")
+    path: str = Field(description="Path of the file in the project, also of a deleted one.")
 
 
 class FileRestoreArguments(MutationArguments):
     """Arguments of file_restore."""
 
-    path: str = Field(description="File path; deleted files too.")
-    version: int = Field(description="Version from file_history.")
+    path: str = Field(description="Path of the file in the project, also of a deleted one.")
+    version: int = Field(description="Number of the version, from file_history.")
 
 
 class ExplicitNulls(BaseModel):
