@@ -50,6 +50,10 @@ def prepare_store(reader: Reader) -> None:
     (reader.state() / "settings.yml").write_text("settings: {auth: {mode: listed}, server: {port: 0}}\n")
 
 
+def prepare_folders(reader: Reader) -> None:
+    plant(reader.home, {"notes": {}, "work": {}})
+
+
 def newest_plan(reader: Reader) -> str:
     return str(reader.json("holdfast organise list")["plans"][0]["plan_id"])
 
@@ -95,6 +99,7 @@ def port(_reader: Reader) -> str:
 
 
 PAGES = {
+    "connect": Page(prepare_folders, shows=("claude-desktop", "Claude Code starts Holdfast", '+        "--review"')),
     "http": Page(words={"--port 8124": port}),
     "index-workers": Page(words={"postgresql://…": lambda reader: reader.database}, shows=("everything is indexed",)),
     "keys": Page(

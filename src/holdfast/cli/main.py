@@ -15,6 +15,7 @@ from holdfast.transport.state_folder import StateFault
 
 _EXAMPLES = """\b
 Examples:
+  holdfast install claude-code      connect an MCP client; without a name: the list of clients
   holdfast stdio ~/project          what an MCP client starts
   holdfast serve ~/project          HTTP, WebSocket and socket in this terminal
   holdfast status --json            is a server running, and where
@@ -28,6 +29,8 @@ Examples:
   holdfast config show              every setting and where its value came from"""
 
 _COMMANDS = {
+    "install": "holdfast.cli.commands.install:install_command",
+    "uninstall": "holdfast.cli.commands.install:uninstall_command",
     "serve": "holdfast.cli.commands.serve:serve_command",
     "stdio": "holdfast.cli.commands.stdio:stdio_command",
     "status": "holdfast.cli.commands.running:status_command",

@@ -29,10 +29,15 @@ def state_dir() -> str:
     path = os.environ.get(STATE_DIR_VARIABLE)
     if path:
         return os.path.abspath(path)
-    if sys.platform == "darwin":
-        return os.path.expanduser("~/Library/Application Support/holdfast")
-    data_home = os.environ.get("XDG_DATA_HOME") or os.path.expanduser("~/.local/share")
-    return os.path.join(data_home, "holdfast")
+    data_home = os.environ.get("XDG_DATA_HOME")
+    return os.path.join(data_home, "holdfast") if data_home and sys.platform != "darwin" else plain_state_dir()
+
+
+def plain_state_dir() -> str:
+    """Return the state folder of a program that gets none of the variables, such as one that was not started in a shell."""
+    return os.path.expanduser(
+        "~/Library/Application Support/holdfast" if sys.platform == "darwin" else "~/.local/share/holdfast"
+    )
 
 
 def variable(name: str) -> str | None:

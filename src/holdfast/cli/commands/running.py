@@ -1,5 +1,6 @@
 """`holdfast status`, `open` and `stop`: show, open or end the running server, whoever started it."""
 
+import os
 import sys
 import time
 import webbrowser
@@ -9,6 +10,7 @@ import click
 
 from holdfast.cli.output import duration, json_option, json_text, quantity
 from holdfast.cli.startup import open_state_folder
+from holdfast.config.environment import STATE_DIR_VARIABLE, plain_state_dir
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
 from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import CannotStart, reach
@@ -29,7 +31,7 @@ def status_command(*, as_json: bool) -> None:
         status: Message = {"running": True, **_send_control(folder, "status")}
         status.pop("ok", None)
     except NoServer:
-        status = {"running": False, "silent_pid": folder.server_lock.holder().get("pid")}
+        status = {"running": False, "silent_pid": folder.server_lock.holder().get("pid"), **_find_elsewhere(folder)}
     click.echo(json_text(status) if as_json else _describe(status))
     if not status["running"]:
         sys.exit(NOT_RUNNING_STATUS)
@@ -92,10 +94,34 @@ def start_server(folder: StateFolder) -> None:
         raise Internal(str(fault)) from None
 
 
+def _find_elsewhere(folder: StateFolder) -> Message:
+    """Return the server of the state folder that a program has which does not get this shell's variables."""
+    path = plain_state_dir()
+    if os.path.realpath(path) == os.path.realpath(folder.path):
+        return {}
+    holder: Message = {}
+    with suppress(OSError):
+        holder = StateFolder(path).server_lock.holder()
+    is_server = holder.get("kind", COMMAND) != COMMAND
+    return {"elsewhere": {"state_folder": path, "pid": holder.get("pid")}} if is_server else {}
+
+
+def _describe_elsewhere(status: Message) -> str:
+    elsewhere = status.get("elsewhere")
+    if not isinstance(elsewhere, dict):
+        return ""
+    return (
+        f" Another one (pid {elsewhere['pid']}) serves the state folder {elsewhere['state_folder']!r}: a client that does "
+        f"not get {STATE_DIR_VARIABLE} from this shell uses that one. Give the client the variable, or unset it here."
+    )
+
+
 def _describe(status: Message) -> str:
     if not status["running"]:
         silent = status.get("silent_pid")
-        return f"A server (pid {silent}) holds the lock but does not answer." if silent else "No server is running."
+        if silent:
+            return f"A server (pid {silent}) holds the lock but does not answer."
+        return f"No server is running.{_describe_elsewhere(status)}"
     where = f" at {status['url']}" if status.get("url") else ""
     connections = quantity(int(str(status["connections"])), "connection")
     return (
