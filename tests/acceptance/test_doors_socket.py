@@ -66,6 +66,8 @@ def talk(folder: StateFolder) -> Iterator[Talk]:
 @pytest.mark.parametrize(
     "hello",
     [b"", b"\xff\xfe", b"[]", b"{}", b'{"kind":"root"}', b'{"kind":"agent","roots":"x"}', b'{"kind":"agent","roots":[1]}',
+     b'{"kind":"agent","cwd":"/a\\u0000b"}', b'{"kind":"agent","cwd":"/","roots":["/a\\u0000b"]}',
+     b'{"kind":"agent","roots":["/\\ud800"]}', b'{"kind":"agent","roots":["~nosuch"]}', b'{"kind":"agent","cwd":"/\\ud800"}',
      b'{"kind":"agent","cwd":"relative"}', b'{"kind":"agent","cwd":7}', b'{"kind":["agent"]}', b"[" * 100_000],
 )  # fmt: skip
 def test_an_opening_line_that_is_none_is_refused(talk: Talk, hello: bytes) -> None:

@@ -18,7 +18,7 @@ from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
 from holdfast.changes.recover import Recovery
 from holdfast.changes.single.content import SMALL_BYTES, BaseFile, ContentChanges, ContentResult, read_base
-from holdfast.changes.single.directories import Directories
+from holdfast.changes.single.directories import Directories, missing_directories
 from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import ChangeRequest, Recorder
 from holdfast.changes.single.remove import Removals
@@ -35,7 +35,7 @@ from holdfast.errors import (
     ResourceBusy,
 )
 from holdfast.folders.access.file_version import identity_text
-from holdfast.folders.access.jail import Place
+from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.syscalls import READ_DIRECTORY, read_fully
 from holdfast.folders.service import Folders
 from holdfast.text.decode import SAMPLE_BYTES
@@ -200,7 +200,7 @@ class Changes:
 
     def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
         """Make a directory and those above it; returns the change id (None when it exists) and the real path."""
-        with _translate_os_errors(path), self._locks.hold_all(call):
+        with _translate_os_errors(path), self._lock_missing_directories(folders.jail, call, path):
             return self._directories.make(folders.jail, path, ChangeRequest(ChangeKind.MKDIR, call.caller.client))
 
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
@@ -272,13 +272,23 @@ class Changes:
         return _write_result(place, done, created=base is None, edited=edited)
 
     def _lock_places(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
-        """Lock the places, or everything when the source is a directory; NotFound when it does not exist."""
+        """Lock the places, or the trees there when the source is a directory; NotFound when it does not exist."""
         call.check()
         if source.status is None:
             raise NotFound(f"No such file or directory: {path}")
         if is_directory(source.status):
-            return self._locks.hold_all(call)
-        return self._locks.hold(call, [place.lock_key for place in (source, *others)])
+            return self._locks.hold_trees(call, *(place.path for place in (source, *others)))
+        return self._locks.hold_places(call, (source, *others))
+
+    @contextmanager
+    def _lock_missing_directories(self, jail: Jail, call: Call, path: str) -> Iterator[None]:
+        """Lock the topmost directory that is missing on a path, as long as it is that one; nothing when none is."""
+        while True:
+            missing, _, _ = missing_directories(jail, path)
+            with self._locks.hold_trees(call, *missing[:1]):
+                if missing_directories(jail, path)[0] == missing:
+                    yield
+                    return
 
 
 @contextmanager

@@ -255,7 +255,7 @@ def _check_size(size: int, limits: StoreLimits) -> None:
 
 def version_not_found(path: str, version: int) -> NotFound:
     """Return the error for a version that is not kept."""
-    return NotFound(f"there is no version {stored_version(version)} of {path}")
+    return NotFound(f"there is no version {version} of {path}")
 
 
 def stored_version(version: int) -> int:

@@ -1,13 +1,17 @@
 """Pure: escapes file names and texts for display, so that no character can forge a line, hide, or reverse the text."""
 
 import re
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Iterator, Sequence
 
 _INVISIBLE = frozenset(
-    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0"
+    "\u034f\u115f\u1160\u17b4\u17b5\u180b\u180c\u180d\u180f\u2800\u3164\uffa0\ufffc\U0001d159"
     + "".join(map(chr, range(0xFE00, 0xFE10)))
     + "".join(map(chr, range(0xE0100, 0xE01F0)))
 )
+_MAX_MARKS = 4
+"""Combining marks on one letter that are shown as they are: more than any script needs, too few to cover a line."""
+_FIRST_MARK = "\u0300"
 _EDGES = re.compile('/["/ ]| /')
 _UNITS = ("B", "KB", "MB", "GB", "TB")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
@@ -19,10 +23,10 @@ def is_visible(char: str) -> bool:
 
 
 def is_plain(name: str) -> bool:
-    """Return whether a name can be displayed as it is."""
-    if not name.isprintable() or name[:1] in ('"', " ", "") or name[-1] == " ":
+    """Return whether a name or path can be displayed as it is: no part of it begins or ends with a blank."""
+    if not name.isprintable() or name[:1] in ('"', " ", "") or name[-1] == " " or "/ " in name or " /" in name:
         return False
-    return name.isascii() or _INVISIBLE.isdisjoint(name)
+    return name.isascii() or (_INVISIBLE.isdisjoint(name) and not any(_excess_marks(name)))
 
 
 def are_plain(names: Sequence[str]) -> bool:
@@ -36,16 +40,18 @@ def display_name(name: str) -> str:
 
     A byte that is not UTF-8 is shown as `\xNN`; such a name cannot be given back as an argument.
     """
-    return name if is_plain(name) else f'"{"".join(map(_escape_char, name))}"'
+    if is_plain(name):
+        return name
+    return f'"{"".join(_escape_char(char, excess) for char, excess in zip(name, _excess_marks(name), strict=True))}"'
 
 
-def _escape_char(char: str) -> str:
+def _escape_char(char: str, is_excess_mark: bool) -> str:
     if char in _SHORT:
         return _SHORT[char]
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
         return f"\\x{code - 0xDC00:02x}"
-    if is_visible(char):
+    if is_visible(char) and not is_excess_mark:
         return char
     if code <= 0xFFFF:
         return f"\\u{code:04x}"
@@ -67,8 +73,25 @@ def format_size(size_bytes: int) -> str:
 
 
 def escape_invisible(text: str) -> str:
-    r"""Return a line with every control, format and invisible character except tabs escaped as `\xNN`."""
-    return "".join(char if is_visible(char) or char == "\t" else f"\\x{ord(char):02x}" for char in text)
+    r"""Return a line with every control, format and invisible character except tabs escaped as `\xNN`.
+
+    So is every combining mark after the first few on a letter: piled up they cover the lines above.
+    """
+    if text.isascii() and text.isprintable():
+        return text
+    return "".join(
+        char if (is_visible(char) and not is_excess) or char == "\t" else f"\\x{ord(char):02x}"
+        for char, is_excess in zip(text, _excess_marks(text), strict=True)
+    )
+
+
+def _excess_marks(text: str) -> Iterator[bool]:
+    """Yield for each character whether it is a combining mark beyond those that a letter may carry."""
+    marks = 0
+    for char in text:
+        is_mark = char >= _FIRST_MARK and unicodedata.category(char) in ("Mn", "Me")
+        marks = marks + 1 if is_mark else 0
+        yield marks > _MAX_MARKS
 
 
 def escape_lines(body: str) -> list[str]:

@@ -9,7 +9,21 @@ from hypothesis import strategies as st
 from holdfast.text.display import display_name, is_plain
 
 
-@pytest.mark.parametrize("name", ["a.txt", "two words", "naïve 漢字.md", "🙂.png", "-x", "[DIR] fake", "a\\b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "a.txt",
+        "two words",
+        "/a b/c d.txt",
+        "e\u0302\u0301",
+        "\u05d1\u05bc\u05b8\u0591",
+        "naïve 漢字.md",
+        "🙂.png",
+        "-x",
+        "[DIR] fake",
+        "a\\b",
+    ],
+)
 def test_an_ordinary_name_is_shown_as_it_is(name: str) -> None:
     assert display_name(name) == name
 
@@ -29,6 +43,11 @@ def test_an_ordinary_name_is_shown_as_it_is(name: str) -> None:
         ('"quoted', '"\\"quoted"'),
         (" leading", '" leading"'),
         ("trailing ", '"trailing "'),
+        ("docs/ leading", '"docs/ leading"'),
+        ("docs /x", '"docs /x"'),
+        ("object\ufffcreplaced", '"object\\ufffcreplaced"'),
+        ("note\U0001d159", '"note\\ud834\\udd59"'),
+        ("a" + "\u0301" * 6, '"a' + "\u0301" * 4 + '\\u0301\\u0301"'),
         ("", '""'),
     ],
 )

@@ -1,4 +1,4 @@
-"""Locks places against other changes: one holder per place, and nobody beside the holder of a whole tree.
+"""Locks places against other changes: one holder per place, and nobody inside a tree beside the holder of that tree.
 
 A path may name another place by the time its lock is held, because its directory was moved; `lock_place` then starts again.
 """
@@ -6,60 +6,96 @@ A path may name another place by the time its lock is held, because its director
 import os
 import stat
 import threading
+import unicodedata
 from collections.abc import Hashable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
 
 from holdfast.call import Call
+from holdfast.changes.model import is_beneath
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.folders.access.jail import Jail, Place
 
 _CHECK_SECONDS = 0.1
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _LockRequest:
+    """What one change holds or waits for: single places by key and path, and whole trees by path."""
+
+    keys: frozenset[Hashable]
+    paths: tuple[str, ...]
+    trees: tuple[str, ...]
+
+    def conflicts_with(self, other: "_LockRequest") -> bool:
+        """Return whether the two changes share a place, or one touches the other's tree."""
+        return (
+            not self.keys.isdisjoint(other.keys)
+            or _touches(self.paths, other.trees)
+            or _touches(other.paths, self.trees)
+            or _touches(self.trees, other.trees)
+            or _touches(other.trees, self.trees)
+        )
+
+
 class Locks:
-    """Locks between the threads of one server. Only locked keys are in the table, so it does not grow."""
+    """Locks between the threads of one server, granted in the order of requests.
+
+    A request waits for every earlier one that it conflicts with, held or waiting, so neither a tree nor a single place
+    waits for ever, and a change in one tree keeps nobody out of another.
+    """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
-        self._locked: set[Hashable] = set()
-        self._is_all_locked = False
-        self._waiting_for_all = 0
+        self._requests: list[_LockRequest] = []
 
     @contextmanager
-    def hold(self, call: Call, keys: Sequence[Hashable]) -> Iterator[None]:
-        """Lock several places at once; Cancelled or TimedOut when the call ends while it waits."""
-        requested = set(keys)
+    def hold(
+        self, call: Call, keys: Sequence[Hashable], *, paths: Sequence[str] = (), trees: Sequence[str] = ()
+    ) -> Iterator[None]:
+        """Lock several places at once, and whole trees by their real paths; no lock is taken within another.
+
+        `paths` are the real paths of the places, by which the holder of a tree above them is waited for. Cancelled or
+        TimedOut when the call ends while it waits.
+        """
+        request = _LockRequest(frozenset(keys), tuple(map(_fold_path, paths)), tuple(map(_fold_path, trees)))
         with self._changed:
-            while self._is_all_locked or self._waiting_for_all or requested & self._locked:
-                self._changed.wait(_CHECK_SECONDS)
-                call.check()
-            self._locked |= requested
+            self._requests.append(request)
         try:
-            yield
-        finally:
             with self._changed:
-                self._locked -= requested
-                self._changed.notify_all()
-
-    @contextmanager
-    def hold_all(self, call: Call) -> Iterator[None]:
-        """Lock every place, for a change of a whole tree."""
-        with self._changed:
-            self._waiting_for_all += 1
-            try:
-                while self._is_all_locked or self._locked:
+                while self._must_wait(request):
                     self._changed.wait(_CHECK_SECONDS)
                     call.check()
-            finally:
-                self._waiting_for_all -= 1
-                self._changed.notify_all()
-            self._is_all_locked = True
-        try:
             yield
         finally:
             with self._changed:
-                self._is_all_locked = False
+                self._requests.remove(request)
                 self._changed.notify_all()
+
+    def hold_places(self, call: Call, places: Sequence[Place]) -> AbstractContextManager[None]:
+        """Lock single places."""
+        return self.hold(call, [place.lock_key for place in places], paths=[place.path for place in places])
+
+    def hold_trees(self, call: Call, *paths: str) -> AbstractContextManager[None]:
+        """Lock whole trees, each from its top down; what they are is looked up once the lock is held."""
+        return self.hold(call, (), trees=paths)
+
+    def _must_wait(self, request: _LockRequest) -> bool:
+        for earlier in self._requests:
+            if earlier is request:
+                return False
+            if earlier.conflicts_with(request):
+                return True
+        return False
+
+
+def _touches(paths: Sequence[str], trees: Sequence[str]) -> bool:
+    return bool(trees) and any(is_beneath(path, trees) for path in paths)
+
+
+def _fold_path(path: str) -> str:
+    """Return a path as file systems compare it that ignore case: spellings of one place must share its lock."""
+    return path.lower() if path.isascii() else unicodedata.normalize("NFC", path).casefold()
 
 
 @contextmanager
@@ -69,7 +105,7 @@ def lock_place(jail: Jail, locks: Locks, call: Call, path: str, *, follow: bool)
     Without this a change would go into the moved directory and be journalled under its old path.
     """
     while True:
-        with open_place(jail, path, follow=follow) as place, locks.hold(call, [place.lock_key]):
+        with open_place(jail, path, follow=follow) as place, locks.hold_places(call, [place]):
             call.check()
             if is_same_place(jail, path, place, follow=follow):
                 yield place

@@ -169,11 +169,13 @@ class Batch:
         return self._links.rewrite(source.path, text, move.target.path) != text
 
     def _lock_places(self, call: Call) -> AbstractContextManager[None]:
-        if any(move.item.node is NodeType.DIRECTORY for move in self._moves):
-            return self._locks.hold_all(call)
         sources = [(move.source_parent.identity, move.source_name) for move in self._moves]
         targets = [(move.target_parent.identity, move.target_name) for move in self._moves]
-        return self._locks.hold(call, sources + targets)
+        paths: list[str] = []
+        trees: list[str] = []
+        for move in self._moves:
+            (trees if move.item.node is NodeType.DIRECTORY else paths).extend((move.source.path, move.target.path))
+        return self._locks.hold(call, sources + targets, paths=paths, trees=trees)
 
     def _open(self, item: Item) -> OpenMove | ItemOutcome:
         try:

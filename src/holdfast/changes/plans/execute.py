@@ -126,7 +126,7 @@ class Executor:
             place = parents.place(item.src_path)
             if place.path != item.src_path or not parent.is_planned(item.source_directory):
                 return ItemOutcome(item.position, ItemStatus.ERROR, ELSEWHERE)
-            with self._locks.hold(call, [place.lock_key]):
+            with self._locks.hold_places(call, [place]):
                 (files.make_directory if item.op is Op.MKDIR else files.remove_directory)(place.parent_fd, place.name)
         except FileExistsError:
             if is_directory(stat_entry(place.parent_fd, place.name)):

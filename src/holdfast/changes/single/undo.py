@@ -42,11 +42,11 @@ class Undo:
             raise Conflict(f"Change {plan.id} left nothing that could be undone.")
         request = ChangeRequest(ChangeKind.UNDO, call.caller.client, plan.id)
         if items[0].op in (Op.MKDIR, Op.RMDIR):
-            with self.locks.hold_all(call):
+            with self.locks.hold_trees(call, *(item.src_path for item in items)):
                 return self.directories.run(jail, plan.root_dir, items, request)
         if items[0].op is Op.REPLACE:
             return self._undo_content(jail, plan, items[0], request, call)
-        with self.locks.hold_all(call):
+        with self.locks.hold_trees(call, items[0].src_path, *filter(None, [items[0].dest_path])):
             if items[0].op is Op.MOVE:
                 return self._undo_move(jail, plan, items[0], request, call)
             return self._undo_tree(jail, plan, items, request, call)

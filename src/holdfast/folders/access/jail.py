@@ -1,8 +1,8 @@
 """The jail: opens a caller's path beneath an allowed directory and hands out the descriptor, or refuses.
 
-No method returns a checked string: check and open are one step. On Linux the kernel resolves the path (`openat2` with
-RESOLVE_BENEATH). What the kernel refuses or cannot do is resolved here, one component at a time, and a link is followed
-only after it was read through the descriptor of the directory that holds it.
+No method returns a checked string: check and open are one step. On Linux the kernel resolves a path without links
+(`openat2` with RESOLVE_BENEATH). Any other path is resolved here, one component at a time, and a link is followed only after
+it was read through the descriptor of the directory that holds it: no link leads to what is hidden.
 """
 
 import errno
@@ -187,7 +187,7 @@ class Jail:
             try:
                 return openat2_beneath(root.fd, "/".join(jailed.parts) or ".", flags)
             except OSError as error:
-                if error.errno not in (errno.EXDEV, errno.ENOSYS):
+                if error.errno not in (errno.EXDEV, errno.ELOOP, errno.ENOSYS):
                     _raise_for_errno(error, jailed.display_path)
         try:
             return self._walk_open(jailed, flags)
@@ -198,7 +198,7 @@ class Jail:
         if not jailed.parts:
             return os.open(".", flags, dir_fd=jailed.root.fd)
         for _ in range(8):
-            place = self._walk_to_place(jailed, follow=True, root_as_self=True)
+            place = self._walk_to_place(jailed, follow=not flags & os.O_NOFOLLOW, root_as_self=True)
             try:
                 fd = os.open(place.name, flags | os.O_NOFOLLOW, dir_fd=place.parent_fd)
             except OSError as error:
@@ -325,7 +325,10 @@ class _Walk:
             except AccessDenied:
                 raise AccessDenied.outside(self.display_path) from None
             self._enter(root)
-        self.pending.extendleft(reversed(_split_path(target)))
+        parts = _split_path(target)
+        if _names_quarantine(parts, target):
+            raise NotFound(f"No such file or directory: {self.display_path}")
+        self.pending.extendleft(reversed(parts))
 
 
 def _split_path(path: str) -> tuple[str, ...]:
@@ -333,10 +336,17 @@ def _split_path(path: str) -> tuple[str, ...]:
 
 
 def _without_quarantine(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
-    """Return the parts of a path. NotFound when one of them is the quarantine, however its name is spelt."""
-    if (not path.isascii() or ".holdfast-" in path.lower()) and any(_fold_name(part) == QUARANTINE for part in parts):
+    """Return the parts of a path. NotFound when one of them is the quarantine."""
+    if _names_quarantine(parts, path):
         raise NotFound(f"No such file or directory: {path}")
     return parts
+
+
+def _names_quarantine(parts: tuple[str, ...], path: str) -> bool:
+    """Return whether a part of a path is the quarantine, however its name is spelt."""
+    if path.isascii() and ".holdfast-" not in path.lower():
+        return False
+    return any(_fold_name(part) == QUARANTINE for part in parts)
 
 
 def _fold_name(name: str) -> str:

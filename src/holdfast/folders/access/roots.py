@@ -41,6 +41,8 @@ def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
     Raises InvalidArgument when directories were given and none can be used, or when none was given
     and the working directory is `/` or the home folder.
     """
+    if not _is_path_text(cwd):
+        raise InvalidArgument(f"The working directory holds a NUL byte or is not valid Unicode text: {cwd!r}")
     if not given:
         given = [_check_working_directory(cwd)]
     roots: list[Root] = []
@@ -78,7 +80,12 @@ def _check_working_directory(cwd: str) -> str:
 
 
 def _open_root(given: str, cwd: str, state_dir: str) -> Root:
-    absolute = os.path.normpath(Path(cwd) / Path(given).expanduser())
+    if not _is_path_text(given):
+        raise OSError(errno.EILSEQ, "its path holds a NUL byte or is not valid Unicode text")
+    try:
+        absolute = os.path.normpath(Path(cwd) / Path(given).expanduser())
+    except RuntimeError:
+        raise OSError(errno.ENOENT, "this machine has no user of that name") from None
     real = os.path.realpath(absolute)
     if has_lone_surrogate(real):
         raise OSError(errno.EILSEQ, "its path is not valid Unicode text")
@@ -92,6 +99,10 @@ def _open_root(given: str, cwd: str, state_dir: str) -> Root:
     except BaseException:
         os.close(fd)
         raise
+
+
+def _is_path_text(path: str) -> bool:
+    return "\0" not in path and not has_lone_surrogate(path)
 
 
 def _is_state_folder_or_inside(path: str, state_dir: str) -> bool:

@@ -21,7 +21,7 @@ _NR_LANDLOCK_CREATE_RULESET = 444
 _NR_LANDLOCK_ADD_RULE = 445
 _NR_LANDLOCK_RESTRICT_SELF = 446
 
-_RESOLVE_NO_MAGICLINKS = 0x02
+_RESOLVE_NO_SYMLINKS = 0x04
 _RESOLVE_BENEATH = 0x08
 
 _AT_EMPTY_PATH = 0x1000
@@ -55,11 +55,11 @@ def _raise_errno(path: str | bytes) -> None:
 
 
 def openat2_beneath(dir_fd: int, path: str, flags: int) -> int:
-    """Open a path in one system call that no component or symlink of the path can lead out of `dir_fd`.
+    """Open a path in one system call that no component of the path can lead out of `dir_fd`.
 
-    Raises OSError with EXDEV where the path would leave, and ENOSYS where the kernel has no openat2.
+    Raises OSError with EXDEV where the path would leave, ELOOP for a link, and ENOSYS where the kernel has no openat2.
     """
-    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_MAGICLINKS)
+    how = struct.pack("=QQQ", flags | os.O_CLOEXEC, 0, _RESOLVE_BENEATH | _RESOLVE_NO_SYMLINKS)
     encoded = os.fsencode(path)
     for _ in range(128):
         fd: int = _libc.syscall(_NR_OPENAT2, dir_fd, encoded, how, len(how))
