@@ -2,7 +2,7 @@
 //   library   "client" (both eras) or "sdk" (handshake era)
 //   era       "legacy", "modern" or "auto"
 //   door      {kind: "stdio", command, args, env} or {kind: "http", url, key}
-//   scenario  "files" with {path, missing}, "long" with {label, characters} or "ask" with {labels}
+//   scenario  "files" with {path, missing}, "names" with {calls}, "long" with {label, characters} or "ask" with {labels}
 const given = JSON.parse(process.argv[2]);
 
 async function parts() {
@@ -72,6 +72,16 @@ async function long() {
   return { tools: tools.length, told: text(told), seen, outcome, stopped: text(stopped), characters: text(much).length };
 }
 
+async function names() {
+  const { tools } = await client.listTools();
+  const outcomes = [];
+  for (const [name, args] of given.calls) {
+    const result = await call(name, args);
+    outcomes.push({ isError: result.isError ?? false, code: result.structuredContent?.code ?? null });
+  }
+  return { tools: tools.map((tool) => tool.name), outcomes };
+}
+
 // The person says what the label of the call asks for; "wait" is left open until the question is withdrawn.
 async function ask() {
   const asked = [];
@@ -102,7 +112,7 @@ async function ask() {
 }
 
 if (given.scenario !== 'ask') await client.connect(transport());
-const report = await { files, long, ask }[given.scenario]();
+const report = await { files, names, long, ask }[given.scenario]();
 const version = client.getNegotiatedProtocolVersion?.() ?? null;
 const server = client.getServerVersion()?.name ?? null;
 await client.close();

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -16,15 +17,15 @@ each_client = pytest.mark.parametrize(("library", "era"), CLIENTS)
 each_door = pytest.mark.parametrize("door", DOORS)
 
 
-def door_of(kind: str, served: Served) -> dict[str, Any]:
-    """Return how a script reaches a server."""
+def door_of(kind: str, served: Served, options: Sequence[str] = (), query: str = "") -> dict[str, Any]:
+    """Return how a script reaches a server, with options of the relay or the query of the address."""
     if kind == "http":
-        return {"kind": kind, "url": f"{served.url}/mcp", "key": served.key}
+        return {"kind": kind, "url": f"{served.url}/mcp{query}", "key": served.key}
     environment = {name: os.environ[name] for name in ("HOME", "PATH") if name in os.environ}
     return {
         "kind": kind,
         "command": sys.executable,
-        "args": ["-m", "holdfast", "stdio", str(served.root)],
+        "args": ["-m", "holdfast", "stdio", *options, str(served.root)],
         "env": {**environment, "HOLDFAST_STATE_DIR": str(served.state)},
     }
 
@@ -46,6 +47,22 @@ def test_a_typescript_client_reads_edits_and_is_told_of_a_missing_file(
     assert not report["edited"]["isError"]
     assert report["second"] == file.read_text() == "Grüße von drinnen 🎉\n"
     assert report["missing"] == {"isError": True, "code": "NOT_FOUND"}
+
+
+@pytest.mark.req("SV-06.e", "FS-05.c")
+@each_door
+@each_client
+def test_a_typescript_client_that_gave_up_rights_has_fewer_tools_and_no_others(
+    served: Served, library: str, era: str, door: str
+) -> None:
+    way = door_of(door, served, ["--read-only", "--tools", "files"], "?tools=files&read_only=1")
+    calls = [["write_file", {"path": "x.txt", "content": "x"}], ["list_reviews", {}], ["list_allowed_directories", {}]]
+    given = {"library": library, "era": era, "door": way, "scenario": "names", "calls": calls}
+    report = node.script("client.mjs", given)
+    assert {"read_text_file", "list_changes", "mcp_pipe"} <= set(report["tools"])
+    assert not {"write_file", "undo_change", "list_reviews", "get_plan", "search_folders"} & set(report["tools"])
+    assert [outcome["code"] for outcome in report["outcomes"]] == ["PERMISSION_DENIED", "PERMISSION_DENIED", None]
+    assert not (served.root / "x.txt").exists()
 
 
 @pytest.mark.req("SV-04.a", "FS-19")

@@ -67,6 +67,19 @@ class ClientInfo:
 
 
 @dataclass(frozen=True, slots=True)
+class Restrictions:
+    """What the client of one connection gave up when it opened it; they narrow what the settings permit.
+
+    With `review` every change of a local file waits for the person. `groups` are the tool groups that are offered,
+    None for all of them.
+    """
+
+    read_only: bool = False
+    review: bool = False
+    groups: frozenset[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """One caller for the length of a connection or an HTTP request.
 
@@ -80,6 +93,7 @@ class Caller:
     roots: tuple[str, ...] = ()
     cwd: str = "/"
     client: ClientInfo = field(default=ClientInfo(), compare=False)
+    restrictions: Restrictions = Restrictions()
     connection: str = field(default="", compare=False)
     door: Door | None = field(default=None, compare=False)
 

@@ -35,7 +35,7 @@ from holdfast.errors import (
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import LOCAL_GROUPS, Registry, Tool
+from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, Group, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
 from holdfast.tools.validate import is_small, nearest_name, parse_arguments, shorten
 
@@ -78,11 +78,16 @@ class Dispatcher:
         return tools if any(tool.run for tool in tools) else []
 
     def find(self, caller: Caller, name: str) -> Tool:
-        """Return the tool that this caller may call by that name; NotFound names the nearest one."""
+        """Return the tool that this caller may call by that name; NotFound names the nearest one.
+
+        PermissionDenied when the caller's own restrictions exclude it.
+        """
         tool = self._registry.get(name)
-        if tool is None or not self._is_permitted(caller, tool):
+        if tool is None or not self._exists_for(caller, tool):
             near = nearest_name(name, [tool.name for tool in self.list_tools(caller)])
             raise NotFound(f"There is no tool {shorten(name)}.{f' Did you mean {near!r}?' if near else ''}")
+        if refusal := _restriction_on(caller, tool):
+            raise PermissionDenied(f"{name} is refused: {refusal}.")
         return tool
 
     async def call(
@@ -106,6 +111,10 @@ class Dispatcher:
             await self._admit(caller, tool)
             if tool.mutates and self._settings.folders.read_only and tool.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
+            if tool.mutates and caller.restrictions.review and tool.group in (Group.FILES, Group.ORGANISE):
+                raise PermissionDenied(
+                    f"{name} is refused: changes of this client wait for the user: propose_and_review."
+                )
             if is_small(arguments):
                 parsed = parse_arguments(tool, arguments)
             else:
@@ -174,6 +183,9 @@ class Dispatcher:
             admission.count(caller, rate, per_minute)
 
     def _is_permitted(self, caller: Caller, tool: Tool) -> bool:
+        return self._exists_for(caller, tool) and _restriction_on(caller, tool) is None
+
+    def _exists_for(self, caller: Caller, tool: Tool) -> bool:
         if tool.audience is not caller.kind:
             return False
         if tool.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller)):
@@ -184,6 +196,19 @@ class Dispatcher:
 def _has_folders(caller: Caller) -> bool:
     """Return whether tools of local folders make sense: for the roots of a connection, and for the person, who sees all."""
     return bool(caller.roots) or caller.kind is CallerKind.PERSON
+
+
+def _restriction_on(caller: Caller, tool: Tool) -> str | None:
+    """Return why the restrictions of a connection exclude a tool, None when they do not."""
+    restrictions = caller.restrictions
+    if tool.name in ALWAYS_OFFERED:
+        return None
+    if restrictions.groups is not None and tool.group not in restrictions.groups:
+        offered = ", ".join(sorted(restrictions.groups))
+        return f"this connection offers the tools of {offered} only, and it belongs to {tool.group}"
+    if restrictions.read_only and tool.mutates:
+        return "this connection is read-only"
+    return None
 
 
 @dataclass(frozen=True, slots=True)

@@ -58,6 +58,12 @@ class Group(StrEnum):
     SEARCH = "search"
 
 
+SELECTABLE_GROUPS = tuple(group for group in Group if group is not Group.CORE)
+"""The groups that a client can choose from when it wants fewer tools."""
+
+ALWAYS_OFFERED = frozenset({"mcp_pipe", "list_allowed_directories"})
+"""Tools that a client has whatever groups it chose."""
+
 LOCAL_GROUPS = frozenset({Group.FILES, Group.REVIEW, Group.ORGANISE, Group.SEARCH})
 """Groups that need folders on this machine, so they exist only for its own user."""
 

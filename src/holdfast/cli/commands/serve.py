@@ -9,7 +9,7 @@ from functools import partial
 
 import click
 
-from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.auth.context import LOCAL_USER, Caller, Restrictions
 from holdfast.cli.commands.stdio import serve_in_process
 from holdfast.cli.startup import load_settings, log_to_stderr, open_state_folder
 from holdfast.config.environment import root_dirs
@@ -58,7 +58,7 @@ def serve_command(
     """
     log_to_stderr()
     if no_ui and no_http:
-        serve_in_process(directories, settings_path)
+        serve_in_process(directories, settings_path, Restrictions())
         return
     from holdfast.transport.doors.http_server import listen_on
 

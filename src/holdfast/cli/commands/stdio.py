@@ -11,10 +11,10 @@ from dataclasses import replace
 
 import click
 
-from holdfast.auth.context import LOCAL_USER, Caller, Door
+from holdfast.auth.context import LOCAL_USER, Caller, Door, Restrictions
 from holdfast.cli.startup import load_settings, log_to_stderr
 from holdfast.config.environment import root_dirs, state_dir
-from holdfast.errors import HoldfastError, describe_fault
+from holdfast.errors import HoldfastError, InvalidArgument, describe_fault
 from holdfast.transport.client.dial import Client
 from holdfast.transport.client.relay import Relay
 from holdfast.transport.client.relay import main as relay
@@ -31,7 +31,20 @@ Example, as MCP clients are configured:
 @click.argument("directories", nargs=-1, metavar="[DIR]...")
 @click.option("--in-process", is_flag=True, help="Serve from this process, without a shared server.")
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file; with --in-process only.")
-def stdio_command(directories: tuple[str, ...], settings_path: str | None, *, in_process: bool) -> None:
+@click.option("--read-only", is_flag=True, help="Offer this client no tool that changes anything.")
+@click.option("--review", is_flag=True, help="Let every change of a local file by this client wait for you.")
+@click.option(
+    "--tools", metavar="GROUP[,GROUP]", help="Offer only these groups: files, review, organise, store, search."
+)
+def stdio_command(
+    directories: tuple[str, ...],
+    settings_path: str | None,
+    tools: str | None,
+    *,
+    in_process: bool,
+    read_only: bool,
+    review: bool,
+) -> None:
     """Speak MCP on stdin and stdout; this is what an MCP client starts.
 
     DIR are the directories the client's agent may use; without any it is the working directory, unless that is / or
@@ -39,14 +52,25 @@ def stdio_command(directories: tuple[str, ...], settings_path: str | None, *, in
     """
     if in_process:
         log_to_stderr()
-        serve_in_process(directories, settings_path)
+        serve_in_process(directories, settings_path, Restrictions(read_only, review, _parse_groups(tools)))
         return
     if settings_path is not None:
         raise click.UsageError("--settings goes with --in-process: the shared server has its own settings file.")
-    sys.exit(relay(list(directories)))
+    flags = [flag for flag, is_set in (("--read-only", read_only), ("--review", review)) if is_set]
+    flags += [] if tools is None else [f"--tools={tools}"]
+    sys.exit(relay([*flags, "--", *directories]))
 
 
-def serve_in_process(directories: tuple[str, ...], settings_path: str | None) -> None:
+def _parse_groups(tools: str | None) -> frozenset[str] | None:
+    from holdfast.transport.doors.restrictions import parse_groups
+
+    try:
+        return None if tools is None else parse_groups(tools.split(","))
+    except InvalidArgument as error:
+        raise click.UsageError(error.message) from None
+
+
+def serve_in_process(directories: tuple[str, ...], settings_path: str | None, restrictions: Restrictions) -> None:
     """Be the one server of the state folder, for this client and for those that connect to the socket."""
     from holdfast.transport.doors.stdio import claim_stdout
 
@@ -55,7 +79,7 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None) ->
     try:
         folder.prepare()
         with ExitStack() as stack:
-            _serve(stack, folder, directories, settings_path, stdout)
+            _serve(stack, folder, directories, settings_path, restrictions, stdout)
         exit_within(MAX_EXIT_SECONDS)
     except Exception as fault:  # noqa: BLE001 - whatever it is, the client is answered
         # A relay without a server answers every request of the client with the error.
@@ -66,7 +90,12 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None) ->
 
 
 def _serve(
-    stack: ExitStack, folder: StateFolder, directories: tuple[str, ...], settings_path: str | None, stdout: int
+    stack: ExitStack,
+    folder: StateFolder,
+    directories: tuple[str, ...],
+    settings_path: str | None,
+    restrictions: Restrictions,
+    stdout: int,
 ) -> None:
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
@@ -76,7 +105,7 @@ def _serve(
     wired = build(settings, folder.path)
     stack.callback(wired.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
-    caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO)
+    caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO, restrictions=restrictions)
     caller = replace(caller, roots=tuple(wired.folders.open_roots(caller)))
     options = ServerOptions(
         folder,

@@ -3,9 +3,11 @@
 Standard library only: the relay and the commands use it.
 
     client → {"version", "kind": "agent" | "person" | "control", "roots", "spare_roots", "cwd"}
-             and "folders": false from an agent that wants no directories at all
+             and "folders": false from an agent that wants no directories at all,
+             and "restrictions": {"read_only", "review", "tools"} from an agent that wants fewer rights
     server → {"challenge": nonce}                     to a person and to control; the answer is {"proof": …}
     server → {"ok": true, "version", "pid", "kind", "max_message_bytes"}   or   {"error": {"code", "message", …}}
+             and "restrictions" as they hold
 """
 
 import json
@@ -36,7 +38,7 @@ class Client:
     """Who connects: the directories it was started with, those its environment offers, and its working directory.
 
     `folders=False` is for a client that wants no directories, wherever it was started. `is_command` marks a command
-    of the person.
+    of the person. `restrictions` are what it gives up: `read_only`, `review`, and the only groups of `tools` that it wants.
     """
 
     def __init__(
@@ -48,6 +50,7 @@ class Client:
         *,
         folders: bool = True,
         is_command: bool = False,
+        restrictions: Message | None = None,
     ) -> None:
         self.hello: Message = {
             "version": __version__,
@@ -60,6 +63,15 @@ class Client:
             self.hello["folders"] = False
         if is_command:
             self.hello["is_command"] = True
+        if restrictions:
+            self.hello["restrictions"] = restrictions
+
+    def check_restrictions(self, welcome: Message) -> None:
+        """Raise ServerRefusal when the server does not hold to the client's restrictions, as one of an earlier version."""
+        if welcome.get("restrictions") != self.hello.get("restrictions"):
+            version = welcome.get("version")
+            text = f"The running server, version {version}, does not know these options. End it with `holdfast stop`."
+            raise ServerRefusal({"code": "INVALID_ARGUMENT", "message": text})
 
 
 def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Message]:

@@ -15,7 +15,7 @@ import time
 
 from holdfast import __version__
 from holdfast.config.environment import root_dirs, state_dir
-from holdfast.transport.client.dial import Client, ServerRefusal
+from holdfast.transport.client.dial import Client, Message, ServerRefusal
 from holdfast.transport.client.frames import (
     INVALID_PARAMS,
     SERVER_ERROR,
@@ -43,17 +43,18 @@ _RESTART_WINDOW_SECONDS = 60.0
 _LAST_ANSWERS_SECONDS = 30.0
 _REPLAY_SECONDS = 15.0
 _LINGER_SECONDS = 2.0
+_USAGE = "holdfast stdio [DIR…] [--read-only] [--review] [--tools GROUP[,GROUP]] [--in-process]"
 
 
 def main(arguments: list[str]) -> int:
     """Run the relay for `holdfast stdio [DIR…]` and return the exit status."""
-    unknown = [argument for argument in arguments if argument.startswith("-") and argument != "--"]
-    if unknown:
-        _print_error(f"unknown option {unknown[0]!r}; usage: holdfast stdio [DIR…] [--in-process]")
+    try:
+        roots, restrictions = parse_arguments(arguments)
+    except ValueError as fault:
+        _print_error(f"{fault}; usage: {_USAGE}")
         return 2
-    roots = [argument for argument in arguments if argument != "--"]
     folder = StateFolder(state_dir())
-    relay = Relay(folder, Client("agent", roots, root_dirs(), _working_directory()))
+    relay = Relay(folder, Client("agent", roots, root_dirs(), _working_directory(), restrictions=restrictions))
     try:
         folder.prepare()
         return relay.run()
@@ -66,6 +67,34 @@ def main(arguments: list[str]) -> int:
         return relay.give_up(code, f"The state folder {folder.path!r} cannot be used: {error.strerror}.", 74)
     except KeyboardInterrupt:
         return 130
+
+
+def parse_arguments(arguments: list[str]) -> tuple[list[str], Message]:
+    """Return the directories and the restrictions that the arguments name; the server judges both.
+
+    Raises ValueError for an option that does not exist or lacks its value.
+    """
+    roots: list[str] = []
+    restrictions: Message = {}
+    pending = list(arguments)
+    while pending:
+        argument = pending.pop(0)
+        option, _, value = argument.partition("=")
+        if argument == "--":
+            roots += pending
+            break
+        if argument in ("--read-only", "--review"):
+            restrictions[argument.strip("-").replace("-", "_")] = True
+        elif option == "--tools":
+            value = value or (pending.pop(0) if argument == option and pending else "")
+            if not value:
+                raise ValueError("--tools needs groups, separated by commas")
+            restrictions["tools"] = value.split(",")
+        elif argument.startswith("-"):
+            raise ValueError(f"unknown option {argument!r}")
+        else:
+            roots.append(argument)
+    return roots, restrictions
 
 
 class Relay:
@@ -282,6 +311,7 @@ class Relay:
         while True:
             self._count_connect()
             connection, welcome = reach(self._folder, self._client, own_version=own_version)
+            self._client.check_restrictions(welcome)
             limit = welcome.get("max_message_bytes")
             self._client_lines.limit = limit if isinstance(limit, int) else _MAX_MESSAGE_BYTES
             self._server_lines = LineSplitter(sys.maxsize)

@@ -1,6 +1,7 @@
 """Checks every HTTP and WebSocket request first: Host, Origin, key, size and speed; then it has a caller.
 
-421 for a Host that is not ours, 403 for a foreign Origin, 401 without a key, 413 and 408 for too much and too slow.
+400 for a query that is not understood, 421 for a Host that is not ours, 403 for a foreign Origin, 401 without a key, 413
+and 408 for too much and too slow.
 The raw key is taken out of the request here; below, there is only `scope["holdfast.caller"]`.
 """
 
@@ -18,9 +19,11 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.auth.authenticate import Authenticator
 from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind, Door
+from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 from holdfast.transport.doors.browser_sessions import COOKIE
 from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.restrictions import restrictions_from_query
 
 _log = logging.getLogger(__name__)
 
@@ -28,6 +31,7 @@ CALLER = "holdfast.caller"
 MAX_HEAD_BYTES = 65_536
 OPEN_PATHS = frozenset({"/health", "/session"})
 PERSON_PATHS = frozenset({"/"})
+MCP_PATHS = frozenset({"/mcp", "/ws"})
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 MODEL_KEY_HEADER = "x-model-key"
 _SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encode()})
@@ -94,6 +98,12 @@ class Guard:
         if caller is None:
             return _unauthorized(scope["path"])
         caller = replace(caller, door=Door.WEBSOCKET if scope["type"] == "websocket" else Door.HTTP)
+        if scope["path"] in MCP_PATHS:
+            try:
+                restrictions = restrictions_from_query(scope["query_string"].decode("latin-1"))
+            except InvalidArgument as error:
+                return _text(400, error.message)
+            caller = replace(caller, restrictions=restrictions)
         scope[CALLER] = caller
         scope["user"] = _sdk_user(caller.auth)
         if _announced_bytes(headers) > self._limits.max_body_bytes:

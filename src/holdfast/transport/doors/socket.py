@@ -29,6 +29,7 @@ from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.dial import MAX_HELLO_BYTES, prove_key
 from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error
 from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.restrictions import parse_restrictions
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.state_folder import SOCKET, StateFolder
 
@@ -95,15 +96,14 @@ class SocketDoor:
             if kind != "agent":
                 await self._challenge(peer)
         caller = await self._build_caller(kind, hello)
-        await peer.send_object(
-            {
-                "ok": True,
-                "version": __version__,
-                "pid": os.getpid(),
-                "kind": self.server_kind,
-                "max_message_bytes": self.max_message_bytes,
-            }
-        )
+        welcome = {
+            "ok": True,
+            "version": __version__,
+            "pid": os.getpid(),
+            "kind": self.server_kind,
+            "max_message_bytes": self.max_message_bytes,
+        }
+        await peer.send_object(welcome | {name: hello[name] for name in ("restrictions",) if name in hello})
         peer.was_welcomed = True
         if caller is None:
             await self._serve_control(peer)
@@ -131,11 +131,12 @@ class SocketDoor:
         cwd = hello.get("cwd", "/")
         if not isinstance(cwd, str) or not cwd.startswith("/"):
             raise InvalidArgument(f"cwd must be an absolute path: {cwd!r}")
+        restrictions = parse_restrictions(hello.get("restrictions"))
         client = ClientInfo(is_command=hello.get("is_command") is True)
         if not roots and (kind == "person" or hello.get("folders") is False):
-            return Caller(LOCAL_USER, CallerKind(kind), cwd=cwd, client=client, connection=connection, door=Door.SOCKET)
+            return Caller(LOCAL_USER, CallerKind(kind), (), cwd, client, restrictions, connection, Door.SOCKET)
         roots = roots or self.spare_roots or _string_list(hello, "spare_roots")
-        caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, connection, Door.SOCKET)
+        caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, restrictions, connection, Door.SOCKET)
         opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
         return replace(caller, roots=tuple(opened))
 
