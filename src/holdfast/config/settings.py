@@ -1,5 +1,6 @@
 """Defines every setting with its unit, default and meaning; unknown keys are errors."""
 
+from ipaddress import ip_network
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -36,12 +37,18 @@ class ServerSettings(Section):
     allowed_hosts: list[str] = Field([], description="Host names accepted besides the loopback names.")
     allowed_origins: list[str] = Field([], description="Web origins that may call the HTTP door; none by default.")
     max_body_bytes: int = Field(16 * 1024 * 1024, gt=0, description="Largest request body or message, in bytes.")
+    trusted_proxies: list[str] = Field(
+        [], description="Addresses or networks of proxies whose X-Forwarded-For or Forwarded header is believed."
+    )
     max_held_bytes: int = Field(
         256 * 1024 * 1024,
         gt=0,
         description="Bytes of requests that are read or wait to be answered at once; one caller's at most half.",
     )
     max_connections: int = Field(256, gt=0, description="Connections served at once, over all doors.")
+    max_sessions: int = Field(
+        1_000, gt=0, description="Open sessions of HTTP clients; over half of them, a caller's oldest idle one ends."
+    )
     max_parallel_calls: int = Field(
         32,
         gt=0,
@@ -62,6 +69,18 @@ class ServerSettings(Section):
     )
     slow_client_seconds: float = Field(30.0, gt=0, description="Seconds a client may take to send its request.")
     idle_exit_seconds: float = Field(600.0, gt=0, description="Seconds after which an unused background server ends.")
+
+    @field_validator("trusted_proxies")
+    @classmethod
+    def _check_proxies(cls, proxies: list[str]) -> list[str]:
+        for proxy in proxies:
+            try:
+                ip_network(proxy, strict=False)
+            except ValueError:
+                raise ValueError(
+                    f"an address such as 10.0.0.7 or a network such as 10.0.0.0/8: {proxy!r:.100}"
+                ) from None
+        return proxies
 
 
 class AuthSettings(Section):

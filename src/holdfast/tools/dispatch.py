@@ -20,6 +20,7 @@ import anyio
 from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
+from holdfast.auth.rates import Rate
 from holdfast.call import Call, ChildNeeded, Elicit, ProgressSink, Question, Reply
 from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
@@ -108,7 +109,7 @@ class Dispatcher:
         if progress is not None:
             call.progress = progress
         try:
-            await self._admit(caller, tool)
+            await self.admit(caller, tool.rate_class)
             if tool.mutates and self._settings.folders.read_only and tool.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
             if tool.mutates and caller.restrictions.review and tool.group in (Group.FILES, Group.ORGANISE):
@@ -170,9 +171,12 @@ class Dispatcher:
             return caller
         return replace(caller, auth=replace(caller.auth, model_key=self._local_key))
 
-    async def _admit(self, caller: Caller, tool: Tool) -> None:
-        """Count the call against its limit; counting in another process, which may take long, leaves the event loop free."""
-        admission, rate = self._admission, tool.rate_class
+    async def admit(self, caller: Caller, rate: Rate) -> None:
+        """Count one call against its limit: RateLimited, or PermissionDenied for a key that has been revoked.
+
+        Counting in another process, which may take long, leaves the event loop free.
+        """
+        admission = self._admission
         per_minute = admission.allowance(caller, rate) if admission else 0
         if not admission or not per_minute:
             return

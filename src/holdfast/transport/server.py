@@ -21,12 +21,19 @@ from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.browser_sessions import BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
 from holdfast.transport.doors.http import McpDoor, build_app
-from holdfast.transport.doors.http_server import HttpServer, address_of, base_url, protocol_with_head_deadline
+from holdfast.transport.doors.http_server import (
+    HttpServer,
+    address_of,
+    base_url,
+    counted_websocket,
+    protocol_with_head_deadline,
+)
 from holdfast.transport.doors.socket import OpenRoots, SocketDoor
 from holdfast.transport.doors.stdio import serve_stdio
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
@@ -193,14 +200,9 @@ class Server:
         if not options.listeners:
             yield
             return
-        mcp = (
-            McpDoor(options.dispatcher, options.settings.server.max_body_bytes, self._connections)
-            if options.has_mcp
-            else None
-        )
+        mcp = McpDoor(options.dispatcher, options.settings.server, self._connections) if options.has_mcp else None
         async with mcp.run() if mcp else nullcontext():
             http = self._http_server = HttpServer(self._http_config(mcp))
-            self._connections.over_http = http.server_state.connections
             serving = asyncio.create_task(http.serve(sockets=list(options.listeners)))
             try:
                 await http.wait_until_listening(serving)
@@ -221,12 +223,18 @@ class Server:
             Authenticator(self._agent_token, options.settings.auth.mode, options.find_tenant),
             self._browser_sessions.is_open,
             options.roots,
-            RequestLimits(limits.max_body_bytes, limits.slow_client_seconds),
+            RequestLimits(
+                limits.max_body_bytes,
+                limits.slow_client_seconds,
+                self._connections.http,
+                options.dispatcher.held_bytes,
+                parse_networks(limits.trusted_proxies),
+            ),
         )
         return uvicorn.Config(
             guard,
-            http=protocol_with_head_deadline(limits.slow_client_seconds, self._connections.has_room_for_http),
-            ws="websockets-sansio",
+            http=protocol_with_head_deadline(limits.slow_client_seconds, self._connections),
+            ws=counted_websocket(self._connections),
             ws_max_size=limits.max_body_bytes,
             ws_per_message_deflate=False,
             lifespan="off",

@@ -1,12 +1,13 @@
 """Counts the open connections of all doors, limits them, and drains them when the server ends."""
 
-from collections.abc import Awaitable, Callable, Iterator, Sized
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import TypeVar
 
 import anyio
 
 from holdfast.errors import ResourceBusy
+from holdfast.transport.doors.http_connections import HttpConnections
 
 Value = TypeVar("Value")
 
@@ -14,12 +15,13 @@ Value = TypeVar("Value")
 class Connections:
     """The connections of the socket, those of HTTP, and the streams that a drain waits for.
 
-    `over_http` is the collection that the HTTP server keeps, once there is one.
+    A quarter of the limit is reserved for the socket: any process of this machine may connect to a port, so HTTP alone
+    must not be able to shut the relays out.
     """
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.over_http: Sized = ()
+        self.http = HttpConnections(max(2, limit * 3 // 4))
         self.is_draining = False
         self.is_ending_for_good = False
         self._at_socket = 0
@@ -30,14 +32,7 @@ class Connections:
     @property
     def count(self) -> int:
         """Return how many connections are open."""
-        return self._at_socket + len(self.over_http)
-
-    def has_room_for_http(self) -> bool:
-        """Return whether one more HTTP connection is allowed; a quarter of the limit is reserved for the socket.
-
-        Any process of this machine may connect to a port, so HTTP alone must not be able to shut the relays out.
-        """
-        return self.count < self.limit and len(self.over_http) < max(1, self.limit * 3 // 4)
+        return self._at_socket + len(self.http)
 
     @contextmanager
     def at_socket(self) -> Iterator[None]:

@@ -1,7 +1,7 @@
 """Checks every HTTP and WebSocket request first: Host, Origin, key, size and speed; then it has a caller.
 
 400 for a query that is not understood, 421 for a Host that is not ours, 403 for a foreign Origin, 401 without a key, 413
-and 408 for too much and too slow.
+and 408 for too much and too slow, 503 for a caller that has more connections or holds more bytes than its share.
 The raw key is taken out of the request here; below, there is only `scope["holdfast.caller"]`.
 """
 
@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from http.cookies import CookieError, SimpleCookie
+from typing import Self
 
 import anyio
 from mcp.server.auth.middleware.bearer_auth import AuthenticatedUser
@@ -21,8 +22,11 @@ from holdfast.auth.authenticate import Authenticator
 from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind, Door
 from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
+from holdfast.shares import Shares
+from holdfast.transport.doors.addresses import Network, client_address
 from holdfast.transport.doors.browser_sessions import COOKIE
 from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.http_connections import CONNECTION, HttpConnection, HttpConnections
 from holdfast.transport.doors.restrictions import restrictions_from_query
 
 _log = logging.getLogger(__name__)
@@ -32,6 +36,8 @@ MAX_HEAD_BYTES = 65_536
 OPEN_PATHS = frozenset({"/health", "/session"})
 PERSON_PATHS = frozenset({"/"})
 MCP_PATHS = frozenset({"/mcp", "/ws"})
+_VERSIONS = frozenset({"1.0", "1.1"})
+_CLOSE = {"connection": "close"}
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 MODEL_KEY_HEADER = "x-model-key"
 _SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encode()})
@@ -39,10 +45,35 @@ _SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encod
 
 @dataclass(frozen=True)
 class RequestLimits:
-    """How much a client may send, and how long it may take."""
+    """How much a client may send, how long it may take, and what callers share: connections, bytes that are held."""
 
     max_body_bytes: int
     body_seconds: float
+    connections: HttpConnections
+    held_bytes: Shares
+    trusted_proxies: tuple[Network, ...] = ()
+
+
+class HeldBytes:
+    """Counts what one request holds of its caller's part of the bytes, until the context is left."""
+
+    def __init__(self, shares: Shares, share: str) -> None:
+        self._shares = shares
+        self._share = share
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self._shares.give_back(self._share, self._count)
+
+    def grow(self, count: int) -> bool:
+        """Count a request that has become larger; False when its caller has no room for that."""
+        has_room = self._shares.has_room(self._share)
+        self._shares.take(self._share, count - self._count)
+        self._count = count
+        return has_room
 
 
 class Guard:
@@ -77,14 +108,30 @@ class Guard:
         if origin and self._hosts.is_configured(origin):
             send = _add_cors_headers(send, origin)
         scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRET_HEADERS]
-        if scope["type"] == "http" and scope["method"] in _BODY_METHODS:
-            await self._read_body_and_run(scope, receive, send)
-        else:
-            await self._run_app(scope, receive, send)
+        connection: HttpConnection = scope["state"][CONNECTION]
+        connection.is_busy = True
+        try:
+            if scope["type"] == "http" and scope["method"] in _BODY_METHODS:
+                await self._read_body_and_run(scope, receive, send)
+            else:
+                await self._run_app(scope, receive, send)
+        finally:
+            connection.is_busy = False
 
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         if _head_bytes(scope) > MAX_HEAD_BYTES:
-            return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", {"connection": "close"})
+            return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", _CLOSE)
+        if scope["http_version"] not in _VERSIONS:
+            return _text(505, "HTTP/1.1 and HTTP/1.0 are spoken here.", _CLOSE)
+        if "transfer-encoding" in headers and "content-length" in headers:
+            return _text(400, "A request has Content-Length or Transfer-Encoding, never both.", _CLOSE)
+        connection: HttpConnection = scope["state"][CONNECTION]
+        connection.address = client_address(
+            connection.address,
+            ",".join(headers.getlist("x-forwarded-for")),
+            ",".join(headers.getlist("forwarded")),
+            self._limits.trusted_proxies,
+        )
         host, origin = headers.get("host", ""), _joined_origin(headers)
         if not self._hosts.accepts_host(host):
             return _text(421, "That Host header is not allowed; see server.allowed_hosts.")
@@ -104,6 +151,8 @@ class Guard:
             except InvalidArgument as error:
                 return _text(400, error.message)
             caller = replace(caller, restrictions=restrictions)
+        if not self._limits.connections.identify(connection, caller.share):
+            return _text(503, "You have too many connections already; close some.", {**_CLOSE, "retry-after": "1"})
         scope[CALLER] = caller
         scope["user"] = _sdk_user(caller.auth)
         if _announced_bytes(headers) > self._limits.max_body_bytes:
@@ -112,7 +161,11 @@ class Guard:
 
     def _authenticate(self, path: str, headers: Headers) -> Caller | None:
         if path in PERSON_PATHS:
-            return Caller(LOCAL_USER, CallerKind.PERSON) if self._is_person(_cookie(headers)) else None
+            return (
+                Caller(LOCAL_USER, CallerKind.PERSON, connection="console")
+                if self._is_person(_cookie(headers))
+                else None
+            )
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             return None
@@ -124,23 +177,34 @@ class Guard:
 
     async def _read_body_and_run(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Read the whole body, bounded in size and time, before the app below runs."""
+        share = scope[CALLER].share if CALLER in scope else ""
+        with HeldBytes(self._limits.held_bytes, share) as held_bytes:
+            whole = await self._read_body(scope, receive, send, held_bytes)
+            if whole is not None:
+                await self._run_app(scope, replay_first(whole, receive), send)
+
+    async def _read_body(self, scope: Scope, receive: Receive, send: Send, held_bytes: HeldBytes) -> Message | None:
+        """Return the whole body as one message; None when the request was answered here, or its client has gone."""
         body = bytearray()
         with anyio.move_on_after(self._limits.body_seconds) as deadline:
             more = True
             while more:
                 message = await receive()
                 if message["type"] != "http.request":
-                    return
+                    return None
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
                 if len(body) > self._limits.max_body_bytes:
                     await self._body_too_large()(scope, receive, send)
-                    return
+                    return None
+                if not held_bytes.grow(len(body)):
+                    busy = _text(503, "Your requests hold too much memory already.", {**_CLOSE, "retry-after": "1"})
+                    await busy(scope, receive, send)
+                    return None
         if deadline.cancelled_caught:
-            await _text(408, "The request's body took too long.", {"connection": "close"})(scope, receive, send)
-            return
-        whole = {"type": "http.request", "body": bytes(body), "more_body": False}
-        await self._run_app(scope, replay_first(whole, receive), send)
+            await _text(408, "The request's body took too long.", _CLOSE)(scope, receive, send)
+            return None
+        return {"type": "http.request", "body": bytes(body), "more_body": False}
 
     async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app below; its errors are logged by type alone, since the message may hold file content."""
@@ -159,9 +223,7 @@ class Guard:
                 await _text(500, "The server failed.")(scope, receive, send)
 
     def _body_too_large(self) -> Response:
-        return _text(
-            413, f"The request's body is larger than {self._limits.max_body_bytes} bytes.", {"connection": "close"}
-        )
+        return _text(413, f"The request's body is larger than {self._limits.max_body_bytes} bytes.", _CLOSE)
 
 
 def replay_first(first: Message, receive: Receive) -> Receive:

@@ -19,12 +19,15 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
-from holdfast.errors import ResourceBusy
+from holdfast.auth.rates import Rate
+from holdfast.config.settings import ServerSettings
+from holdfast.errors import PermissionDenied, RateLimited, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import SERVER_ERROR
 from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER, replay_first
+from holdfast.transport.doors.http_sessions import SESSION_HEADER, HttpSessions
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
@@ -33,7 +36,6 @@ from holdfast.transport.mcp.run import run_tool
 from holdfast.transport.mcp.shape import is_cheap
 from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
-_MAX_SESSIONS = 1_000
 _SMALL_BYTES = 65_536
 """A body up to this size is looked at on the event loop."""
 _SUBPROTOCOL = "mcp"
@@ -54,16 +56,17 @@ class McpDoor:
     here such a request is served on its own, as a sessionless one.
     """
 
-    def __init__(self, dispatcher: Dispatcher, max_body_bytes: int, connections: Connections) -> None:
+    def __init__(self, dispatcher: Dispatcher, settings: ServerSettings, connections: Connections) -> None:
         self._dispatcher = dispatcher
         self._connections = connections
         server = build_server(dispatcher, _get_caller)
         self._server_info = server.server_info_stamp
         self._with_session = StreamableHTTPSessionManager(
-            server, max_request_body_size=max_body_bytes, max_sessions=_MAX_SESSIONS
+            server, max_request_body_size=settings.max_body_bytes, max_sessions=settings.max_sessions
         )
+        self._sessions = HttpSessions(self._with_session, settings.max_sessions)
         self._without_session = StreamableHTTPSessionManager(
-            build_server(dispatcher, _get_caller), stateless=True, max_request_body_size=max_body_bytes
+            build_server(dispatcher, _get_caller), stateless=True, max_request_body_size=settings.max_body_bytes
         )
 
     @asynccontextmanager
@@ -79,7 +82,7 @@ class McpDoor:
             return
         with self._connections.stream():
             if scope["method"] != "POST":
-                await self._with_session.handle_request(scope, receive, send)
+                await self._sessions.serve(scope, receive, send)
                 return
             message = await receive()
             body = message.get("body", b"")
@@ -96,13 +99,33 @@ class McpDoor:
                 if response is not None:
                     await response(scope, receive, send)
                     return
-            has_session = "mcp-session-id" in Headers(scope=scope) or traits.is_initialize
-            manager = self._with_session if has_session else self._without_session
             scope[RESPONSE_ENDED] = ended = anyio.Event()
             try:
-                await manager.handle_request(scope, replay_first(message, receive), send)
+                if SESSION_HEADER in Headers(scope=scope):
+                    await self._sessions.serve(scope, replay_first(message, receive), send)
+                elif traits.is_initialize:
+                    await self._open_session(body, scope, replay_first(message, receive), send)
+                else:
+                    await self._without_session.handle_request(scope, replay_first(message, receive), send)
             finally:
                 ended.set()
+
+    async def _open_session(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
+        """Open a session, which counts as a call that reads; refused when there are too many in a minute, or all busy."""
+        caller: Caller = scope[CALLER]
+        try:
+            await self._dispatcher.admit(caller, Rate.READ)
+        except RateLimited as limited:
+            refusal = _refuse(body, 429, (SERVER_ERROR, limited.message))
+            refusal.headers["retry-after"] = str(limited.payload()["retry_after_seconds"])
+            await refusal(scope, receive, send)
+            return
+        except PermissionDenied as denied:
+            await _refuse(body, 401, (SERVER_ERROR, denied.message))(scope, receive, send)
+            return
+        if not await self._sessions.open(caller.share, scope, receive, send):
+            text = "Too many open sessions of yours, and none is idle; end some."
+            await _refuse(body, 503, (SERVER_ERROR, text))(scope, receive, send)
 
     async def _inspect(self, caller: Caller, body: bytes) -> "_BodyTraits":
         """Look at a body before it is parsed, in a thread of the caller's share when it is large."""
@@ -127,7 +150,7 @@ class McpDoor:
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a session's stream of notifications, which has no end of its own, until the server drains."""
-        await self._connections.next_or_none(partial(self._with_session.handle_request, scope, receive, send))
+        await self._connections.next_or_none(partial(self._sessions.serve, scope, receive, send))
         if self._connections.is_draining:
             with suppress(RuntimeError):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})

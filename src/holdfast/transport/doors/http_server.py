@@ -1,4 +1,4 @@
-"""The uvicorn server of the HTTP door: its listening sockets, and a deadline for each request's head.
+"""The uvicorn server of the HTTP door: its listening sockets, its connections, and a deadline for each request's head.
 
 The sockets are bound before anything else starts, so that a port in use is reported at once.
 """
@@ -6,14 +6,16 @@ The sockets are bound before anything else starts, so that a port in use is repo
 import asyncio
 import errno
 import socket
-from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 
 import h11
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from holdfast.errors import Internal, InvalidArgument, ResourceBusy
+from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.http_connections import CONNECTION, HttpConnection
 
 _BACKLOG = 2048
 _UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
@@ -93,16 +95,21 @@ class HttpServer(uvicorn.Server):
         return nullcontext()
 
 
-def protocol_with_head_deadline(head_seconds: float, has_room: Callable[[], bool]) -> type[H11Protocol]:
-    """Return uvicorn's HTTP protocol with a deadline for each request's head, and 503 for a connection without room."""
+def protocol_with_head_deadline(head_seconds: float, connections: Connections) -> type[H11Protocol]:
+    """Return uvicorn's HTTP protocol with a deadline for each request's head, and 503 for a connection without room.
+
+    Each connection is counted from its beginning to its end, also as a WebSocket, and a request finds it in its state.
+    """
 
     class HeadDeadlineProtocol(H11Protocol):
         _deadline: asyncio.TimerHandle | None = None
+        _connection: HttpConnection | None = None
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-            is_accepted = has_room()
             super().connection_made(transport)
-            if is_accepted:
+            if connections.count < connections.limit:
+                self._connection = connections.http.open(self.client[0] if self.client else "", transport.abort)
+                self.app_state = {**self.app_state, CONNECTION: self._connection}
                 self._start_deadline()
             else:
                 transport.write(_UNAVAILABLE)
@@ -124,6 +131,8 @@ def protocol_with_head_deadline(head_seconds: float, has_room: Callable[[], bool
 
         def connection_lost(self, exc: Exception | None) -> None:
             self._cancel_deadline()
+            if self._connection is not None:
+                connections.http.close(self._connection)
             super().connection_lost(exc)
 
         def _start_deadline(self) -> None:
@@ -140,3 +149,14 @@ def protocol_with_head_deadline(head_seconds: float, has_room: Callable[[], bool
                 self.transport.close()
 
     return HeadDeadlineProtocol
+
+
+def counted_websocket(connections: Connections) -> type[WebSocketsSansIOProtocol]:
+    """Return uvicorn's WebSocket protocol, which takes over a connection of the HTTP protocol and counts its end."""
+
+    class CountedWebSocket(WebSocketsSansIOProtocol):
+        def connection_lost(self, exc: Exception | None) -> None:
+            connections.http.close(self.app_state[CONNECTION])
+            super().connection_lost(exc)
+
+    return CountedWebSocket

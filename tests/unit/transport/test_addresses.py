@@ -1,0 +1,33 @@
+"""Where a request comes from: a header counts only from a trusted proxy, and only its last untrusted step."""
+
+import pytest
+
+from holdfast.transport.doors.addresses import client_address, parse_networks
+
+TRUSTED = parse_networks(["10.0.0.0/8", "::1", "127.0.0.1"])
+
+
+@pytest.mark.parametrize(
+    ("peer", "forwarded_for", "forwarded", "address"),
+    [
+        ("192.0.2.1", "", "", "192.0.2.1"),
+        ("192.0.2.1", "203.0.113.5", "for=203.0.113.5", "192.0.2.1"),
+        ("10.1.1.1", "203.0.113.5", "", "203.0.113.5"),
+        ("10.1.1.1", "6.6.6.6, 203.0.113.5", "", "203.0.113.5"),
+        ("10.1.1.1", "6.6.6.6, 203.0.113.5, 10.2.2.2", "", "203.0.113.5"),
+        ("10.1.1.1", "10.3.3.3", "", "10.3.3.3"),
+        ("10.1.1.1", "203.0.113.5:4711", "", "203.0.113.5"),
+        ("::1", "[2001:db8::7]:4711", "", "2001:db8::7"),
+        ("::1", "2001:db8::7", "", "2001:db8::7"),
+        ("10.1.1.1", "unknown", "", "10.1.1.1"),
+        ("10.1.1.1", "6.6.6.6, nonsense", "", "10.1.1.1"),
+        ("10.1.1.1", "", 'for=6.6.6.6, proto=https;For="[2001:db8::7]:80";by=10.1.1.1', "2001:db8::7"),
+        ("10.1.1.1", "", "for=_hidden", "10.1.1.1"),
+        ("10.1.1.1", "203.0.113.5", "for=6.6.6.6", "203.0.113.5"),
+        ("", "203.0.113.5", "", ""),
+    ],
+)
+def test_the_address_is_the_last_that_no_trusted_proxy_vouches_for(
+    peer: str, forwarded_for: str, forwarded: str, address: str
+) -> None:
+    assert client_address(peer, forwarded_for, forwarded, TRUSTED) == address
