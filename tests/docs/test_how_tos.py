@@ -54,6 +54,19 @@ def prepare_folders(reader: Reader) -> None:
     plant(reader.home, {"notes": {}, "work": {}})
 
 
+def prepare_changes(reader: Reader) -> None:
+    """Have an agent change some files."""
+    plant(reader.home, {"project": {f"{name}.md": "old\n" for name in "abcd"}})
+    with Agent([reader.home / "project"], reader.state(), name="claude-code", version="2.1") as agent:
+        for name in "abcd":
+            agent.call("write_file", path=f"{name}.md", content="by the agent\n").ok()
+
+
+def newest_change(reader: Reader) -> str:
+    listed = reader.json("holdfast changes --kind write")["changes"]
+    return next(str(change["change_id"]) for change in listed if change["status"] == "EXECUTED")
+
+
 def newest_plan(reader: Reader) -> str:
     return str(reader.json("holdfast organise list")["plans"][0]["plan_id"])
 
@@ -131,7 +144,11 @@ PAGES = {
         },
         shows=("The release date is the first of May.",),
     ),
-    "undo": Page(),
+    "undo": Page(
+        prepare_changes,
+        words={"3f2a9c1d": newest_change},
+        shows=("claude-code 2.1", "+by the agent", "gets back its earlier content", "1 change redone."),
+    ),
     "websocket": Page(
         words={"--port 8124": port, "ws://127.0.0.1:8124": server_address, "TOKEN": agent_token},
         shows=("read_text_file",),

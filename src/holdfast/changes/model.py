@@ -175,7 +175,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """A change as `list_changes` shows it."""
+    """A change as lists show it; `size_bytes` are those of its files as they were before."""
 
     seq: int
     id: str
@@ -190,12 +190,23 @@ class Change:
     done: int = 0
     saved: int = 0
     client: ClientInfo = field(default=ClientInfo())
+    executed_at: str | None = None
+    size_bytes: int = 0
+
+    @property
+    def at(self) -> str:
+        """Return when the change was made; one that is not finished, when it was begun."""
+        return self.executed_at or self.created_at
+
+    @property
+    def is_in_effect(self) -> bool:
+        """Return whether anything of the change is in effect."""
+        return self.status is PlanStatus.EXECUTED or (self.status is not PlanStatus.UNDONE and self.done > 0)
 
     @property
     def undoable(self) -> bool:
         """Return whether an undo restores something: the change, or another program's bytes that it saved."""
-        in_effect = self.status is PlanStatus.EXECUTED or (self.status is not PlanStatus.UNDONE and self.done > 0)
-        return self.images_missing == 0 and (in_effect or self.saved > 0)
+        return self.images_missing == 0 and (self.is_in_effect or self.saved > 0)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,6 +15,9 @@ from holdfast.changes.model import (
     PlanStatus,
     QuarantinedFile,
 )
+from holdfast.changes.selection import ChangeFilter, PrunedImages, PruneSelection
+
+ANY_CHANGE = ChangeFilter()
 
 
 class PlanJournal(Protocol):
@@ -88,8 +91,19 @@ class Journal(Protocol):
     def unfinished(self) -> list[Plan]:
         """Return the single changes that are RUNNING, oldest first."""
 
-    def changes(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[Change]:
-        """Return finished changes whose roots are all beneath the given ones, newest first."""
+    def changes(
+        self, roots: Sequence[str] | None, limit: int, before_seq: int | None, wanted: ChangeFilter = ANY_CHANGE
+    ) -> list[Change]:
+        """Return finished changes whose roots are all beneath the given ones, newest first; None stands for any roots."""
+
+    def clients(self) -> list[ClientInfo]:
+        """Return the programs that made changes and said their names, the last one to make one first."""
+
+    def find_ids(self, prefix: str) -> list[str]:
+        """Return the ids of changes that begin with a text, newest first, at most twenty."""
+
+    def undo_of(self, plan_id: str) -> str | None:
+        """Return the id of the newest undo of a change that is in effect."""
 
     def latest_on(self, path: str, after_seq: int) -> str | None:
         """Return the id of the newest change in effect that touched a path later than `after_seq`."""
@@ -99,6 +113,12 @@ class Journal(Protocol):
 
     def image_files(self) -> set[str]:
         """Return the names of all files of the image store that are in use."""
+
+    def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:
+        """Delete the oldest images that a person lets go, or only count them; returns the files to remove.
+
+        RUNNING changes keep theirs.
+        """
 
     def expire(self, max_bytes: int, kept_since: str) -> list[str]:
         """Delete the oldest images until the rest is within the limits; returns the files to remove.

@@ -12,11 +12,13 @@ from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.places import Locks, is_directory, is_same_place, lock_place, open_place
 from holdfast.changes.disk.quarantine import Quarantine
+from holdfast.changes.history.service import ChangeHistory
 from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, UndoResult, is_beneath
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
 from holdfast.changes.recover import Recovery
+from holdfast.changes.selection import PrunedImages, PruneSelection
 from holdfast.changes.single.content import SMALL_BYTES, BaseFile, ContentChanges, ContentResult, read_base
 from holdfast.changes.single.directories import Directories, missing_directories
 from holdfast.changes.single.move import Moves
@@ -98,6 +100,7 @@ class Changes:
         executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.wake)
         self.plans = Plans(journal, executor, require_approval=require_approval)
         self._recovery = Recovery(self._contents, self._removals, self._moves, self._directories, executor, state_dir)
+        self.history = ChangeHistory(journal, self._images)
         self._undo = Undo(
             journal, self._images, self._contents, self._removals, self._moves, self._directories, self._locks
         )
@@ -236,6 +239,12 @@ class Changes:
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a `seq` below the given one."""
         return self._journal.changes(folders.jail.allowed_paths, limit, before_seq)
+
+    def prune(self, selection: PruneSelection, *, dry_run: bool) -> PrunedImages:
+        """Remove before-images that a person lets go, or only count them; their changes cannot be undone any more."""
+        pruned, files = self._journal.prune(selection, dry_run=dry_run)
+        self._images.remove_files(files)
+        return pruned
 
     def undo(self, folders: Folders, call: Call, change_id: str) -> UndoResult:
         """Undo a change; the result has no change id when it was undone before.

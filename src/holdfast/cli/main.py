@@ -21,6 +21,8 @@ Examples:
   holdfast status --json            is a server running, and where
   holdfast open                     open its console in the browser
   holdfast review                   what agents propose, to approve or reject
+  holdfast changes ~/project        what agents did to your files
+  holdfast undo --since 10m         take it back
   holdfast organise scan ~/Downloads  a plan to tidy a folder
   holdfast search "release date" .  passages in a folder, by words and meaning
   holdfast files ls -p notes        the files of the project store
@@ -37,6 +39,9 @@ _COMMANDS = {
     "open": "holdfast.cli.commands.running:open_command",
     "stop": "holdfast.cli.commands.running:stop_command",
     "review": "holdfast.cli.commands.review:review_group",
+    "changes": "holdfast.cli.commands.changes:changes_group",
+    "undo": "holdfast.cli.commands.undo:undo_command",
+    "redo": "holdfast.cli.commands.undo:redo_command",
     "organise": "holdfast.cli.commands.organise:organise_group",
     "search": "holdfast.cli.commands.search:search_command",
     "files": "holdfast.cli.commands.files:files_group",

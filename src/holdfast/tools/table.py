@@ -3,6 +3,7 @@
 from types import ModuleType
 
 from holdfast.tools.folders import change, find, read, read_text, search
+from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
@@ -14,6 +15,7 @@ _MODULES: tuple[ModuleType, ...] = (
     read,
     find,
     change,
+    history_person,
     review,
     organiser,
     search,

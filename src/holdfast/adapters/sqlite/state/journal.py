@@ -17,6 +17,7 @@ from holdfast.adapters.sqlite.state.database import (
     stored_path,
 )
 from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import (
     Change,
     ChangeKind,
@@ -29,11 +30,14 @@ from holdfast.changes.model import (
     item_may_become,
     plan_may_become,
 )
+from holdfast.changes.ports import ANY_CHANGE
+from holdfast.changes.selection import ChangeFilter, PrunedImages, PruneSelection
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 
 _MAX_INTEGER = 2**63 - 1
 _MAX_EXPIRED = 500
+_MAX_AFFECTED = 10
 
 
 def open_journal(state_dir: str) -> "SqliteJournal":
@@ -116,10 +120,13 @@ class SqliteJournal:
         plans = (self.find(row["id"]) for row in self._db.fetch("unfinished_plans"))
         return [plan for plan in plans if plan is not None]
 
-    def changes(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[Change]:
+    def changes(
+        self, roots: Sequence[str] | None, limit: int, before_seq: int | None, wanted: ChangeFilter = ANY_CHANGE
+    ) -> list[Change]:
         """Return finished changes beneath the roots, newest first."""
         parameters = {
-            "roots": json.dumps(list(roots)),
+            **_filter_parameters(wanted),
+            "roots": None if roots is None else json.dumps(list(roots)),
             "limit": limit,
             "before_seq": _MAX_INTEGER if before_seq is None else before_seq,
         }
@@ -138,9 +145,24 @@ class SqliteJournal:
                 done=row["done"],
                 saved=row["kept"],
                 client=read_client(row),
+                executed_at=row["executed_at"],
+                size_bytes=row["size_bytes"],
             )
             for row in self._db.fetch("list_changes", parameters)
         ]
+
+    def clients(self) -> list[ClientInfo]:
+        """Return the programs that made changes and said their names."""
+        return [read_client(row) for row in self._db.fetch("list_clients")]
+
+    def find_ids(self, prefix: str) -> list[str]:
+        """Return the ids that begin with a text."""
+        return [row["id"] for row in self._db.fetch("find_ids", {"prefix": prefix})]
+
+    def undo_of(self, plan_id: str) -> str | None:
+        """Return the newest undo of a change that is in effect."""
+        rows = self._db.fetch("undo_of", {"plan_id": plan_id})
+        return rows[0]["id"] if rows else None
 
     def latest_on(self, path: str, after_seq: int) -> str | None:
         """Return the newest later change in effect on a path."""
@@ -155,6 +177,26 @@ class SqliteJournal:
     def image_files(self) -> set[str]:
         """Return the names of the image files in use."""
         return {row["file"] for row in self._db.fetch("image_files")}
+
+    def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:
+        """Delete images that a person lets go, or only count them."""
+        roots = json.dumps(list(selection.roots)) if selection.roots else None
+        with self._db.transaction(durable=False):
+            oldest_running = min(self._running.values(), default=_MAX_INTEGER)
+            rows = self._db.run("prunable_images", {"before_seq": oldest_running, "roots": roots}).fetchall()
+            chosen = _choose_images(rows, selection)
+            hashes = json.dumps([row["hash"] for row in chosen])
+            affected = [row["id"] for row in self._db.run("changes_that_need", {"hashes": hashes}).fetchall()]
+            for row in () if dry_run else chosen:
+                self._delete_image(row)
+        newest = (self.find(plan_id) for plan_id in affected[:_MAX_AFFECTED])
+        pruned = PrunedImages(
+            len(chosen),
+            sum(row["size_bytes"] for row in chosen),
+            len(affected),
+            tuple(plan for plan in newest if plan is not None),
+        )
+        return pruned, [] if dry_run else [row["file"] for row in chosen if row["file"]]
 
     def expire(self, max_bytes: int, kept_since: str) -> list[str]:
         """Delete images, oldest use first, until the rest is within the limits."""
@@ -240,3 +282,31 @@ class SqliteJournal:
                 items = {"present": item_statuses[0].value, "status": item_statuses[1].value}
                 self._db.run("set_item_statuses", {"plan_id": undone_id, **items, "first": 0, "last": _MAX_INTEGER})
             plan_statuses, item_statuses = plan_statuses[::-1], item_statuses[::-1]
+
+
+def _filter_parameters(wanted: ChangeFilter) -> dict[str, Any]:
+    """Return a filter as parameters of `list_changes`; None where any value will do."""
+    client = wanted.client
+    return {
+        "by_command": None if client is None else client.is_command,
+        "client_name": None if client is None or client.is_command else client.name,
+        "client_version": client.version or None if client is not None else None,
+        "since": wanted.since,
+        "until": wanted.until,
+        "kinds": json.dumps([kind.value for kind in wanted.kinds]) if wanted.kinds else None,
+        "directory": json.dumps([wanted.directory]) if wanted.directory else None,
+    }
+
+
+def _choose_images(rows: Sequence[Any], selection: PruneSelection) -> list[Any]:
+    """Return the images to let go among those that may go, which come oldest use first."""
+    if selection.before is not None:
+        return [row for row in rows if row["kept_at"] < selection.before]
+    left = sum(row["size_bytes"] for row in rows)
+    chosen = []
+    for row in rows:
+        if left <= (selection.to_bytes or 0):
+            break
+        chosen.append(row)
+        left -= row["size_bytes"]
+    return chosen

@@ -171,7 +171,9 @@ ORDER BY seq;
 SELECT p.seq, p.id, p.kind, p.status, coalesce(p.folder, i.src_path, p.root_dir) AS src_path,
        CASE p.stepwise WHEN 0 THEN i.dest_path END AS dest_path,
        (SELECT count(*) FROM plan_items n WHERE n.plan_id = p.id AND n.op <> 'kept') AS items,
-       p.created_at, p.undoes, p.client_name, p.client_version, p.by_command,
+       p.created_at, p.executed_at, p.undoes, p.client_name, p.client_version, p.by_command,
+       (SELECT coalesce(sum(n.size_bytes), 0) FROM plan_items n
+        WHERE n.plan_id = p.id AND n.op <> 'kept' AND n.node = 'file') AS size_bytes,
        (SELECT count(*) FROM plan_items n
         WHERE n.plan_id = p.id AND n.status = 'DONE' AND n.op IN ('replace', 'remove', 'kept')
           AND n.before_hash IS NOT NULL
@@ -185,8 +187,32 @@ WHERE p.seq < :before_seq
        OR (p.stepwise = 1 AND p.status = 'RUNNING'
            AND EXISTS (SELECT 1 FROM plan_items n WHERE n.plan_id = p.id AND n.status = 'DONE')))
   AND p.kind IN ('write', 'edit', 'append', 'move', 'delete', 'mkdir', 'undo', 'review', 'organise')
-  AND is_beneath(p.root_dir, :roots) AND (p.other_root IS NULL OR is_beneath(p.other_root, :roots))
+  AND (:roots IS NULL
+       OR (is_beneath(p.root_dir, :roots) AND (p.other_root IS NULL OR is_beneath(p.other_root, :roots))))
+  AND (:by_command IS NULL OR p.by_command = :by_command)
+  AND (:client_name IS NULL OR p.client_name = :client_name)
+  AND (:client_version IS NULL OR p.client_version = :client_version)
+  AND (:since IS NULL OR coalesce(p.executed_at, p.created_at) >= :since)
+  AND (:until IS NULL OR coalesce(p.executed_at, p.created_at) <= :until)
+  AND (:kinds IS NULL OR p.kind IN (SELECT value FROM json_each(:kinds)))
+  AND (:directory IS NULL
+       OR EXISTS (SELECT 1 FROM plan_items n
+                  WHERE n.plan_id = p.id AND (is_beneath(n.src_path, :directory)
+                                              OR (n.dest_path IS NOT NULL AND is_beneath(n.dest_path, :directory)))))
 ORDER BY p.seq DESC LIMIT :limit;
+
+-- name: list_clients
+SELECT client_name, client_version, by_command FROM plans
+WHERE client_name <> '' AND by_command = 0 AND status <> 'CREATED'
+GROUP BY client_name, client_version ORDER BY max(seq) DESC;
+
+-- name: find_ids
+SELECT id FROM plans
+WHERE substr(id, 1, length(:prefix)) = :prefix AND status IN ('RUNNING', 'EXECUTED', 'FAILED', 'UNDONE')
+ORDER BY seq DESC LIMIT 20;
+
+-- name: undo_of
+SELECT id FROM plans WHERE undoes = :plan_id AND kind = 'undo' AND status = 'EXECUTED' ORDER BY seq DESC LIMIT 1;
 
 -- name: latest_on_path
 SELECT p.id FROM plan_items i JOIN plans p ON p.id = i.plan_id
@@ -206,6 +232,23 @@ SELECT coalesce(sum(size_bytes), 0) FROM images;
 -- name: oldest_images
 SELECT hash, size_bytes, file, data_id, kept_at FROM images WHERE used_seq < :before_seq
 ORDER BY used_seq, hash LIMIT :limit;
+
+-- name: prunable_images
+-- With roots, an image that a change outside them needs too stays.
+SELECT hash, size_bytes, file, data_id, kept_at FROM images
+WHERE used_seq < :before_seq
+  AND (:roots IS NULL
+       OR (hash IN (SELECT i.before_hash FROM plan_items i JOIN plans p ON p.id = i.plan_id
+                    WHERE i.before_hash IS NOT NULL AND is_beneath(p.root_dir, :roots))
+           AND hash NOT IN (SELECT i.before_hash FROM plan_items i JOIN plans p ON p.id = i.plan_id
+                            WHERE i.before_hash IS NOT NULL AND NOT is_beneath(p.root_dir, :roots))))
+ORDER BY used_seq, hash;
+
+-- name: changes_that_need
+SELECT DISTINCT p.id, p.seq FROM plan_items i JOIN plans p ON p.id = i.plan_id
+WHERE i.before_hash IN (SELECT value FROM json_each(:hashes)) AND i.status = 'DONE'
+  AND i.op IN ('replace', 'remove', 'kept') AND p.status IN ('EXECUTED', 'FAILED')
+ORDER BY p.seq DESC;
 
 -- name: delete_image
 DELETE FROM images WHERE hash = :hash;

@@ -1,0 +1,1 @@
+"""What was done to local files: listed, shown, compared with the present, and previewed before it is undone."""
