@@ -56,7 +56,7 @@ class AccessDenied(HoldfastError):
     @classmethod
     def outside(cls, path: str) -> "AccessDenied":
         """Return the error for every path outside the roots."""
-        return cls(f"Access denied: {path} is outside allowed directories")
+        return cls(f"Access denied: {path} is outside allowed directories", path=path)
 
 
 class AlreadyExists(HoldfastError):
@@ -140,6 +140,11 @@ class NotFound(HoldfastError):
     """Nothing is there, or nothing that this caller may see."""
 
     code = "NOT_FOUND"
+
+    @classmethod
+    def at(cls, path: str, shown: str = "") -> "NotFound":
+        """Return the error for a path where nothing is; `shown` is the path as a message shows it."""
+        return cls(f"No such file or directory: {shown or path}", path=path)
 
 
 class PayloadTooLarge(HoldfastError):

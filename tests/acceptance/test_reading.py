@@ -388,7 +388,8 @@ def wait_until(happened: Callable[[], bool]) -> None:
 def test_the_reference_servers_readers_answer_in_its_shape(agent: Agent, root: Path) -> None:
     plant(root, {"a.txt": "A\n", "b.txt": "B"})
     (text,) = agent.call("read_multiple_files", paths=["a.txt", "missing", "b.txt"]).ok().texts
-    assert text == "a.txt:\nA\n\n\n---\nmissing: Error - No such file or directory: missing\n---\nb.txt:\nB\n"
+    error = f"No such file or directory: missing. Relative paths start at {root}."
+    assert text == f"a.txt:\nA\n\n\n---\nmissing: Error - {error}\n---\nb.txt:\nB\n"
     both = agent.call("read_text_file", path="a.txt", head=1, tail=1)
     assert both.error["message"] == "Cannot specify both head and tail parameters simultaneously"
     assert agent.call("list_allowed_directories").ok().texts == [f"Allowed directories:\n{root}"]

@@ -41,6 +41,7 @@ from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.syscalls import READ_DIRECTORY, read_fully
 from holdfast.folders.service import Folders
 from holdfast.text.decode import SAMPLE_BYTES
+from holdfast.text.display import display_name
 from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, EditResult, edit_bytes
 from holdfast.text.media_types import binary_type, document_format
 
@@ -284,7 +285,7 @@ class Changes:
         """Lock the places, or the trees there when the source is a directory; NotFound when it does not exist."""
         call.check()
         if source.status is None:
-            raise NotFound(f"No such file or directory: {path}")
+            raise NotFound.at(path, display_name(path))
         if is_directory(source.status):
             return self._locks.hold_trees(call, *(place.path for place in (source, *others)))
         return self._locks.hold_places(call, (source, *others))

@@ -39,6 +39,7 @@ from holdfast.organiser.planning.explain import (
 from holdfast.organiser.planning.jobs import PlanJob, PlanJobs
 from holdfast.organiser.ports import Classifier, Observer
 from holdfast.organiser.scan.survey import SurveyedFile
+from holdfast.text.display import display_name
 
 _MAX_PLANS_TO_SEARCH = 20
 
@@ -240,7 +241,7 @@ class Organiser:
         if newest is not None:
             return Explanation(current, hops, pending, verdict=self._load_verdict(newest))
         if not exists:
-            raise NotFound(f"No such file or directory: {path}")
+            raise NotFound.at(path, display_name(path))
         uncertain, skipped = self._find_in_newest_plan(folders, real_path)
         return Explanation(current, hops, pending, uncertain, skipped)
 

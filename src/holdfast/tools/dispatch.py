@@ -33,12 +33,13 @@ from holdfast.errors import (
     StorageFull,
     TimedOut,
 )
+from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, Group, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
-from holdfast.tools.validate import is_small, nearest_name, parse_arguments, shorten
+from holdfast.tools.validate import is_small, nearest_tool, parse_arguments, shorten
 
 _log = logging.getLogger(__name__)
 
@@ -85,7 +86,7 @@ class Dispatcher:
         """
         tool = self._registry.get(name)
         if tool is None or not self._exists_for(caller, tool):
-            near = nearest_name(name, [tool.name for tool in self.list_tools(caller)])
+            near = nearest_tool(name, [tool.name for tool in self.list_tools(caller)])
             raise NotFound(f"There is no tool {shorten(name)}.{f' Did you mean {near!r}?' if near else ''}")
         if refusal := _restriction_on(caller, tool):
             raise PermissionDenied(f"{name} is refused: {refusal}.")
@@ -150,7 +151,9 @@ class Dispatcher:
 
     async def in_thread(self, caller: Caller, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         """Call a blocking function in one of the threads, as part of the caller's share. ResourceBusy when too many wait."""
-        return await self._threads.run(caller.share, function, *args, load=load)
+        return await self._threads.run(
+            caller.share, _run_with_path_hints, self._app, caller, function, *args, load=load
+        )
 
     @contextmanager
     def _count_on_loop(self, caller: Caller) -> Iterator[None]:
@@ -195,6 +198,16 @@ class Dispatcher:
         if tool.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller)):
             return False
         return self._settings.mcp.permits(tool.name, tool.group)
+
+
+def _run_with_path_hints(app: App, caller: Caller, function: Callable[..., T], *args: Any) -> T:
+    """Call a function; an error about a path is told with what this caller may do instead."""
+    try:
+        return function(*args)
+    except HoldfastError as error:
+        if "path" in error.details and caller.roots and caller.auth.is_local:
+            add_path_hint(app.folders_of(caller).jail, error)
+        raise
 
 
 def _has_folders(caller: Caller) -> bool:

@@ -1,8 +1,8 @@
 """Defines a tool: its name, its group, who may call it, what it takes and what it does to files.
 
 Its JSON Schema has the flat form that every client can read: no `$ref`, no `oneOf`, no titles. An optional parameter is one
-that is not required, so it has no `null` alternative; a required member of an answer keeps it. `required` of an answer is
-left out, because every caller would pay for it in tokens.
+that is not required, so it has no `null` alternative; a required member of an answer keeps it. Every caller pays for it in
+tokens, so `required` of an answer is left out, and only the outermost object says that unknown names are refused.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Iterator
@@ -191,6 +191,65 @@ def tool(
     return entry
 
 
+OTHER_NAMES = {
+    "append": "append_text",
+    "append_file": "append_text",
+    "batch": "mcp_pipe",
+    "cat": "read_text_file",
+    "codebase_search": "search_folders",
+    "create_file": "write_file",
+    "delete": "delete_file",
+    "dir": "list_directory",
+    "edit": "edit_files",
+    "file_info": "get_file_info",
+    "find": "search_files",
+    "find_files": "search_files",
+    "glob": "search_files",
+    "grep": "grep_content",
+    "head": "read_text_file",
+    "jq": "query_json",
+    "list": "list_directory",
+    "list_dir": "list_directory",
+    "list_files": "list_directory",
+    "ls": "list_directory",
+    "make_directory": "create_directory",
+    "mkdir": "create_directory",
+    "multi_edit": "edit_files",
+    "mv": "move_file",
+    "open_file": "read_text_file",
+    "organize": "create_organization_plan",
+    "read": "read_text_file",
+    "read_file": "read_text_file",
+    "read_image": "read_media_file",
+    "remove": "delete_file",
+    "remove_file": "delete_file",
+    "rename": "move_file",
+    "rename_file": "move_file",
+    "replace": "edit_files",
+    "replace_in_file": "edit_files",
+    "revert": "undo_change",
+    "rg": "grep_content",
+    "rm": "delete_file",
+    "rmdir": "delete_file",
+    "save_file": "write_file",
+    "search": "grep_content",
+    "search_code": "grep_content",
+    "search_content": "grep_content",
+    "semantic_search": "search_folders",
+    "stat": "get_file_info",
+    "str_replace": "edit_files",
+    "str_replace_based_edit_tool": "edit_files",
+    "str_replace_editor": "edit_files",
+    "tail": "read_text_file",
+    "touch": "write_file",
+    "tree": "directory_tree",
+    "undo": "undo_change",
+    "view": "read_text_file",
+    "write": "write_file",
+}
+"""What other servers and commands call the work of a tool, to be suggested and never run."""
+
+
 class Registry:
     """The tools by name, in the order they are listed."""
 
@@ -251,7 +310,8 @@ def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
         return node
     if "$ref" in node:
         target = dict(definitions[node["$ref"].rsplit("/", 1)[-1]])
-        target.pop("description", None)
+        for decoration in ("description", "additionalProperties"):
+            target.pop(decoration, None)
         return _flatten({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
     if "anyOf" in node and node.get("default", ...) is None:
         node = _without_null(node)

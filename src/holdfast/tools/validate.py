@@ -1,19 +1,38 @@
 """Validates the arguments of a call within bounds: few names and values, little depth, and only the first errors worded."""
 
-from collections.abc import Mapping
+import json
+import re
+from collections.abc import Iterable, Mapping
 from difflib import get_close_matches
 from typing import Any
 
 from pydantic import ValidationError
 
 from holdfast.errors import InvalidArgument
-from holdfast.tools.registry import Tool
+from holdfast.tools.registry import OTHER_NAMES, Tool
 
 MAX_VALUES = 20_000
 MAX_DEPTH = 64
 _MAX_NAMES = 100
 _MAX_WORDED = 5
 _MAX_NAME_CHARS = 64
+_HUMPS = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
+_WRONG_SHAPES = frozenset({"model_type", "model_attributes_type", "dict_type", "list_type"})
+_SYNONYMS = [
+    frozenset(line.split())
+    for line in (
+        "path file_path filepath file filename file_name search_path folder_path folder directory dir source original_path",
+        "destination target to to_path new_path dest",
+        "old_string oldtext old_text old_str old search find match",
+        "new_string newtext new_text new_str new replace replacement",
+        "content contents text file_text data body",
+        "pattern regex regexp query expression search_term q glob",
+        "limit max_results max count top_k",
+        "change_id id plan_id",
+    )
+]
+"""Names that tools give to the same thing, here and elsewhere; one of them that is unknown means another of its group."""
+
 _SMALL_VALUES = 200
 _SMALL_CHARS = 65_536
 
@@ -44,7 +63,7 @@ def parse_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
     except ValidationError as error:
         details = error.errors(include_input=False, include_url=False, include_context=False)[:_MAX_WORDED]
         raise InvalidArgument(
-            f"{tool.name}: {'; '.join(_describe_problem(tool, detail) for detail in details)}"
+            f"{tool.name}: {'; '.join(_describe_problem(tool, arguments, detail) for detail in details)}"
         ) from None
 
 
@@ -52,6 +71,13 @@ def nearest_name(name: str, known: list[str]) -> str | None:
     """Return the known name that is most like another one, None when none is; a long name is like none."""
     near = get_close_matches(name, known, n=1) if len(name) <= _MAX_NAME_CHARS else []
     return near[0] if near else None
+
+
+def nearest_tool(name: str, known: list[str]) -> str | None:
+    """Return the known tool that another name means or is most like, None when there is none."""
+    plain = _HUMPS.sub("_", name[:_MAX_NAME_CHARS]).casefold().replace("-", "_")
+    other_name = OTHER_NAMES.get(plain)
+    return other_name if other_name in known else nearest_name(name, known)
 
 
 def shorten(name: str) -> str:
@@ -79,11 +105,69 @@ def _values(container: "dict[str, Any] | list[Any]") -> "list[Any]":
     return list(container.values())[: MAX_VALUES + 1] if isinstance(container, dict) else container[: MAX_VALUES + 1]
 
 
-def _describe_problem(tool: Tool, detail: Any) -> str:
-    where = ".".join(str(step) for step in detail["loc"]) or "arguments"
-    if detail["type"] == "extra_forbidden":
-        near = nearest_name(where, list(tool.input_schema.get("properties", {})))
-        return f"unknown argument {shorten(where)}" + (f" (did you mean {near!r}?)" if near else "")
-    if detail["type"] == "missing":
-        return f"argument {shorten(where)} is missing"
-    return f"argument {shorten(where)}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+def _describe_problem(tool: Tool, arguments: Mapping[str, Any], detail: Any) -> str:
+    """Return what is wrong with one argument, and how it should be."""
+    loc, kind = tuple(detail["loc"]), detail["type"]
+    where = shorten(".".join(str(step) for step in loc) or "arguments")
+    if kind == "extra_forbidden":
+        near = _nearest_argument(tool, arguments, loc)
+        return f"unknown argument {where}" + (f" (did you mean {near!r}?)" if near else "")
+    if kind == "missing":
+        return f"argument {where} is missing"
+    if kind in _WRONG_SHAPES:
+        return f"argument {where}: {_describe_shape(_schema_at(tool, loc), _value_at(arguments, loc))}"
+    return f"argument {where}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+
+
+def _nearest_argument(tool: Tool, arguments: Mapping[str, Any], loc: tuple[int | str, ...]) -> str | None:
+    """Return the argument that an unknown one stands for, by its use in other tools or by its letters, in its object."""
+    above, name = loc[:-1], str(loc[-1])
+    known = list(_schema_at(tool, above).get("properties", {}))
+    given = _value_at(arguments, above)
+    free = [other for other in known if not (isinstance(given, Mapping) and other in given)]
+    alike = next((names for names in _SYNONYMS if name.casefold() in names), frozenset[str]())
+    near = next((other for other in free if other.casefold() in alike), None) or nearest_name(name, known)
+    return None if near is None else ".".join([*map(str, above), near])
+
+
+def _describe_shape(schema: Mapping[str, Any], value: Any) -> str:
+    """Return that an object or a list is expected where something else was given, with an example."""
+    is_list = schema.get("type") == "array"
+    noun = "a list" if is_list else "an object"
+    if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
+        return f"{noun} is expected, and a text was given that may hold one: give it without the quotes"
+    text = value if isinstance(value, str) and len(value) <= _MAX_NAME_CHARS else "…"
+    example = _example_of(schema, text)
+    return f"{noun} is expected, for example {json.dumps(example, ensure_ascii=False)}"
+
+
+def _example_of(schema: Mapping[str, Any], text: str) -> Any:
+    """Return a value of a schema with what is required, the first text in it being the given one."""
+    if schema.get("type") == "object":
+        required = {name: schema.get("properties", {}).get(name, {}) for name in schema.get("required", [])}
+        return {
+            name: _example_of(member, text if place == 0 else "…")
+            for place, (name, member) in enumerate(required.items())
+        }
+    if schema.get("type") == "array":
+        return [_example_of(schema.get("items", {}), text)]
+    return {"integer": 1, "number": 1, "boolean": True}.get(str(schema.get("type")), text)
+
+
+def _schema_at(tool: Tool, loc: Iterable[int | str]) -> Mapping[str, Any]:
+    """Return the schema of the argument at a place, empty when there is none."""
+    schema: Mapping[str, Any] = tool.input_schema
+    for step in loc:
+        schema = schema.get("items", {}) if isinstance(step, int) else schema.get("properties", {}).get(step, {})
+    return schema
+
+
+def _value_at(arguments: Mapping[str, Any], loc: Iterable[int | str]) -> Any:
+    """Return what was given at a place, None when nothing was."""
+    value: Any = arguments
+    for step in loc:
+        try:
+            value = value[step]
+        except (KeyError, IndexError, TypeError):
+            return None
+    return value

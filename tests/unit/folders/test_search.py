@@ -18,7 +18,7 @@ from tests.helpers.trees import Tree, plant
 def found(folders: Folders, pattern: str, path: str = ".", exclude: tuple[str, ...] = ()) -> list[str]:
     text = search_names(folders, new_call(), path, pattern, exclude=exclude)
     base = f"{folders.jail.allowed_paths[0]}/"
-    return [] if text == NO_MATCHES else [line.removeprefix(base) for line in text.splitlines()]
+    return [] if text.startswith(NO_MATCHES) else [line.removeprefix(base) for line in text.splitlines()]
 
 
 @pytest.fixture

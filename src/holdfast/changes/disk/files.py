@@ -30,6 +30,7 @@ from holdfast.errors import (
 )
 from holdfast.folders.access.roots import Identity, identity_of
 from holdfast.folders.access.syscalls import READ_FILE, rename_noreplace
+from holdfast.text.display import display_name
 
 CHUNK_BYTES = 1 << 20
 TEMP_PREFIX = ".holdfast-"
@@ -254,7 +255,7 @@ def error_from_os(error: OSError, path: str) -> HoldfastError | None:
     if code in (errno.EACCES, errno.EPERM, errno.EROFS, errno.ETXTBSY):
         return PermissionDenied(f"The operating system does not allow changing {path}.")
     if code in (errno.ENOENT, errno.ENOTDIR):
-        return NotFound(f"No such file or directory: {path}")
+        return NotFound.at(path, display_name(path))
     if code == errno.EINVAL:
         return InvalidArgument(f"The operating system refused this for {path}.")
     return None

@@ -15,6 +15,7 @@ from holdfast.call import Call
 from holdfast.changes.model import is_beneath
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.folders.access.jail import Jail, Place
+from holdfast.text.display import display_name
 
 _CHECK_SECONDS = 0.1
 
@@ -119,7 +120,8 @@ def open_place(jail: Jail, path: str, *, follow: bool) -> Iterator[Place]:
         context = jail.place(path, follow=follow)
         place = context.__enter__()
     except NotFound:
-        raise NotFound(f"The directory of {path} does not exist. Call create_directory first.") from None
+        message = f"The directory of {display_name(path)} does not exist. Call create_directory first."
+        raise NotFound(message, path=path) from None
     try:
         yield place
     finally:

@@ -26,6 +26,7 @@ from holdfast.errors import (
 )
 from holdfast.folders.access.roots import Identity, Root, identity_of
 from holdfast.folders.access.syscalls import has_openat2, openat2_beneath
+from holdfast.text.display import display_name
 
 MAX_LINKS = 40
 MAX_NAME_BYTES = 255
@@ -338,7 +339,7 @@ def _split_path(path: str) -> tuple[str, ...]:
 def _without_quarantine(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
     """Return the parts of a path. NotFound when one of them is the quarantine."""
     if _names_quarantine(parts, path):
-        raise NotFound(f"No such file or directory: {path}")
+        raise NotFound.at(path, display_name(path))
     return parts
 
 
@@ -371,7 +372,7 @@ def _check_syntax(path: str) -> None:
 def _raise_for_errno(error: OSError, display_path: str) -> NoReturn:
     code = error.errno
     if code == errno.ENOENT:
-        raise NotFound(f"No such file or directory: {display_path}") from None
+        raise NotFound.at(display_path, display_name(display_path)) from None
     if code == errno.ENOTDIR:
         raise NotDirectory(f"A component of {display_path} is not a directory.") from None
     if code in (errno.EXDEV, errno.ELOOP):

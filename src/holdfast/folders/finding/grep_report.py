@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.call import Call
 from holdfast.errors import NotDirectory
 from holdfast.folders.access.jail import Jail
+from holdfast.folders.finding.empty_search import explain_file_without_match, explain_no_content
 from holdfast.folders.finding.grep import After, Grep, GrepResult
 from holdfast.folders.finding.ripgrep import FileMatches, GrepLine, GrepQuery
 from holdfast.folders.finding.sections import compile_patterns, default_patterns, section_ends
@@ -33,7 +34,10 @@ def grep_content(
     section_patterns: Sequence[str] = (),
     cursor: str | None = None,
 ) -> str:
-    """Return the matches in a file or beneath a directory, up to the limits, and a cursor when there are more."""
+    """Return the matches in a file or beneath a directory, up to the limits, and a cursor when there are more.
+
+    When there are none, the text may say where else the caller can look.
+    """
     jail = folders.jail
     report = GrepReport(folders.settings.max_answer_tokens, max_results, section_patterns)
     grep = Grep(folders, call, query, max_results + 1, _cursor_position(cursor))
@@ -41,14 +45,17 @@ def grep_content(
     try:
         with open_start(jail, path, ignore=not query.include_ignored) as start:
             prefix = start.folder if start.root is jail.roots[0] else f"{start.path.rstrip('/')}/"
-            return report.text(
+            text = report.text(
                 grep.search_directory(start), prefix, lambda relative: _read_beneath(jail, start, relative), seconds
             )
+        hint = explain_no_content(folders, call, path, query) if text == NO_MATCHES and cursor is None else ""
     except NotDirectory:
         with jail.open_file(path) as file:
             *above, name = _shown_parts(jail, path)
             prefix = "".join(f"{part}/" for part in above)
-            return report.text(grep.search_file(file.fd, name), prefix, lambda _: _read_start(file.fd), seconds)
+            text = report.text(grep.search_file(file.fd, name), prefix, lambda _: _read_start(file.fd), seconds)
+            hint = explain_file_without_match(file.fd, name) if text == NO_MATCHES else ""
+    return "\n".join(filter(None, (text, hint)))
 
 
 class GrepReport:

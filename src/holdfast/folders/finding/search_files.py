@@ -3,6 +3,7 @@
 from collections.abc import Iterator, Sequence
 
 from holdfast.call import Call
+from holdfast.folders.finding.empty_search import explain_no_names
 from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.walk import EntryType, PathKey, Walk, open_start, path_key
 from holdfast.folders.service import Folders
@@ -30,7 +31,10 @@ def search_names(
     if walk.timed_out:
         resume = more_notice({"after": walk.last})
         return page.text(f"[Stopped after {seconds:g} s, {walk.entry_count} entries looked at.]", resume)
-    return page.text() or NO_MATCHES
+    if page.lines or after is not None:
+        return page.text() or NO_MATCHES
+    hint = explain_no_names(folders, call, path, pattern, exclude)
+    return "\n".join(filter(None, (NO_MATCHES, hint)))
 
 
 def _cursor_key(cursor: str | None) -> PathKey | None:

@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
@@ -12,6 +12,7 @@ from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
 from holdfast.errors import HoldfastError, error_class
+from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.diff import DIFF_CUT, fence_diff, unified_diff
@@ -67,7 +68,7 @@ class FileOutcome(BaseModel):
     """The outcome of one file of edit_files."""
 
     path: str
-    status: str = Field(description="applied or failed")
+    status: Literal["applied", "failed"]
     hash: str | None = None
     change_id: str | None = None
     error: dict[str, Any] | None = None
@@ -110,30 +111,41 @@ class ListChanges(Arguments):
     """Arguments of list_changes."""
 
     limit: int = Field(50, ge=1, le=_MAX_LISTED, description="Most changes to list.")
-    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
+    cursor: str | None = Field(None, description="Cursor of the previous answer.")
 
 
-class ListedChange(BaseModel):
-    """One change."""
+class ChangeStatus(BaseModel):
+    """What list_changes answers of every change; the tool list declares no more."""
 
     change_id: str
     kind: str
     path: str
-    destination: str | None = None
     status: str
     at: str
-    client: str | None = None
-    entries: int = Field(description="files and directories touched")
     undoable: bool
+
+
+class ListedChange(ChangeStatus):
+    """One change: `entries` files and directories, and contents of another program that were `kept` on the way."""
+
+    destination: str | None = None
+    client: str | None = None
+    entries: int
     undoes: str | None = None
-    kept: int = Field(0, description="saved contents of another program; undo_change writes them")
+    kept: int = 0
 
 
-class ListChangesAnswer(BaseModel):
+class ChangeStatuses(BaseModel):
+    """What the tool list declares of the answer of list_changes."""
+
+    changes: Sequence[ChangeStatus]
+    next_cursor: str | None = None
+
+
+class ListChangesAnswer(ChangeStatuses):
     """Answer of list_changes, newest first."""
 
-    changes: list[ListedChange]
-    next_cursor: str | None = None
+    changes: Sequence[ListedChange]
 
 
 class UndoChange(Arguments):
@@ -175,8 +187,7 @@ def edit_file(app: App, call: Call, args: EditFile) -> Answer:
 def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
     """On disk: edit several text files by exact replacement; each file is all or nothing.
 
-    Every answer has the new hash, to be given as expected_hash of the next edit. A failed file has error.hint and often
-    its content.
+    The answer has the new hash, for expected_hash of the next edit; of a failed file a hint and often its content.
     """
     outcomes: list[FileOutcome] = []
     budget = app.settings.folders.max_answer_tokens
@@ -233,7 +244,7 @@ def delete_file(app: App, call: Call, args: DeleteFile) -> Answer:
     return Answer.of(f"Successfully deleted {args.path}\nchange {change_id}")
 
 
-@tool("list_changes", group=Group.FILES, effect=Effect.READ, title="On disk: list changes", output=ListChangesAnswer)
+@tool("list_changes", group=Group.FILES, effect=Effect.READ, title="On disk: list changes", output=ChangeStatuses)
 def list_changes(app: App, call: Call, args: ListChanges) -> Answer:
     """On disk: list the changes made through this server, newest first, with the ids that undo_change takes."""
     before = read_position(args.cursor, "seq", "list_changes")
@@ -275,6 +286,7 @@ def _edit_one(app: App, call: Call, file: FileEdits) -> FileOutcome:
         )
     except HoldfastError as error:
         call.check()
+        add_path_hint(folders.jail, error)
         return FileOutcome(path=file.path, status="failed", error=error.payload())
     return FileOutcome(path=file.path, status="applied", hash=done.hash, change_id=done.change_id)
 

@@ -17,7 +17,7 @@ from holdfast.tools.threads import Load
 
 _PATH = "Path of the directory to {}."
 _MAX_PATTERNS = 100
-_CURSOR = "Cursor of the answer before, for the rest."
+_CURSOR = "Cursor of the previous answer."
 
 
 class ListDirectory(Arguments):

@@ -32,8 +32,8 @@ class JqQueryArguments(Arguments):
     timeout: float = Field(30, gt=0, le=600, description="Seconds after which to give up.")
 
 
-class FileInfo(BaseModel):
-    """Answer of get_file_info."""
+class PathStatus(BaseModel):
+    """What get_file_info answers of every path; the tool list declares no more."""
 
     size: int
     created: str
@@ -42,6 +42,11 @@ class FileInfo(BaseModel):
     isDirectory: bool  # noqa: N815  the reference server's names
     isFile: bool  # noqa: N815
     permissions: str
+
+
+class FileInfo(PathStatus):
+    """Answer of get_file_info."""
+
     entries: int | None = None
     mimeType: str | None = None  # noqa: N815
     encoding: str | None = None
@@ -69,7 +74,7 @@ def read_media_file(app: App, call: Call, args: PathOnly) -> Answer:
     group=Group.FILES,
     effect=Effect.READ,
     title="On disk: describe a file",
-    output=FileInfo,
+    output=PathStatus,
     load=Load.HEAVY,
 )
 def get_file_info(app: App, call: Call, args: PathOnly) -> Answer:

@@ -9,6 +9,7 @@ from pydantic import Field
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, TextSource, open_source, read_lines
 from holdfast.folders.service import Folders
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, invalid_cursor
@@ -39,7 +40,7 @@ class FileSlice(Arguments):
     start_line: int | None = Field(None, description="First line to read, counted from 1.")
     end_line: int | None = Field(None, description="Last line to read, included.")
     read_to_next_pattern: str | None = Field(
-        None, description="Regular expression: stop before the next line that matches it."
+        None, description="Regular expression; stop before the next matching line."
     )
 
     def selection(self) -> LineSelection:
@@ -203,6 +204,7 @@ class _ReadFilesCall:
     def _error_block(self, index: int, error: HoldfastError) -> str:
         if error.code in ("CANCELLED", "TIMEOUT") and (self.call.cancelled or not self.call.remaining()):
             raise error
+        add_path_hint(self.folders.jail, error)
         return self._header(index, f"error {error.code}: {one_line(error.message)}")
 
     def _not_reached_block(self, index: int) -> str:
@@ -243,6 +245,7 @@ def _read_whole(folders: Folders, call: Call, path: str, max_tokens: int) -> str
             piece = read_lines(call, open_source(call, file, folders.settings), LineSelection(), max_tokens)
     except HoldfastError as error:
         call.check()
+        add_path_hint(folders.jail, error)
         return f"{display_name(path)}: Error - {one_line(error.message)}"
     cut = "\n[Cut by the token budget. Use read_text_file for the rest.]" if piece.rest else ""
     return f"{display_name(path)}:\n{piece.text}{cut}\n"

@@ -24,7 +24,7 @@ class GetPlan(Arguments):
 
     plan_id: str = Field(description="Id of the plan.")
     show: PlanPart = Field("moves", description="Which part of the plan to list.")
-    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
+    cursor: str | None = Field(None, description="Cursor of the previous answer.")
 
 
 class PlanChange(Arguments):
@@ -62,7 +62,7 @@ class UndoPlan(Arguments):
 class ListPlans(Arguments):
     """Arguments of list_plans."""
 
-    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
+    cursor: str | None = Field(None, description="Cursor of the previous answer.")
 
 
 class ExplainFile(Arguments):

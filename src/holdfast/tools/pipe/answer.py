@@ -15,21 +15,32 @@ _ENTRY_TOKENS = 40
 _TEXT_KEYS = frozenset({"text", "more", "media"})
 
 
-class StepOutcome(BaseModel):
-    """What became of one step: skipped `because` of a failed one, `truncated` when its result was cut to fit."""
+class StepStatus(BaseModel):
+    """What every outcome of a step has; the tool list declares no more."""
 
     id: str
     status: Literal["ok", "error", "skipped"]
+
+
+class StepOutcome(StepStatus):
+    """What became of one step: skipped `because` of a failed one, `truncated` when its result was cut to fit."""
+
     result: dict[str, Any] | None = None
     error: dict[str, Any] | None = None
     because: str | None = None
     truncated: bool | None = None
 
 
-class PipeAnswer(BaseModel):
+class StepStatuses(BaseModel):
+    """What the tool list declares of the answer of mcp_pipe."""
+
+    steps: Sequence[StepStatus]
+
+
+class PipeAnswer(StepStatuses):
     """Answer of mcp_pipe: one outcome for each step, in the order asked."""
 
-    steps: list[StepOutcome]
+    steps: Sequence[StepOutcome]
 
 
 def result_from_answer(answer: Answer) -> dict[str, Any]:

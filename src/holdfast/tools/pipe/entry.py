@@ -13,7 +13,7 @@ from holdfast.auth.rates import Rate
 from holdfast.call import Call, ProgressSink
 from holdfast.errors import HoldfastError, InvalidArgument, NotFound, TimedOut
 from holdfast.tools.answer import Answer
-from holdfast.tools.pipe.answer import PipeAnswer, StepOutcome, build_pipe_answer, result_from_answer
+from holdfast.tools.pipe.answer import StepOutcome, StepStatuses, build_pipe_answer, result_from_answer
 from holdfast.tools.pipe.plan import PipeStep, fill_references, find_dependencies, referenced_steps
 from holdfast.tools.registry import Arguments, Effect, Group, Runner, tool
 
@@ -43,15 +43,15 @@ class McpPipe(Arguments):
     group=Group.CORE,
     effect=Effect.DESTROY,
     title="Run several calls",
-    output=PipeAnswer,
+    output=StepStatuses,
     timeout_seconds=_TIMEOUT_SECONDS,
     rate=Rate.READ,
     allowed_in_pipe=False,
 )
 async def mcp_pipe(app: App, call: Call, args: McpPipe, runner: Runner) -> Answer:
     """Call several tools in one request. {"$from": id, "path": JSON pointer} in place of any value of the arguments is
-    taken from that step's structured result, or from {"text": first block, "more": [others]}. Steps that do not refer to
-    one another run in parallel: to read what a step changed, refer to it or name it in `after`.
+    taken from that step's structured result, or from {"text": first block, "more": [others]}. Steps run in parallel
+    unless one refers to another or names it in `after`.
     """
     steps = [PipeStep(step.id, step.tool, step.arguments, step.after) for step in args.steps]
     dependencies = find_dependencies(steps)

@@ -38,7 +38,7 @@ class ListReviews(Arguments):
     """Arguments of list_reviews."""
 
     limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most reviews to list.")
-    cursor: str | None = Field(None, description="Cursor of the answer before, for the rest.")
+    cursor: str | None = Field(None, description="Cursor of the previous answer.")
 
 
 class ReviewAnswer(BaseModel):

@@ -152,10 +152,13 @@ def error_result(error: HoldfastError) -> dict[str, Any]:
 
 
 def _hints(entry: Tool) -> dict[str, bool]:
+    """Return the hints of a tool; what destroys and what can be repeated mean nothing where nothing is written."""
+    if entry.effect is Effect.READ:
+        return {"readOnlyHint": True, "openWorldHint": False}
     return {
-        "readOnlyHint": entry.effect is Effect.READ,
+        "readOnlyHint": False,
         "destructiveHint": entry.effect is Effect.DESTROY,
-        "idempotentHint": entry.idempotent or entry.effect is Effect.READ,
+        "idempotentHint": entry.idempotent,
         "openWorldHint": False,
     }
 
