@@ -56,7 +56,7 @@ class ServerSettings(Section):
         "that are executed at most half.",
     )
     max_heavy_calls: int = Field(
-        8, gt=0, description="Of these, the searches and walks of trees; one caller's at most half, one at least."
+        4, gt=0, description="Of these, the searches and walks of trees; one caller's at most half, one at least."
     )
     max_children: int = Field(
         6,

@@ -35,6 +35,11 @@ class Answer:
     data: BaseModel | None = None
     is_cut: bool = False
 
+    @property
+    def size(self) -> int:
+        """Return the length of its texts and bytes."""
+        return sum(len(block.text if isinstance(block, Text) else block.data) for block in self.blocks)
+
     @classmethod
     def of(cls, *texts: str, data: BaseModel | None = None) -> "Answer":
         """Return an answer of plain text blocks, empty ones left out."""

@@ -33,7 +33,7 @@ class PoolLimits:
     """How many threads there are, how many of them for heavy work and for children, and how many calls of one caller wait."""
 
     threads: int = 32
-    heavy: int = 8
+    heavy: int = 4
     children: int = 6
     waiting_per_caller: int = 256
 

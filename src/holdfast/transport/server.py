@@ -5,6 +5,7 @@ import gc
 import os
 import signal
 import socket
+import sys
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, nullcontext
@@ -43,6 +44,8 @@ from holdfast.transport.state_folder import AGENT_TOKEN, PERSON_KEY, StateFolder
 _DRAIN_SECONDS = 3.5
 _HTTP_GRACE_SECONDS = 1
 _KEEP_ALIVE_SECONDS = 5
+_SWITCH_SECONDS = 0.0005
+"""How long a thread that computes keeps the interpreter while another wants it: a small call asks for it some twenty times."""
 
 
 @dataclass(frozen=True)
@@ -93,6 +96,7 @@ class Server:
         async with self._http(), anyio.create_task_group() as tasks:
             self._socket_listener = await self._socket_door().listen()
             _freeze_memory()
+            sys.setswitchinterval(_SWITCH_SECONDS)
             self._publish()
             if self._options.kind == BACKGROUND:
                 tasks.start_soon(self._end_when_idle)

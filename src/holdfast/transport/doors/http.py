@@ -15,7 +15,7 @@ from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from holdfast import __version__
 from holdfast.auth.context import Caller
@@ -34,10 +34,9 @@ from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
 from holdfast.transport.mcp.run import run_tool
 from holdfast.transport.mcp.shape import is_cheap
+from holdfast.transport.mcp.turns import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns
 from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
-_SMALL_BYTES = 65_536
-"""A body up to this size is looked at on the event loop."""
 _SUBPROTOCOL = "mcp"
 _GOING_AWAY = 1001
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
@@ -59,6 +58,7 @@ class McpDoor:
     def __init__(self, dispatcher: Dispatcher, settings: ServerSettings, connections: Connections) -> None:
         self._dispatcher = dispatcher
         self._connections = connections
+        self._turns = Turns()
         server = build_server(dispatcher, _get_caller)
         self._server_info = server.server_info_stamp
         self._with_session = StreamableHTTPSessionManager(
@@ -100,7 +100,11 @@ class McpDoor:
                     await response(scope, receive, send)
                     return
             scope[RESPONSE_ENDED] = ended = anyio.Event()
+            scope[TURN] = turn = self._turns.of(scope[CALLER].share)
+            send = _end_turn_with_body(turn, send)
             try:
+                if len(body) > TURN_BYTES:
+                    await turn.take()
                 if SESSION_HEADER in Headers(scope=scope):
                     await self._sessions.serve(scope, replay_first(message, receive), send)
                 elif traits.is_initialize:
@@ -109,6 +113,7 @@ class McpDoor:
                     await self._without_session.handle_request(scope, replay_first(message, receive), send)
             finally:
                 ended.set()
+                turn.end()
 
     async def _open_session(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a session, which counts as a call that reads; refused when there are too many in a minute, or all busy."""
@@ -129,7 +134,7 @@ class McpDoor:
 
     async def _inspect(self, caller: Caller, body: bytes) -> "_BodyTraits":
         """Look at a body before it is parsed, in a thread of the caller's share when it is large."""
-        if len(body) <= _SMALL_BYTES:
+        if len(body) <= LARGE_BYTES:
             return _inspect_body(body)
         return await self._dispatcher.in_thread(caller, _inspect_body, body)
 
@@ -210,6 +215,17 @@ def _get_caller(ctx: Context) -> Caller:
         raise TypeError("a message without its HTTP request")
     caller: Caller = ctx.request.scope[CALLER]
     return caller
+
+
+def _end_turn_with_body(turn: Turn, send: Send) -> Send:
+    """Return a `send` that ends the turn when a body goes out: that it is made held up the others, not how it is read."""
+
+    async def send_and_end(message: Message) -> None:
+        if message.get("body"):
+            turn.end()
+        await send(message)
+
+    return send_and_end
 
 
 class _BodyTraits(NamedTuple):

@@ -29,6 +29,7 @@ from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly
 from holdfast.transport.mcp.protocol import build_server
 from holdfast.transport.mcp.run import progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
+from holdfast.transport.mcp.turns import LARGE_BYTES
 from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse, parse_call, parse_id
 
 Receive = Callable[[], Awaitable[bytes | None]]
@@ -40,8 +41,6 @@ _MODERN = MODERN_PROTOCOL_VERSIONS[-1]
 _MAX_IN_FLIGHT = 1024
 _MAX_SDK_REQUESTS = 64
 _MAX_UNSENT_PROGRESS = 100
-_SMALL_BYTES = 65_536
-"""A message up to this size is parsed on the event loop, and not counted among the bytes that are held."""
 _MESSAGES_IN_A_ROW = 8
 _MAX_AT_ONCE = 32
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
@@ -145,7 +144,7 @@ class _Connection:
 
     async def _parse(self, raw: bytes) -> tuple[dict[str, Any], Fault | None]:
         """Parse a message, in a thread of the caller's share when it is large."""
-        if len(raw) <= _SMALL_BYTES:
+        if len(raw) <= LARGE_BYTES:
             return parse(raw)
         try:
             if not self._dispatcher.held_bytes.has_room(self._caller.share):
@@ -172,7 +171,7 @@ class _Connection:
         # A plain task: it raises nothing, and costs half of one in a task group.
         task = asyncio.create_task(self._run_call(call, version))
         self._calls[call.request_id] = task
-        counted_bytes = size if size > _SMALL_BYTES else 0
+        counted_bytes = size if size > LARGE_BYTES else 0
         self._dispatcher.held_bytes.take(self._caller.share, counted_bytes)
         task.add_done_callback(lambda done: self._forget(call.request_id, done, counted_bytes))
         return True
@@ -228,8 +227,12 @@ class _Connection:
     async def _respond(self, request_id: RequestId, version: str, result: dict[str, Any]) -> None:
         if version == _MODERN:
             result = wire.stateless_result(result, self._server_info)
+        message = {"jsonrpc": "2.0", "id": request_id, "result": result}
         try:
-            response = to_json({"jsonrpc": "2.0", "id": request_id, "result": result})
+            if wire.content_size(result) <= LARGE_BYTES:
+                response = to_json(message)
+            else:
+                response = await self._dispatcher.in_thread(self._caller, to_json, message)
         except ValueError as error:
             _log.error("an answer could not be written as JSON: %s", type(error).__name__)
             fault = types.INTERNAL_ERROR, "Internal error: the answer holds what cannot be written as JSON"

@@ -11,6 +11,7 @@ from mcp.server.caching import CacheHint
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
+from starlette.requests import Request
 
 from holdfast import __version__
 from holdfast.auth.context import Caller, declare_client
@@ -20,6 +21,7 @@ from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_through_sdk
 from holdfast.transport.mcp.run import progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
+from holdfast.transport.mcp.turns import TURN, TURN_BYTES, Turn
 
 Context = ServerRequestContext[Any, Any]
 GetCaller = Callable[[Context], Caller]
@@ -42,6 +44,9 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
         ctx: Context, params: types.CallToolRequestParams
     ) -> types.CallToolResult | types.InputRequiredResult:
         caller = _with_client(get_caller(ctx), ctx)
+        turn: Turn | None = ctx.request.scope[TURN] if isinstance(ctx.request, Request) else None
+        if turn is not None:
+            turn.end()
         try:
             elicit = elicit_through_sdk(caller, ctx)
         except BadState as fault:
@@ -49,6 +54,8 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
         async with anyio.create_task_group() as tasks:
             with _progress_of(ctx, tasks) as progress:
                 result = await run_tool(dispatcher, caller, params.name, params.arguments or {}, progress, elicit)
+        if turn is not None and wire.content_size(result) > TURN_BYTES:
+            await turn.take()
         if "inputRequests" in result:
             return types.InputRequiredResult.model_validate(result)
         return types.CallToolResult.model_validate(result)

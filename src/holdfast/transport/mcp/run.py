@@ -11,6 +11,7 @@ from holdfast.call import Elicit, InputNeeded, ProgressSink
 from holdfast.errors import HoldfastError
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
+from holdfast.transport.mcp.turns import LARGE_BYTES
 
 
 async def run_tool(
@@ -23,7 +24,10 @@ async def run_tool(
 ) -> dict[str, Any]:
     """Run one tool and return the result of `tools/call`; an error is a result too, and so is a question to the person."""
     try:
-        return wire.answer_result(await dispatcher.call(caller, name, arguments, progress, elicit))
+        answer = await dispatcher.call(caller, name, arguments, progress, elicit)
+        if answer.size <= LARGE_BYTES:
+            return wire.answer_result(answer)
+        return await dispatcher.in_thread(caller, wire.answer_result, answer)
     except HoldfastError as error:
         return wire.error_result(error)
     except InputNeeded as needed:

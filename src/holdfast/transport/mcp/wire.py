@@ -123,6 +123,11 @@ def answer_result(answer: Answer) -> dict[str, Any]:
     return result
 
 
+def content_size(result: dict[str, Any]) -> int:
+    """Return the length of a result's texts and media, which is most of it."""
+    return sum(len(block.get("text", "")) + len(block.get("data", "")) for block in result.get("content", ()))
+
+
 def elicitation_request(question: Question) -> dict[str, Any]:
     """Return the method and parameters of a question to the person."""
     form = {
