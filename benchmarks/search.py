@@ -145,8 +145,8 @@ def _fill(backend: Backend, me: AuthContext, judged: Judged, embedder: Embedder 
 
 def _embed(backend: Backend, me: AuthContext, embedder: Embedder) -> None:
     index = backend.open_index()
-    for project, path in index.files_without_vectors(me.apikey_hash, embedder.model, 10**6):
-        chunks = index.chunks_without_vectors(me.apikey_hash, project, path, embedder.model)
+    for project, path in index.find_files_without_vectors(me.apikey_hash, embedder.model, 10**6):
+        chunks = index.load_chunks_without_vectors(me.apikey_hash, project, path, embedder.model)
         vectors = embedder.embed([chunk.text for chunk in chunks], None, lambda: None)
         rows = [(chunk.id, chunk.content_hash, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
         index.put_vectors(me.apikey_hash, embedder.model, rows, utc_clock())

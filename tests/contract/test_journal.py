@@ -61,8 +61,8 @@ def test_an_intent_and_its_image_are_there_after_a_crash(opener: Callable[[str],
     first = opener(str(tmp_path))
     first.begin(plan("p"), [image()])
     second = opener(str(tmp_path))
-    (found,) = second.unfinished()
-    kept = second.image(OLD)
+    (found,) = second.find_unfinished()
+    kept = second.find_image(OLD)
     assert found.id == "p"
     assert found.first == plan("p").first
     assert kept is not None
@@ -73,7 +73,12 @@ def test_an_intent_and_its_image_are_there_after_a_crash(opener: Callable[[str],
 
 def test_opening_twice_changes_nothing(opener: Callable[[str], Journal], tmp_path: Path) -> None:
     def contents(journal: Journal) -> tuple[object, ...]:
-        return journal.unfinished(), journal.changes(["/r"], 10, None), journal.find("ended"), journal.image(OLD)
+        return (
+            journal.find_unfinished(),
+            journal.list_changes(["/r"], 10, None),
+            journal.find("ended"),
+            journal.find_image(OLD),
+        )
 
     first = opener(str(tmp_path))
     first.begin(plan("ended"), [image()])
@@ -83,19 +88,19 @@ def test_opening_twice_changes_nothing(opener: Callable[[str], Journal], tmp_pat
     first.close()
     second = opener(str(tmp_path))
     assert contents(second) == before
-    assert [each.id for each in second.unfinished()] == ["running"]
+    assert [each.id for each in second.find_unfinished()] == ["running"]
     second.close()
 
 
 def test_an_outcome_ends_a_plan_with_its_items(journal: Journal) -> None:
     journal.begin(plan("p"), [image()])
-    assert journal.changes(["/r"], 10, None) == []
+    assert journal.list_changes(["/r"], 10, None) == []
     journal.finish("p", Outcome.done("1:2"), LATER)
     found = journal.find("p")
     assert found is not None
     assert (found.status, found.executed_at, found.first.status) == (PlanStatus.EXECUTED, LATER, ItemStatus.DONE)
     assert found.first.identity == "1:2"
-    assert journal.unfinished() == []
+    assert journal.find_unfinished() == []
 
 
 def test_single_items_may_end_otherwise(journal: Journal) -> None:
@@ -123,7 +128,7 @@ def test_an_undo_marks_what_it_undid_and_revives_what_that_had_undone(journal: J
     for number, undoes in (("1", None), ("2", "1"), ("3", "2")):
         journal.begin(plan(number, undoes=undoes), [image()])
         journal.finish(number, Outcome.done(), LATER)
-    statuses = {change.id: change.status for change in journal.changes(["/r"], 10, None)}
+    statuses = {change.id: change.status for change in journal.list_changes(["/r"], 10, None)}
     assert statuses == {"1": "EXECUTED", "2": "UNDONE", "3": "EXECUTED"}
 
 
@@ -131,8 +136,8 @@ def test_changes_come_newest_first_in_pages(journal: Journal) -> None:
     for number in range(5):
         journal.begin(plan(str(number)), [image()])
         journal.finish(str(number), Outcome.done(), LATER)
-    first = journal.changes(["/r"], 2, None)
-    second = journal.changes(["/r"], 10, first[-1].seq)
+    first = journal.list_changes(["/r"], 2, None)
+    second = journal.list_changes(["/r"], 10, first[-1].seq)
     assert [change.id for change in first + second] == ["4", "3", "2", "1", "0"]
 
 
@@ -152,7 +157,7 @@ def test_only_changes_whose_roots_lie_beneath_are_seen(journal: Journal, roots: 
     journal.begin(plan("sibling", root="/r-x"), [])
     for id_ in ("in", "across", "sibling"):
         journal.finish(id_, Outcome.done(), LATER)
-    assert [change.id for change in journal.changes(roots, 10, None)] == seen
+    assert [change.id for change in journal.list_changes(roots, 10, None)] == seen
 
 
 @pytest.mark.parametrize(
@@ -173,7 +178,7 @@ def test_changes_and_plans_of_a_root_whose_name_is_not_utf_8_are_listed(
     journal.begin(plan("change", root="/caf\udce9/sub", other="/caf\udce9/sub"), [])
     journal.finish("change", Outcome.done(), LATER)
     journal.plans.create(moving("plan", root="/caf\udce9/sub"))
-    assert [change.id for change in journal.changes(roots, 10, None)] == ["change"] * is_seen
+    assert [change.id for change in journal.list_changes(roots, 10, None)] == ["change"] * is_seen
     assert [line.id for line in journal.plans.list_plans(roots, 10, None)] == ["plan"] * is_seen
 
 
@@ -183,8 +188,8 @@ def test_the_newest_later_change_of_a_path_is_known(journal: Journal) -> None:
         journal.finish(id_, Outcome.done() if id_ != "3" else Outcome.failed("no"), LATER)
     first = journal.find("1")
     assert first is not None
-    assert journal.latest_on("/r/a", first.seq) == "2"
-    assert journal.latest_on("/r/b", 0) is None
+    assert journal.find_latest_on("/r/a", first.seq) == "2"
+    assert journal.find_latest_on("/r/b", 0) is None
 
 
 def test_an_image_is_kept_once(journal: Journal) -> None:
@@ -199,19 +204,19 @@ def test_the_oldest_images_expire_first_and_those_in_use_stay(journal: Journal) 
         if hash_ != hashes[3]:
             journal.finish(hash_, Outcome.done(), LATER)
     assert journal.expire(250, "") == []
-    assert [journal.image(hash_) is not None for hash_ in hashes] == [False, False, True, True]
+    assert [journal.find_image(hash_) is not None for hash_ in hashes] == [False, False, True, True]
     journal.expire(0, "")
-    assert [journal.image(hash_) is not None for hash_ in hashes] == [False, False, False, True]
+    assert [journal.find_image(hash_) is not None for hash_ in hashes] == [False, False, False, True]
 
 
 def test_images_older_than_allowed_expire_and_their_files_are_named(journal: Journal) -> None:
     journal.begin(plan("1"), [Image(OLD, 5, file="aa/old")])
     journal.finish("1", Outcome.done(), AT)
-    assert journal.image_files() == {"aa/old"}
+    assert journal.list_image_files() == {"aa/old"}
     assert journal.expire(1_000, AT) == []
     assert journal.expire(1_000, LATER) == ["aa/old"]
-    assert journal.image(OLD) is None
-    (change,) = journal.changes(["/r"], 10, None)
+    assert journal.find_image(OLD) is None
+    (change,) = journal.list_changes(["/r"], 10, None)
     assert not change.undoable
 
 
@@ -249,8 +254,8 @@ def test_a_stepwise_plan_comes_back_as_it_was_made(journal: Journal) -> None:
     found = journal.find("p")
     assert found is not None
     assert replace(found, seq=0) == moving("p")
-    assert journal.unfinished() == []
-    assert journal.changes(["/r"], 10, None) == []
+    assert journal.find_unfinished() == []
+    assert journal.list_changes(["/r"], 10, None) == []
 
 
 def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str], Journal], tmp_path: Path) -> None:
@@ -261,7 +266,7 @@ def test_an_intent_is_there_after_a_crash_with_its_helpers(opener: Callable[[str
     crossing = moving("p").items[1]._replace(temp_name=".t", quarantine_path="/r/bad\udcff/q")
     first.plans.advance("p", [], [moving("p").items[0], crossing], LATER)
     second = opener(str(tmp_path))
-    (found,) = second.plans.interrupted()
+    (found,) = second.plans.find_interrupted()
     assert [item.intended_at for item in found.items] == [LATER, LATER, None]
     assert (found.items[1].temp_name, found.items[1].quarantine_path) == (".t", "/r/bad\udcff/q")
     assert (found.approved_hash, found.approved_by, found.approved_at) == ("h", "me", LATER)
@@ -276,8 +281,8 @@ def test_a_plan_that_is_carried_out_later_is_the_newest_change(journal: Journal)
     journal.plans.approve("p", "h", "me", LATER)
     journal.plans.start("p", ClientInfo())
     journal.plans.advance("p", [ItemOutcome(n, ItemStatus.DONE) for n in range(3)], [], LATER)
-    assert [change.id for change in journal.changes(["/r"], 10, None)] == ["p", "edit"]
-    assert journal.latest_on("/r/d/1", 1) == "p"
+    assert [change.id for change in journal.list_changes(["/r"], 10, None)] == ["p", "edit"]
+    assert journal.find_latest_on("/r/d/1", 1) == "p"
 
 
 @pytest.mark.parametrize(("roots", "seen"), [(["/r"], ["in"]), (["/"], ["across", "in"]), (["/q"], []), ([], [])])
@@ -316,11 +321,11 @@ def test_what_was_set_aside_is_named_once_its_time_is_over_and_then_forgotten(jo
         ItemOutcome(2, ItemStatus.SKIPPED),
     ]
     journal.plans.advance("p", steps, [], AT)
-    assert journal.plans.expired_quarantine(AT) == []
-    (aside,) = journal.plans.expired_quarantine(LATER)
+    assert journal.plans.find_expired_quarantine(AT) == []
+    (aside,) = journal.plans.find_expired_quarantine(LATER)
     assert (aside.plan_id, aside.position, aside.path, aside.roots) == ("p", 0, "/q/0", ("/r",))
     journal.plans.forget_quarantine([aside])
-    assert journal.plans.expired_quarantine(LATER) == []
+    assert journal.plans.find_expired_quarantine(LATER) == []
 
 
 def test_a_journal_opens_after_a_kill_in_the_middle_of_opening(tmp_path: Path) -> None:
@@ -343,7 +348,7 @@ def test_a_change_knows_its_client_and_a_plan_the_one_that_executed_it(journal: 
     journal.plans.approve("p", "h", "me", LATER)
     journal.plans.start("p", person)
     journal.plans.advance("p", [ItemOutcome(n, ItemStatus.DONE) for n in range(3)], [], LATER)
-    assert [(change.id, change.client) for change in journal.changes(["/r"], 10, None)] == [
+    assert [(change.id, change.client) for change in journal.list_changes(["/r"], 10, None)] == [
         ("p", person),
         ("edit", maker),
     ]

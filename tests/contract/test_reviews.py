@@ -110,14 +110,16 @@ def test_an_approved_review_is_begun_once_and_is_then_the_newest_change(
         journal.resume(plan_of(one), [])
     one = approved(book, one)
     journal.begin(Plan("e" * 32, ChangeKind.MKDIR, "/r", (Item(Op.MKDIR, "/r/x"),), AT), [])
-    assert [plan.id for plan in journal.unfinished()] == ["e" * 32]
+    assert [plan.id for plan in journal.find_unfinished()] == ["e" * 32]
     committer = ClientInfo("committer", "1")
     journal.resume(replace(plan_of(one), client=committer), [])
-    assert [(plan.id, plan.client) for plan in journal.unfinished()][1:] == [(one.id, committer)]
+    assert [(plan.id, plan.client) for plan in journal.find_unfinished()][1:] == [(one.id, committer)]
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
     journal.finish(one.id, Outcome.done(), LATER)
-    assert [(change.id, change.kind) for change in journal.changes(["/r"], 10, None)] == [(one.id, ChangeKind.REVIEW)]
+    assert [(change.id, change.kind) for change in journal.list_changes(["/r"], 10, None)] == [
+        (one.id, ChangeKind.REVIEW)
+    ]
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
 
@@ -137,7 +139,7 @@ def test_a_commit_that_failed_may_be_tried_again(book: ReviewTable, journal: Sql
     assert (found.action, found.is_open) == (UserAction.APPROVE, True)
     journal.resume(plan_of(found), [])
     journal.finish(one.id, Outcome.done(), LATER)
-    assert [change.status for change in journal.changes(["/r"], 10, None)] == [PlanStatus.EXECUTED]
+    assert [change.status for change in journal.list_changes(["/r"], 10, None)] == [PlanStatus.EXECUTED]
 
 
 def test_a_commit_and_its_review_are_recorded_as_one(book: ReviewTable, journal: SqliteJournal) -> None:
@@ -158,7 +160,7 @@ def test_a_failed_commit_that_expires_stays_a_failed_change(book: ReviewTable, j
     found = book.find(one.id)
     assert found is not None
     assert book.replace(found, found.become(ReviewState.EXPIRED))
-    assert [change.status for change in journal.changes(["/r"], 10, None)] == [PlanStatus.FAILED]
+    assert [change.status for change in journal.list_changes(["/r"], 10, None)] == [PlanStatus.FAILED]
     with pytest.raises(Conflict):
         journal.resume(plan_of(one), [])
 

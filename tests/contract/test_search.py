@@ -119,7 +119,7 @@ def test_an_append_to_a_long_file_embeds_only_what_is_new(bench: Bench) -> None:
     assert len(bench.model.embedded) - whole <= 2
     (first, *_) = bench.hits("at last a fire")
     assert "And at last a fire." in first.text
-    known = bench.index.indexed_chunks(bench.me.apikey_hash, "p", "/long")
+    known = bench.index.load_indexed_chunks(bench.me.apikey_hash, "p", "/long")
     assert [chunk.position for chunk in known] == list(range(len(known)))
     assert [chunk.start for chunk in known[1:]] == [chunk.end for chunk in known[:-1]]
 
@@ -129,10 +129,10 @@ def test_an_edit_in_the_middle_keeps_the_other_chunks(bench: Bench) -> None:
     lines = [f"Line {number} speaks of letter {number} and its ink." for number in range(600)]
     bench.write("/long", "\n".join(lines))
     bench.drain()
-    before = {chunk.id for chunk in bench.index.indexed_chunks(bench.me.apikey_hash, "p", "/long")}
+    before = {chunk.id for chunk in bench.index.load_indexed_chunks(bench.me.apikey_hash, "p", "/long")}
     bench.write("/long", "\n".join([*lines[:300], "A new line about a fire.", *lines[300:]]))
     bench.drain()
-    after = bench.index.indexed_chunks(bench.me.apikey_hash, "p", "/long")
+    after = bench.index.load_indexed_chunks(bench.me.apikey_hash, "p", "/long")
     assert len({chunk.id for chunk in after} - before) <= 3
     assert [chunk.position for chunk in after] == list(range(len(after)))
     for hit in bench.hits("line letter ink"):
@@ -179,7 +179,7 @@ def test_an_empty_file_has_no_chunks_and_its_job_is_done(bench: Bench) -> None:
     bench.drain()
     bench.write("/a", "")
     bench.drain()
-    assert bench.index.indexed_chunks(bench.me.apikey_hash, "p", "/a") == []
+    assert bench.index.load_indexed_chunks(bench.me.apikey_hash, "p", "/a") == []
     jobs = bench.backend.look(
         bench.me, f"SELECT status FROM mcp_file_index_jobs WHERE apikey_hash = '{bench.me.apikey_hash}'"
     )
@@ -196,8 +196,8 @@ def test_the_old_models_vectors_answer_until_the_new_one_has_come_to_them(bench:
     drain(bench.queue, Indexer(bench.index, new))
     assert next(hit.path for hit in search.search(bench.me, "p", "ocean wave")) == "/harbour"
     assert next(hit.path for hit in search.search(bench.me, "p", "flame")) == "/oven"
-    for project, path in bench.index.files_without_vectors(bench.me.apikey_hash, "new", 9):
-        chunks = bench.index.chunks_without_vectors(bench.me.apikey_hash, project, path, "new")
+    for project, path in bench.index.find_files_without_vectors(bench.me.apikey_hash, "new", 9):
+        chunks = bench.index.load_chunks_without_vectors(bench.me.apikey_hash, project, path, "new")
         vectors = new.embed([chunk.text for chunk in chunks], None, lambda: None)
         rows = [(chunk.id, chunk.content_hash, vector) for chunk, vector in zip(chunks, vectors, strict=True)]
         bench.index.put_vectors(bench.me.apikey_hash, "new", rows, utc_clock())

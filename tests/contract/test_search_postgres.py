@@ -137,9 +137,9 @@ def test_whoever_lets_chunks_die_waits_for_whoever_packs_so_that_no_two_wait_in_
             search_blocks.lock_blocks(packer, me.apikey_hash)
             worker.start()
             until("the worker waits", lambda: alone.look(me, waits))
-            assert all(index.indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)
+            assert all(index.load_indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)
         worker.join(30)
-    assert not any(index.indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)
+    assert not any(index.load_indexed_chunks(me.apikey_hash, "p", job.path) for job in jobs)
 
 
 @pytest.mark.req("SE-19.c")
@@ -151,10 +151,10 @@ def test_a_graph_finds_what_the_exact_scan_finds_for_a_small_tenant_too(url: str
     exact, graph = alone.open_index(), PostgresIndex(url, graph_from=20)
     try:
         for tenant in (small, large):
-            for project, path in exact.files_without_vectors(tenant.apikey_hash, "m", 10**6):
+            for project, path in exact.find_files_without_vectors(tenant.apikey_hash, "m", 10**6):
                 rows = [
                     (chunk.id, chunk.content_hash, unit(noise))
-                    for chunk in exact.chunks_without_vectors(tenant.apikey_hash, project, path, "m")
+                    for chunk in exact.load_chunks_without_vectors(tenant.apikey_hash, project, path, "m")
                 ]
                 graph.put_vectors(tenant.apikey_hash, "m", rows, utc_clock())
         with psycopg.connect(url, autocommit=True) as owner:

@@ -137,5 +137,5 @@ def test_two_indexers_of_one_file_leave_its_last_state(backend: Backend, me: Aut
         Indexer(index, None).index_words([job])
         (hit,) = search.search(me, "p", f"later {number}")
         assert hit.text == f"later {number}"
-        known = index.indexed_chunks(me.apikey_hash, "p", "/f")
+        known = index.load_indexed_chunks(me.apikey_hash, "p", "/f")
         assert [(chunk.position, chunk.start) for chunk in known] == [(0, 0)]

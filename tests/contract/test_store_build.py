@@ -30,7 +30,7 @@ def test_the_default_is_a_private_folder_of_the_state(tmp_path: Path) -> None:
     opened.close()
     again = open_store(str(tmp_path), "sqlite:////elsewhere/state.db")
     assert Store(again.database, StoreLimits()).read(LOCAL_USER, "p", "/a").text == "x"
-    assert again.queue.depth() == {"pending": 1}
+    assert again.queue.count_open_jobs() == {"pending": 1}
     again.close()
 
 
@@ -41,7 +41,7 @@ def test_a_postgresql_address_opens_postgresql_and_brings_it_up_to_date(
         opened = open_store(str(tmp_path), url)
         me, store = new_caller(), Store(opened.database, StoreLimits())
         store.write(me, "p", "/a", "x")
-        assert opened.queue.depth() == {"pending": 1}
+        assert opened.queue.count_open_jobs() == {"pending": 1}
         assert store.purge(opened.upkeep) == 0
         assert migrate_store(url) == []
         opened.close()

@@ -265,5 +265,5 @@ def test_a_mutation_reads_before_it_writes(backend: Backend, me: AuthContext) ->
     stamp = Stamp(2, store.projects(me)[0].updated_at)
     with pytest.raises(RuntimeError), database.mutation(me.apikey_hash, "p", 1000) as mutation:
         mutation.delete(span_of_path("/a"), stamp)
-        mutation.files_in(span_of_path("/a"))
+        mutation.list_files_in(span_of_path("/a"))
     assert store.stat(me, "p", "/a").exists

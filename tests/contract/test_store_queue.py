@@ -117,7 +117,7 @@ def test_a_failure_waits_counts_and_ends(backend: Backend, store: Store, me: Aut
         me, f"SELECT status, last_error FROM mcp_file_index_jobs WHERE apikey_hash = '{me.apikey_hash}'"
     )
     assert rows == [{"status": "failed", "last_error": "no model at all"}]
-    assert queue.depth()["failed"] >= 1
+    assert queue.count_open_jobs()["failed"] >= 1
     store.write(me, "p", "/a", "x")
     assert operations(claimed(queue, me)) == {"/a": "UPSERT"}
 

@@ -97,7 +97,7 @@ def watched(loop: Loop) -> Watched:
 
 def indexed(backend: Backend, me: AuthContext, path: str) -> list[tuple[int, int]]:
     """Return the ranges that the index holds of a file of project p."""
-    return [(chunk.start, chunk.end) for chunk in backend.open_index().indexed_chunks(me.apikey_hash, "p", path)]
+    return [(chunk.start, chunk.end) for chunk in backend.open_index().load_indexed_chunks(me.apikey_hash, "p", path)]
 
 
 def job_rows(backend: Backend, me: AuthContext) -> list[dict[str, Any]]:
@@ -227,11 +227,11 @@ def test_meaning_follows_words_and_both_lags_are_told(backend: Backend, store: S
     store.write(me, "p", "/a", "a cat")
     loop.run_words_pass()
     index = backend.open_index()
-    (chunk,) = index.chunks_without_vectors(me.apikey_hash, "p", "/a", "topics")
+    (chunk,) = index.load_chunks_without_vectors(me.apikey_hash, "p", "/a", "topics")
     assert chunk.text == "a cat"
     clock.go_on(seconds=10)
     assert loop.run_meaning_pass() == 1
-    assert index.chunks_without_vectors(me.apikey_hash, "p", "/a", "topics") == []
+    assert index.load_chunks_without_vectors(me.apikey_hash, "p", "/a", "topics") == []
     words, meaning = loop.stats.lag(Stage.WORDS), loop.stats.lag(Stage.MEANING)
     assert (words.count, meaning.count) == (1, 1)
     assert 1_000 < words.p95_ms < 9_000 < meaning.p95_ms
@@ -314,7 +314,7 @@ def test_jobs_that_wait_for_a_model_end_when_it_is_switched_off_and_come_back_wi
     again = Workers(replace(loop, stop=threading.Event()), index, purge, model, 1)
     assert again.catch_up() >= 1
     again.start()
-    until("it has its meaning", lambda: index.chunks_without_vectors(me.apikey_hash, "p", "/a", model.model) == [])
+    until("it has its meaning", lambda: index.load_chunks_without_vectors(me.apikey_hash, "p", "/a", model.model) == [])
     again.stop()
 
 

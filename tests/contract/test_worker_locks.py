@@ -63,4 +63,4 @@ def test_a_worker_ends_its_jobs_in_the_order_of_their_paths(postgres_url: str, a
     jobs = [job for job in queue.claim(10_000, 60_000, now) if job.tenant == me.apikey_hash]
     assert [job.path for job in jobs] == ["/b", "/a"]
     waits_for_a_first(postgres_url, alone, me, lambda: queue.finish_all([(job, Stage.MEANING) for job in jobs], now))
-    assert {job.path for job in queue.open_jobs(me.apikey_hash, 10)} == {"/a", "/b"}
+    assert {job.path for job in queue.list_open_jobs(me.apikey_hash, 10)} == {"/a", "/b"}

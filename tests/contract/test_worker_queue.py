@@ -146,14 +146,14 @@ def test_a_job_waits_for_its_tenants_key_and_only_that_tenant_makes_it_due(
         assert queue.await_key(job, now())
     assert claimed(queue, me, Stage.MEANING) == []
     assert states(backend, me) == [("/a", "meaning", "waiting_credential", 0)]
-    (waiting,) = queue.open_jobs(me.apikey_hash, 10)
+    (waiting,) = queue.list_open_jobs(me.apikey_hash, 10)
     assert (waiting.project, waiting.path, waiting.is_waiting) == ("p", "/a", True)
     assert not queue.rearm(stranger.apikey_hash, "q", waiting.id, now())
     assert queue.rearm(me.apikey_hash, "p", waiting.id, now())
     assert not queue.rearm(me.apikey_hash, "p", waiting.id, now())
     (job,) = claimed(queue, me, Stage.MEANING)
     assert job.retry_count == 0
-    assert queue.open_jobs(stranger.apikey_hash, 10)[0].is_waiting
+    assert queue.list_open_jobs(stranger.apikey_hash, 10)[0].is_waiting
 
 
 @pytest.mark.req("SE-42.b")
@@ -180,14 +180,16 @@ def test_failed_jobs_are_shown_with_their_reason_and_can_be_tried_again(
     for job in claimed(queue, me, Stage.WORDS):
         queue.fail(job, f"no {job.path}", now())
     store.write(me, "p", "/b", "y")
-    mine = [job for job in queue.failed(100) if job.tenant == me.apikey_hash]
+    mine = [job for job in queue.list_failed(100) if job.tenant == me.apikey_hash]
     assert sorted((job.path, job.error, job.attempts, job.stage) for job in mine) == [
         ("/a", "no /a", 1, Stage.WORDS),
         ("/b", "no /b", 1, Stage.WORDS),
     ]
     assert queue.retry_failed(now()) >= 1
     assert sorted(job.path for job in claimed(queue, me, Stage.WORDS)) == ["/a", "/b"]
-    assert [job.path for job in queue.failed(100) if job.tenant == me.apikey_hash] == ["/b"], "a later job covers it"
+    assert [job.path for job in queue.list_failed(100) if job.tenant == me.apikey_hash] == ["/b"], (
+        "a later job covers it"
+    )
 
 
 @pytest.mark.req("SE-07.c")
@@ -195,12 +197,12 @@ def test_the_backlog_tells_stage_status_and_age(backend: Backend, store: Store, 
     queue = backend.open_queue()
     claimed(queue, me, Stage.WORDS)
     claimed(queue, me, Stage.MEANING)
-    before = {(one.stage, one.status): one.jobs for one in queue.backlog()}
+    before = {(one.stage, one.status): one.jobs for one in queue.list_backlog()}
     for path in ("/a", "/b"):
         store.write(me, "p", path, "x")
     (first, _) = claimed(queue, me, Stage.WORDS)
     queue.finish(first, now(), Stage.MEANING)
-    after = {(one.stage, one.status): one for one in queue.backlog()}
+    after = {(one.stage, one.status): one for one in queue.list_backlog()}
     assert after[Stage.MEANING, "pending"].jobs == before.get((Stage.MEANING, "pending"), 0) + 1
     assert after[Stage.WORDS, "processing"].jobs == before.get((Stage.WORDS, "processing"), 0) + 1
     assert after[Stage.MEANING, "pending"].oldest_at <= datetime.now(UTC)
@@ -215,9 +217,9 @@ def test_the_next_due_time_is_known(backend: Backend, store: Store, me: AuthCont
     due_at = (now() + timedelta(seconds=30)).replace(microsecond=0)
     queue.retry(job, "later", due_at, now())
     deadline = datetime.now(UTC) + timedelta(seconds=5)
-    while queue.next_due(Stage.WORDS) != due_at and datetime.now(UTC) < deadline:
+    while queue.find_next_due(Stage.WORDS) != due_at and datetime.now(UTC) < deadline:
         assert claimed(queue, me, Stage.WORDS) == []
-    assert queue.next_due(Stage.WORDS) == due_at
+    assert queue.find_next_due(Stage.WORDS) == due_at
 
 
 def test_files_are_queued_again_unless_they_are_already(backend: Backend, store: Store, me: AuthContext) -> None:
@@ -229,7 +231,7 @@ def test_files_are_queued_again_unless_they_are_already(backend: Backend, store:
     for job in claimed(queue, me, Stage.WORDS):
         queue.finish(job, now())
     store.write(me, "p", "/b", "y")
-    assert {("p"), ("q")} <= {project for tenant, project in queue.projects() if tenant == me.apikey_hash}
+    assert {("p"), ("q")} <= {project for tenant, project in queue.list_projects() if tenant == me.apikey_hash}
     assert queue.requeue(me.apikey_hash, "p", Stage.MEANING, datetime.now(UTC)) == 1
     (job,) = claimed(queue, me, Stage.MEANING)
     assert (job.path, job.operation, job.version) == ("/a", Operation.UPSERT, 1)

@@ -31,8 +31,8 @@ def written(backend: Backend, store: Store, me: AuthContext) -> None:
 def embed_anew(backend: Backend, me: AuthContext, files: int) -> None:
     """Give so many files vectors of the new model."""
     index = backend.open_index()
-    for project, path in index.files_without_vectors(me.apikey_hash, NEW.model, files):
-        chunks = index.chunks_without_vectors(me.apikey_hash, project, path, NEW.model)
+    for project, path in index.find_files_without_vectors(me.apikey_hash, NEW.model, files):
+        chunks = index.load_chunks_without_vectors(me.apikey_hash, project, path, NEW.model)
         rows = [(chunk.id, chunk.content_hash, NEW._vector(chunk.text)) for chunk in chunks]
         index.put_vectors(me.apikey_hash, NEW.model, rows, utc_clock())
 

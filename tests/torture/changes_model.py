@@ -205,7 +205,7 @@ class CrashMachine(RuleBasedStateMachine):
         """Lose the power, start again, and compare: as before or as after, and the journal says which."""
         chance = random.Random(seed)
         self.reopen(chance)
-        assert self.world.changes._journal.unfinished() == [], "recovery left something undecided"
+        assert self.world.changes._journal.find_unfinished() == [], "recovery left something undecided"
         now = self.tree()
         assert now in (before, after), (
             f"after the cut: {_short(now)}; before: {_short(before)}; wanted: {_short(after)}"

@@ -141,10 +141,10 @@ def drain(queue: IndexQueue, index: Index, lease_ms: int) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if not loop.run_words_pass() and not loop.run_meaning_pass():
-            if not any(one.status in ("pending", "processing") for one in queue.backlog()):
+            if not any(one.status in ("pending", "processing") for one in queue.list_backlog()):
                 return
             time.sleep(0.05)
-    raise AssertionError(f"jobs are left: {queue.backlog()}")
+    raise AssertionError(f"jobs are left: {queue.list_backlog()}")
 
 
 def work(plan: WorkerPlan) -> None:

@@ -192,7 +192,7 @@ def _append_unlocked() -> None:
 
 def _stale_reads() -> None:
     """What was read is given out again for a moment, outside any transaction."""
-    real = PostgresSnapshot.window
+    real = PostgresSnapshot.read_window
     kept: dict[tuple[Any, ...], tuple[float, Any]] = {}
 
     def window(self: PostgresSnapshot, *asked: Any) -> Any:
@@ -202,7 +202,7 @@ def _stale_reads() -> None:
             kept[self._tenant, *asked] = at, found
         return found
 
-    _put(PostgresSnapshot, "window", window)
+    _put(PostgresSnapshot, "read_window", window)
 
 
 def _forgotten_keys() -> None:

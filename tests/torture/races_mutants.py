@@ -49,7 +49,7 @@ def _trusts_pending_files(index: Index) -> None:
         return {place: read[place] for place in places}
 
     index.load_pending_files = pending  # type: ignore[method-assign]
-    index.live_versions = versions  # type: ignore[method-assign, assignment]
+    index.load_live_versions = versions  # type: ignore[method-assign, assignment]
 
 
 MUTANTS: dict[str, Callable[[Index], None]] = {

@@ -219,12 +219,12 @@ def _texts(store: Store, auth: AuthContext, project: str) -> dict[str, str]:
 
 def _compare_file(report: Report, index: Index, tenant: str, project: str, path: str, text: str | None) -> None:
     expected = [(one.start, one.end, one.content_hash) for one in split_into_chunks((text or "").encode())]
-    found = [(one.start, one.end, one.content_hash) for one in index.indexed_chunks(tenant, project, path)]
+    found = [(one.start, one.end, one.content_hash) for one in index.load_indexed_chunks(tenant, project, path)]
     report.chunks += len(found)
     where = f"{tenant[0]} {project} {path}"
     if found != expected:
         report.problems.append(f"{where}: the index holds {len(found)} pieces, the file has {len(expected)} others")
-    elif text and index.chunks_without_vectors(tenant, project, path, Letters.model):
+    elif text and index.load_chunks_without_vectors(tenant, project, path, Letters.model):
         report.problems.append(f"{where}: a piece has no vector")
     elif text:
         nearest = index.find_nearest(

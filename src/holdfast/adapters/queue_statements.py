@@ -59,7 +59,7 @@ class StatementQueue(ABC):
         """Give a job up and keep the reason."""
         return self._return_job(job, now, status="failed", attempts=1, error=error, due_at=now)
 
-    def open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
+    def list_open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
         """Return a tenant's jobs that have not ended."""
         rows = self._rows("open_jobs", tenant, apikey_hash=tenant, limit=limit)
         return [OpenJob(**{**row, "is_waiting": bool(row["is_waiting"])}) for row in rows]
@@ -68,14 +68,14 @@ class StatementQueue(ABC):
         """Make a job that waits for its tenant's key due."""
         return self._update("rearm_job", tenant, apikey_hash=tenant, project=project, id=job_id, at=now) == 1
 
-    def depth(self) -> dict[str, int]:
+    def count_open_jobs(self) -> dict[str, int]:
         """Return the number of jobs that are not done, by status."""
         counts: dict[str, int] = {}
-        for group in self.backlog():
+        for group in self.list_backlog():
             counts[group.status] = counts.get(group.status, 0) + group.jobs
         return counts
 
-    def backlog(self) -> list[Backlog]:
+    def list_backlog(self) -> list[Backlog]:
         """Return the jobs that are not done, counted by stage and status over all tenants."""
         groups: dict[tuple[str, str], Backlog] = {}
         for row in self._rows("count_jobs"):
@@ -86,7 +86,7 @@ class StatementQueue(ABC):
             groups[key] = Backlog(Stage(row["stage"]), row["status"], jobs, oldest_at)
         return [groups[key] for key in sorted(groups)]
 
-    def failed(self, limit: int) -> list[FailedJob]:
+    def list_failed(self, limit: int) -> list[FailedJob]:
         """Return jobs that were given up, the latest first."""
         jobs = [
             FailedJob(
@@ -106,7 +106,7 @@ class StatementQueue(ABC):
         """Make every job that was given up due again, unless a later one covers its path."""
         return self._update("retry_failed", at=now)
 
-    def projects(self) -> list[tuple[str, str]]:
+    def list_projects(self) -> list[tuple[str, str]]:
         """Return tenant and project of every project."""
         return [(row["apikey_hash"].rstrip(), row["project"]) for row in self._rows("list_tenants")]
 

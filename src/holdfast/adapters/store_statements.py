@@ -30,7 +30,7 @@ class StatementSnapshot(ABC):
 
     __slots__ = ()
 
-    def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
+    def find_directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""
         return [row["path"] for row in self._rows("directories_among", project=project, paths=json.dumps(list(paths)))]
 
@@ -38,17 +38,17 @@ class StatementSnapshot(ABC):
         """Return whether a path is a live file or one that was deleted and not yet purged."""
         return bool(self._rows("known_path", project=project, path=path)[0]["found"])
 
-    def history(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
+    def list_versions(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
         """Return the versions of a path replaced since then, newest first."""
         rows = self._rows("list_versions", project=project, path=path, since=since, limit=limit)
         return [Version(**row) for row in rows]
 
-    def version_content(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
+    def load_version(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
         """Return the bytes of a version, None when they are not kept."""
         rows = self._rows("version_content", project=project, path=path, version=version, since=since)
         return rows[0]["content"] if rows else None
 
-    def projects(self) -> list[ProjectSummary]:
+    def list_projects(self) -> list[ProjectSummary]:
         """Return the tenant's projects that hold a live file."""
         return [ProjectSummary(**row) for row in self._rows("list_projects")]
 
@@ -65,19 +65,19 @@ class StatementMutation(ABC):
         rows = self._rows("find_applied", key=key)
         return AppliedRequest(**rows[0]) if rows else None
 
-    def files_in(self, span: Span) -> list[FileSummary]:
+    def list_files_in(self, span: Span) -> list[FileSummary]:
         """Return the live files of a span in byte order."""
         return [FileSummary(**row) for row in self._rows("files_in", low=span.low, high=span.high)]
 
-    def files_among(self, paths: Sequence[str]) -> list[str]:
+    def find_files_among(self, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that are live files."""
         return [row["path"] for row in self._rows("files_among", paths=json.dumps(list(paths)))]
 
-    def directories_among(self, paths: Sequence[str]) -> list[str]:
+    def find_directories_among(self, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""
         return [row["path"] for row in self._rows("directories_among", paths=json.dumps(list(paths)))]
 
-    def version_content(self, path: str, version: int, since: datetime) -> bytes | None:
+    def load_version(self, path: str, version: int, since: datetime) -> bytes | None:
         """Return the bytes of a version, None when they are not kept."""
         rows = self._rows("version_content", path=path, version=version, since=since)
         return rows[0]["content"] if rows else None

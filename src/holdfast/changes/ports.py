@@ -50,13 +50,13 @@ class PlanJournal(Protocol):
     def skip_rest(self, plan_id: str, reason: str, at: str) -> PlanStatus:
         """End a RUNNING plan: PENDING items become SKIPPED."""
 
-    def interrupted(self) -> list[Plan]:
+    def find_interrupted(self) -> list[Plan]:
         """Return RUNNING undos, and RUNNING plans with intents that have no outcome, oldest first."""
 
     def list_plans(self, roots: Sequence[str], limit: int, before_seq: int | None) -> list[PlanOverview]:
         """Return plans whose roots are all beneath the given ones, newest first."""
 
-    def expired_quarantine(self, kept_since: str) -> list[QuarantinedFile]:
+    def find_expired_quarantine(self, kept_since: str) -> list[QuarantinedFile]:
         """Return what plans that ended before that time left in quarantine."""
 
     def forget_quarantine(self, files: Sequence[QuarantinedFile]) -> None:
@@ -88,30 +88,30 @@ class Journal(Protocol):
     def find(self, plan_id: str) -> Plan | None:
         """Return a plan with its items, None when no plan has that id."""
 
-    def unfinished(self) -> list[Plan]:
+    def find_unfinished(self) -> list[Plan]:
         """Return the single changes that are RUNNING, oldest first."""
 
-    def changes(
+    def list_changes(
         self, roots: Sequence[str] | None, limit: int, before_seq: int | None, wanted: ChangeFilter = ANY_CHANGE
     ) -> list[Change]:
         """Return finished changes whose roots are all beneath the given ones, newest first; None stands for any roots."""
 
-    def clients(self) -> list[ClientInfo]:
+    def list_clients(self) -> list[ClientInfo]:
         """Return the programs that made changes and said their names, the last one to make one first."""
 
     def find_ids(self, prefix: str) -> list[str]:
         """Return the ids of changes that begin with a text, newest first, at most twenty."""
 
-    def undo_of(self, plan_id: str) -> str | None:
+    def find_undo_of(self, plan_id: str) -> str | None:
         """Return the id of the newest undo of a change that is in effect."""
 
-    def latest_on(self, path: str, after_seq: int) -> str | None:
+    def find_latest_on(self, path: str, after_seq: int) -> str | None:
         """Return the id of the newest change in effect that touched a path later than `after_seq`."""
 
-    def image(self, hash_: str) -> Image | None:
+    def find_image(self, hash_: str) -> Image | None:
         """Return kept bytes, or the file that holds them; None when they are gone."""
 
-    def image_files(self) -> set[str]:
+    def list_image_files(self) -> set[str]:
         """Return the names of all files of the image store that are in use."""
 
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:

@@ -40,7 +40,7 @@ class Recovery:
     def run(self, journal: Journal, recorder: Recorder) -> int:
         """Recover all changes that can be; returns how many. One whose folder is missing waits for the next start."""
         recovered = 0
-        for plan in journal.unfinished():
+        for plan in journal.find_unfinished():
             try:
                 with open_jail(_roots(plan), self._state_dir) as jail:
                     outcome = self._recover(jail, plan)
@@ -49,7 +49,7 @@ class Recovery:
                 continue
             recorder.finish(plan, outcome)
             recovered += 1
-        return recovered + sum(self._recover_batch(plan) for plan in journal.plans.interrupted())
+        return recovered + sum(self._recover_batch(plan) for plan in journal.plans.find_interrupted())
 
     def _recover_batch(self, plan: Plan) -> bool:
         """Recover the last batch of a plan; the items after it wait for the next execution."""

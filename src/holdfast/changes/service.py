@@ -239,7 +239,7 @@ class Changes:
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a `seq` below the given one."""
-        return self._journal.changes(folders.jail.allowed_paths, limit, before_seq)
+        return self._journal.list_changes(folders.jail.allowed_paths, limit, before_seq)
 
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> PrunedImages:
         """Remove before-images that a person lets go, or only count them; their changes cannot be undone any more."""

@@ -74,7 +74,7 @@ def embed_file(
     now: Callable[[], datetime] = utc_clock,
 ) -> None:
     """Embed the chunks of a file, given by tenant, project and path, that have no vector; EmbedFault when the model fails."""
-    chunks = index.chunks_without_vectors(*file, embedder.model)
+    chunks = index.load_chunks_without_vectors(*file, embedder.model)
     for start in range(0, len(chunks), EMBED_BATCH):
         check()
         batch = chunks[start : start + EMBED_BATCH]

@@ -54,17 +54,17 @@ class Lookup(Protocol):
     def load_passages(self, tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         """Return the passages of those chunks that are still what their live file holds."""
 
-    def live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def load_live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the versions of live files by project and path."""
 
-    def files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
+    def find_files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
         """Return project and path of indexed live files that have a chunk without a vector of a model."""
 
 
 class VectorIndex(Protocol):
     """The part of an index that embedding uses."""
 
-    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def load_chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a path that have no vector of a model, in order."""
 
     def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
@@ -80,7 +80,7 @@ class Index(Lookup, VectorIndex, Protocol):
     def lack_vectors(self, tenant: str, files: Sequence[tuple[str, str]], model: str) -> list[bool]:
         """Return for each file, given by project and path, whether it has a chunk without a vector of a model."""
 
-    def indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
+    def load_indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
         """Return the chunks of a path in the index, in order."""
 
     def put_words(self, tenant: str, files: Sequence[IndexedFile], tokenizer: str, at: datetime) -> list[bool]:

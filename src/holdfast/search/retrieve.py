@@ -84,7 +84,7 @@ class PreviousModel:
             if time.monotonic() < self._next_check_at.get(tenant, 0.0):
                 return True
             self._next_check_at[tenant] = time.monotonic() + _PREVIOUS_MODEL_CHECK_SECONDS
-        if index.files_without_vectors(tenant, self._present.model, 1):
+        if index.find_files_without_vectors(tenant, self._present.model, 1):
             return True
         self._finished_tenants.add(tenant)
         return False
@@ -207,7 +207,7 @@ class Retriever:
         indexed = self._index.load_passages(query.tenant, query.scope, chunk_ids) if chunk_ids else []
         indexed_files = {(passage.project, passage.path) for passage in indexed}
         pending_files = {(match.file.project, match.file.path) for match in pending.values()}
-        versions = self._index.live_versions(query.tenant, sorted(pending_files)) if pending_files else {}
+        versions = self._index.load_live_versions(query.tenant, sorted(pending_files)) if pending_files else {}
         passages = {passage.chunk_id: passage for passage in indexed}
         for chunk_id, match in pending.items():
             file, chunk = match.file, match.chunk

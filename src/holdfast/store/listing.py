@@ -30,14 +30,14 @@ def list_levels(
 ) -> DirectoryListing:
     """Return the first entries of a directory, that many levels deep; NotFound for what is no directory."""
     components = count_components(path) + min(depth, MAX_PATH_BYTES)
-    files = snapshot.heads(project, span_beneath(path), components, max_entries + 1)
+    files = snapshot.list_heads(project, span_beneath(path), components, max_entries + 1)
     if not files:
         return _empty_root(path)
     entries = entries_from_files(path, components, files)
     if len(files) > max_entries:
         last = first_components(files[-1].path, components)
         uncovered = uncovered_directories(path, last)
-        for directory in snapshot.directories_among(project, uncovered) if uncovered else ():
+        for directory in snapshot.find_directories_among(project, uncovered) if uncovered else ():
             entries[directory] = DirectoryEntry(directory, PathType.DIRECTORY)
     ordered = [entries[name] for name in sorted(entries)]
     return DirectoryListing(tuple(ordered[:max_entries]), len(ordered) > max_entries)

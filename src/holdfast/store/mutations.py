@@ -146,7 +146,7 @@ def write_file(context: MutationContext, path: StorePath, data: bytes, mode: Wri
 
 def restore_version(context: MutationContext, path: StorePath, version: int, since: datetime) -> MutationResult:
     """Write the bytes of an earlier version and answer how many; NotFound when it is not kept."""
-    content = context.mutation.version_content(path, stored_version(version), since)
+    content = context.mutation.load_version(path, stored_version(version), since)
     if content is None:
         raise version_not_found(path, version)
     file = _find_writable(context.mutation, path, with_content=False)
@@ -164,7 +164,7 @@ def delete_path(context: MutationContext, path: StorePath, *, recursive: bool) -
     elif not recursive:
         raise NotEmpty(f"the directory is not empty; set recursive to delete all of it: {path}")
     else:
-        sizes = {StorePath(file.path): file.size for file in mutation.files_in(span)}
+        sizes = {StorePath(file.path): file.size for file in mutation.list_files_in(span)}
     mutation.delete(span, context.stamp)
     return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-sum(sizes.values()))
 
@@ -208,14 +208,14 @@ def _rename_directory(
     mutation = context.mutation
     if there.file is not None:
         raise _already_exists(target)
-    moves = plan_moves(source, target, [file.path for file in mutation.files_in(span_beneath(source))])
+    moves = plan_moves(source, target, [file.path for file in mutation.list_files_in(span_beneath(source))])
     if there.is_directory:  # a merge: no target may be taken, nor be needed as a directory where a file is
         targets = [move.target for move in moves]
-        for path in mutation.files_among(targets):
+        for path in mutation.find_files_among(targets):
             raise _already_exists(path)
-        for path in mutation.files_among(list_target_directories(moves)):
+        for path in mutation.find_files_among(list_target_directories(moves)):
             raise _not_directory(path)
-        for path in mutation.directories_among(targets):
+        for path in mutation.find_directories_among(targets):
             raise _already_exists(path)
     mutation.move(moves, context.stamp)
     return MutationResult(len(moves), tuple(after_rename(moves)))

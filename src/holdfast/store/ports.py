@@ -42,16 +42,16 @@ class Mutation(Protocol):
     def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
 
-    def files_in(self, span: Span) -> list[FileSummary]:
+    def list_files_in(self, span: Span) -> list[FileSummary]:
         """Return the live files of a span in byte order."""
 
-    def files_among(self, paths: Sequence[str]) -> list[str]:
+    def find_files_among(self, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that are live files, in byte order."""
 
-    def directories_among(self, paths: Sequence[str]) -> list[str]:
+    def find_directories_among(self, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""
 
-    def version_content(self, path: str, version: int, since: datetime) -> bytes | None:
+    def load_version(self, path: str, version: int, since: datetime) -> bytes | None:
         """Return bytes that a path had, None when they are not kept."""
 
     def create(self, path: str, content: bytes, stamp: Stamp) -> None:
@@ -82,28 +82,28 @@ class StoreSnapshot(Protocol):
     def stat(self, project: str, path: str, below: Span) -> Stat:
         """Return what is at a path."""
 
-    def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+    def read_window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
 
-    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+    def list_heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components, in byte order of the files.
 
         The cost grows with the number returned, not with the files that are passed over.
         """
 
-    def directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
+    def find_directories_among(self, project: str, paths: Sequence[str]) -> list[str]:
         """Return those of the paths that have live files beneath them."""
 
     def knows(self, project: str, path: str) -> bool:
         """Return whether a path is a live file or one that was deleted and not yet purged."""
 
-    def history(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
+    def list_versions(self, project: str, path: str, since: datetime, limit: int) -> list[Version]:
         """Return the versions of a path replaced since then, newest first."""
 
-    def version_content(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
+    def load_version(self, project: str, path: str, version: int, since: datetime) -> bytes | None:
         """Return bytes that a path had, None when they are not kept."""
 
-    def projects(self) -> list[ProjectSummary]:
+    def list_projects(self) -> list[ProjectSummary]:
         """Return the tenant's projects that hold a live file, by name."""
 
 
@@ -144,7 +144,7 @@ class IndexQueue(Protocol):
     def is_fresh_due(self, stage: Stage, now: datetime) -> bool:
         """Return whether a job of a fresh change is due."""
 
-    def next_due(self, stage: Stage) -> datetime | None:
+    def find_next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due, None when there is none."""
 
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
@@ -168,7 +168,7 @@ class IndexQueue(Protocol):
     def await_key(self, job: ClaimedJob, now: datetime) -> bool:
         """Let a job wait for its tenant's key; no attempt is counted."""
 
-    def open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
+    def list_open_jobs(self, tenant: str, limit: int) -> list[OpenJob]:
         """Return a tenant's jobs that have not ended: fresh changes first, and of these the ones that wait for its key."""
 
     def rearm(self, tenant: str, project: str, job_id: int, now: datetime) -> bool:
@@ -177,19 +177,19 @@ class IndexQueue(Protocol):
     def fail(self, job: ClaimedJob, error: str, now: datetime) -> bool:
         """Give a job up and keep the reason."""
 
-    def depth(self) -> dict[str, int]:
+    def count_open_jobs(self) -> dict[str, int]:
         """Return the number of jobs that are not done, by status."""
 
-    def backlog(self) -> list[Backlog]:
+    def list_backlog(self) -> list[Backlog]:
         """Return the jobs that are not done, counted by stage and status."""
 
-    def failed(self, limit: int) -> list[FailedJob]:
+    def list_failed(self, limit: int) -> list[FailedJob]:
         """Return jobs that were given up, the latest first."""
 
     def retry_failed(self, now: datetime) -> int:
         """Make every job that was given up due again, unless a later one covers its path; returns how many."""
 
-    def projects(self) -> list[tuple[str, str]]:
+    def list_projects(self) -> list[tuple[str, str]]:
         """Return tenant and project of every project."""
 
     def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:

@@ -68,7 +68,7 @@ class Store:
         check_range(offset, length)
         start, count = window_for_range(offset, length)
         with self._database.snapshot(tenant) as snapshot:
-            window = snapshot.window(project, checked, span_beneath(checked), start, count)
+            window = snapshot.read_window(project, checked, span_beneath(checked), start, count)
         if isinstance(window, Stat):
             raise IsDirectory(f"path is a directory: {checked}") if window.exists else path_not_found(checked)
         return slice_text(window, offset, length)
@@ -154,7 +154,7 @@ class Store:
         tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
         since = self._days_ago(self._limits.version_days)
         with self._database.snapshot(tenant) as snapshot:
-            versions = snapshot.history(project, checked, since, self._limits.versions_kept)
+            versions = snapshot.list_versions(project, checked, since, self._limits.versions_kept)
             if not versions and not snapshot.knows(project, checked):
                 raise path_not_found(checked)
             return versions
@@ -164,7 +164,7 @@ class Store:
         tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
         since = self._days_ago(self._limits.version_days)
         with self._database.snapshot(tenant) as snapshot:
-            content = snapshot.version_content(project, checked, stored_version(version), since)
+            content = snapshot.load_version(project, checked, stored_version(version), since)
         if content is None:
             raise version_not_found(checked, version)
         return content.decode()
@@ -183,7 +183,7 @@ class Store:
     def projects(self, auth: AuthContext | None) -> list[ProjectSummary]:
         """Return the caller's own projects that hold files, by name."""
         with self._database.snapshot(tenant_of(auth)) as snapshot:
-            return snapshot.projects()
+            return snapshot.list_projects()
 
     def purge(self, upkeep: StoreUpkeep) -> int:
         """Remove, for every tenant, what has outlived its retention; returns the rows removed. For the worker alone."""

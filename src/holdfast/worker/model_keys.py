@@ -124,7 +124,7 @@ class JobKeys:
         The order matters: a lane lets its job wait first and then looks for a key, so one of the two sees the other.
         """
         sealed = set()
-        for job in self._queue.open_jobs(tenant, _JOBS_AT_ONCE):
+        for job in self._queue.list_open_jobs(tenant, _JOBS_AT_ONCE):
             if job.is_waiting or (tenant, job.id) not in self._sealed:
                 if not self._credentials.keep(_binding(tenant, job), key):
                     break
@@ -133,7 +133,7 @@ class JobKeys:
                     while len(self._sealed) > _MAX_REMEMBERED:
                         self._sealed.popitem(last=False)
                 sealed.add(job.id)
-        for job in self._queue.open_jobs(tenant, _JOBS_AT_ONCE) if sealed else ():
+        for job in self._queue.list_open_jobs(tenant, _JOBS_AT_ONCE) if sealed else ():
             if job.is_waiting and job.id in sealed:
                 self._queue.rearm(tenant, job.project, job.id, self._now())
 

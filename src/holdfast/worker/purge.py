@@ -38,7 +38,7 @@ class OutdatedVectors:
         removed, before, model = 0, now - OUTDATED_VECTOR_RETENTION, self._embedder.model
         for tenant in self._index.list_tenants():
             outdated_models = [name for name in self._index.list_models(tenant) if name != model]
-            if not outdated_models or self._index.files_without_vectors(tenant, model, 1):
+            if not outdated_models or self._index.find_files_without_vectors(tenant, model, 1):
                 continue
             for outdated in outdated_models:
                 dropped = VECTORS_AT_ONCE

@@ -168,8 +168,8 @@ class Workers:
             words=stats.lag(Stage.WORDS),
             meaning=stats.lag(Stage.MEANING) if self._embedder else NO_LAG,
             embedder=stats.speed(),
-            backlog=queue.backlog(),
-            failed=queue.failed(_MAX_LISTED_FAILURES),
+            backlog=queue.list_backlog(),
+            failed=queue.list_failed(_MAX_LISTED_FAILURES),
             model=self._embedder.model if self._embedder else None,
             lanes=len(self._threads),
         )
@@ -192,7 +192,7 @@ class Workers:
     def rebuild(self, stage: Stage) -> int:
         """Add a job for every live file that has none open; returns how many."""
         queue, now = self._loop.queue, self._loop.now
-        return sum(queue.requeue(tenant, project, stage, now()) for tenant, project in queue.projects())
+        return sum(queue.requeue(tenant, project, stage, now()) for tenant, project in queue.list_projects())
 
     def catch_up(self) -> int:
         """Add jobs for the files that lack vectors of the model in use; returns how many. The old vectors stay."""
@@ -202,9 +202,9 @@ class Workers:
         stale = {
             tenant
             for tenant in self._index.list_tenants()
-            if self._index.files_without_vectors(tenant, self._embedder.model, 1)
+            if self._index.find_files_without_vectors(tenant, self._embedder.model, 1)
         }
-        for tenant, project in queue.projects() if stale else ():
+        for tenant, project in queue.list_projects() if stale else ():
             if tenant in stale:
                 added += queue.requeue(tenant, project, Stage.MEANING, self._loop.now())
         return added
@@ -237,7 +237,7 @@ class Workers:
                 self._mark_busy()
 
     def _count_unfinished(self) -> int:
-        depth = self._loop.queue.depth()
+        depth = self._loop.queue.count_open_jobs()
         return depth.get("pending", 0) + depth.get("processing", 0)
 
     def _mark_busy(self) -> None:
@@ -256,7 +256,7 @@ class Workers:
         """Return how long a lane may sleep: until the next job is due, or until the next poll."""
         poll_seconds = self._loop.queue.poll_seconds
         try:
-            due_at = self._loop.queue.next_due(stage)
+            due_at = self._loop.queue.find_next_due(stage)
         except Exception:  # noqa: BLE001 - the next pass logs what is wrong
             return poll_seconds
         if due_at is None:

@@ -137,5 +137,5 @@ def test_keys_may_be_made_before_the_first_server(tmp_path: Path) -> None:
     keys.close()
 
     journal = open_journal(str(tmp_path))
-    assert journal.unfinished() == []
+    assert journal.find_unfinished() == []
     journal.close()

@@ -32,7 +32,7 @@ def run_and_kill(root: Path, state: Path, seconds: float) -> None:
 
 def check_journal(world: World) -> None:
     """The newest change in effect on a path left what is there."""
-    assert world.changes._journal.unfinished() == []
+    assert world.changes._journal.find_unfinished() == []
     told: dict[str, str | None] = {}
     for change in world.listed():
         plan = world.changes._journal.find(change.id)

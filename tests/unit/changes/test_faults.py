@@ -166,7 +166,7 @@ def test_recovery_follows_no_link_that_took_the_place_of_a_path(world: World, pa
     world.changes.recover()
     assert harvest(outside) == {"a.txt": b"new", ".holdfast-t.tmp": b"helper"}
     assert [change.status for change in world.listed()] == ["FAILED"]
-    assert world.changes._journal.unfinished() == []
+    assert world.changes._journal.find_unfinished() == []
 
 
 @pytest.mark.parametrize("part", ["source", "target"])

@@ -307,4 +307,4 @@ def test_a_directory_made_where_the_way_turned_into_a_link_outside_leaves_no_unf
     with pytest.raises(AccessDenied):
         world.mkdir("a/b/c")
     assert list(outside.iterdir()) == []
-    assert world.changes._journal.unfinished() == []
+    assert world.changes._journal.find_unfinished() == []

@@ -48,7 +48,7 @@ def test_a_tree_that_cannot_be_removed_whole_is_left_whole(
     assert (world.root / "d/a.txt").stat().st_mode & 0o777 == 0o640
     assert world.leftovers() == []
     assert [change.status for change in world.listed()] == ["FAILED"]
-    assert world.changes._journal.unfinished() == []
+    assert world.changes._journal.find_unfinished() == []
 
 
 @pytest.fixture
@@ -80,7 +80,7 @@ def test_an_undo_of_directories_that_the_system_stops_says_where(
     assert refused.value.message.endswith(f"{world.root}/p.")
     assert failed == ["p", "p"]
     assert [path.name for path in world.root.rglob("*")] == ["p"]
-    assert world.changes._journal.unfinished() == []
+    assert world.changes._journal.find_unfinished() == []
 
 
 def test_an_undo_of_directories_goes_on_after_an_error_that_passes(
@@ -147,7 +147,7 @@ def test_what_took_the_name_of_a_tree_on_its_way_out_is_not_replaced_and_the_tre
     (kept,) = world.leftovers()
     assert kept in refused.value.message
     assert harvest(Path(kept)) == {"a.txt": b"A", "b.txt": b"B", "c/x.txt": b"X", "z/y.txt": b"Y"}
-    assert world.changes._journal.unfinished() == []
+    assert world.changes._journal.find_unfinished() == []
 
 
 @pytest.fixture

@@ -222,8 +222,8 @@ def test_only_plans_in_the_middle_of_a_batch_are_interrupted(journal: SqliteJour
     journal.plans.create(plan("begun", PlanStatus.RUNNING, PENDING, PENDING))
     journal.plans.create(plan("undo", PlanStatus.RUNNING, PENDING, undoes="begun"))
     journal.plans.advance("begun", [], [Item(Op.MOVE, "/r/0", position=0, node=NodeType.FILE)], AT)
-    assert [found.id for found in journal.plans.interrupted()] == ["begun", "undo"]
-    assert journal.unfinished() == []
+    assert [found.id for found in journal.plans.find_interrupted()] == ["begun", "undo"]
+    assert journal.find_unfinished() == []
 
 
 def intended(journal: SqliteJournal, id_: str = "p") -> list[str | None]:
@@ -242,7 +242,7 @@ def test_what_a_batch_did_not_do_stays_known_as_begun(journal: SqliteJournal) ->
     assert intended(journal) == [AT, AT, AT, None, None, None]
     journal.plans.advance("p", [ItemOutcome(0, DONE), ItemOutcome(1, ERROR, "why")], moves(3, 4), LATER)
     assert intended(journal) == [None, AT, AT, LATER, LATER, None]
-    assert [found.id for found in journal.plans.interrupted()] == ["p"]
+    assert [found.id for found in journal.plans.find_interrupted()] == ["p"]
     journal.plans.advance(
         "p",
         [ItemOutcome(2, DONE), ItemOutcome(3, DONE), ItemOutcome(4, DONE), ItemOutcome(5, SKIPPED, "gone")],
@@ -252,14 +252,14 @@ def test_what_a_batch_did_not_do_stays_known_as_begun(journal: SqliteJournal) ->
     journal.plans.start("p", ClientInfo())
     assert state(journal)[1] == [DONE, PENDING, DONE, DONE, DONE, SKIPPED]
     assert intended(journal)[1] == AT
-    assert [found.id for found in journal.plans.interrupted()] == ["p"]
+    assert [found.id for found in journal.plans.find_interrupted()] == ["p"]
 
 
 def test_a_batch_that_was_done_whole_leaves_nothing_begun(journal: SqliteJournal) -> None:
     journal.plans.create(plan("p", PlanStatus.RUNNING, PENDING, PENDING, PENDING))
     journal.plans.advance("p", [], moves(0, 1), AT)
     assert journal.plans.advance("p", [ItemOutcome(0, DONE), ItemOutcome(1, DONE)], [], AT) is PlanStatus.RUNNING
-    assert journal.plans.interrupted() == []
+    assert journal.plans.find_interrupted() == []
     assert intended(journal) == [None, None, None]
 
 
@@ -299,7 +299,7 @@ def test_intents_of_a_database_of_before_are_still_known(tmp_path: Path) -> None
     old.close()
     journal = open_journal(str(tmp_path))
     try:
-        assert [found.id for found in journal.plans.interrupted()] == ["p"]
+        assert [found.id for found in journal.plans.find_interrupted()] == ["p"]
         assert intended(journal) == [AT, None]
     finally:
         journal.close()
@@ -353,8 +353,8 @@ def test_a_database_of_before_knows_which_plans_were_under_way(tmp_path: Path) -
             "created": "CREATED",
             "executed": "EXECUTED",
         }
-        assert [found.id for found in journal.unfinished()] == ["write", "mkdir", "applying"]
-        assert [found.id for found in journal.plans.interrupted()] == ["begun", "batch", "undo"]
+        assert [found.id for found in journal.find_unfinished()] == ["write", "mkdir", "applying"]
+        assert [found.id for found in journal.plans.find_interrupted()] == ["begun", "batch", "undo"]
         begun = journal.find("begun")
         assert begun is not None
         assert (begun.seq, begun.root_dir, begun.approved_by, len(begun.items)) == (9, "/r\udcff", "me", 1)

@@ -44,8 +44,8 @@ class FakeIndex:
             if number not in gone
         ]
 
-    def live_versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
-        self._answer("live_versions", places)
+    def load_live_versions(self, tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+        self._answer("load_live_versions", places)
         return {(file.project, file.path): file.version for file in self.waiting}
 
     def mark_served(self, tenant: str, chunk_ids: Sequence[int], at: datetime) -> None:

@@ -55,7 +55,7 @@ class Images:
 
     def read(self, hash_: str) -> Iterator[bytes]:
         """Yield the bytes of an image. NotFound when they are no longer kept, StorageDamaged when they are not those."""
-        image = self._journal.image(hash_)
+        image = self._journal.find_image(hash_)
         if image is None:
             raise NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
         digest = sha256()
@@ -80,7 +80,7 @@ class Images:
 
     def has(self, hash_: str) -> bool:
         """Return whether the bytes are still kept."""
-        return self._journal.image(hash_) is not None
+        return self._journal.find_image(hash_) is not None
 
     def remove_files(self, files: Iterable[str]) -> None:
         """Remove image files that the journal no longer names."""
@@ -92,7 +92,7 @@ class Images:
 
     def sweep(self) -> None:
         """Remove image files that a crash left: those that the journal does not know."""
-        known = self._journal.image_files()
+        known = self._journal.list_image_files()
         for folder in os.scandir(self._folder):
             if not folder.is_dir():
                 self.remove_files([folder.name])

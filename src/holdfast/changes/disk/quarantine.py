@@ -57,7 +57,7 @@ class Quarantine:
         """
         erased = [
             file
-            for file in plans.expired_quarantine(kept_since)
+            for file in plans.find_expired_quarantine(kept_since)
             if file.plan_id not in self._unreachable_plans and self._erase(file)
         ]
         if erased:

@@ -125,7 +125,7 @@ class UndoPreview:
             problem = "Something else is at its earlier place."
         if not problem:
             return file
-        later = self.journal.latest_on(source, plan.seq)
+        later = self.journal.find_latest_on(source, plan.seq)
         return replace(file, problem=problem, blocked_by=later if later not in self._undone else None)
 
     def _preview_item(self, plan: Plan, item: Item) -> UndoneFile:
@@ -138,7 +138,7 @@ class UndoPreview:
         wrong_path = self._find_difference(item)
         if wrong_path is None:
             return file
-        later = self.journal.latest_on(wrong_path, plan.seq)
+        later = self.journal.find_latest_on(wrong_path, plan.seq)
         if later is None or later == plan.id or later in self._undone:
             return replace(file, problem="Another program has changed it since.")
         return replace(file, problem=f"Change {later[:8]} came later; undo that one first.", blocked_by=later)

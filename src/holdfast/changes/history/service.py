@@ -49,7 +49,7 @@ class ChangeHistory:
         """
         if name == PERSON:
             return ClientInfo(is_command=True)
-        known = self._journal.clients()
+        known = self._journal.list_clients()
         for client in known:
             if name.casefold() == client.name.casefold():
                 return ClientInfo(client.name)
@@ -137,7 +137,7 @@ class ChangeHistory:
         """
         if plan.kind is ChangeKind.UNDO:
             return plan
-        undo_id = self._journal.undo_of(plan.id)
+        undo_id = self._journal.find_undo_of(plan.id)
         undo = self._journal.find(undo_id) if undo_id else None
         if undo is None:
             raise NotFound(f"Change {plan.id[:8]} is not undone, so it cannot be redone.")
@@ -149,7 +149,7 @@ class ChangeHistory:
         return [preview.step(plan) for plan in plans]
 
     def _iterate(self, wanted: ChangeFilter, before_seq: int | None) -> Iterator[Change]:
-        while page := self._journal.changes(None, _PAGE_ROWS, before_seq, wanted):
+        while page := self._journal.list_changes(None, _PAGE_ROWS, before_seq, wanted):
             yield from page
             before_seq = page[-1].seq
 

@@ -115,7 +115,7 @@ def _reverse_move(journal: Journal, plan: Plan, item: Item, parents: Parents, ca
 
 def _was_restored(journal: Journal, plan: Plan, path: str, place: Place) -> bool:
     """Return whether a later undo of ours put the entry there: another file on the disk, the same one to a person."""
-    later = journal.latest_on(path, plan.seq)
+    later = journal.find_latest_on(path, plan.seq)
     undo = journal.find(later) if later else None
     if undo is None or undo.kind is not ChangeKind.UNDO:
         return False

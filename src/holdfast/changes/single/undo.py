@@ -107,13 +107,13 @@ class Undo:
                 return False
             with open_file(source.parent_fd, source.name, source.path) as fd:
                 return hash_file(fd) == item.before_hash
-        later = self.journal.latest_on(source.path, plan.seq)
+        later = self.journal.find_latest_on(source.path, plan.seq)
         later_change = self.journal.find(later) if later else None
         return later_change is not None and later_change.kind is ChangeKind.UNDO
 
     def _in_the_way(self, plan: Plan, path: str) -> HoldfastError:
         """Return the Conflict for a path that is not as the change left it: which later change did that, or nobody's."""
-        later = self.journal.latest_on(path, plan.seq)
+        later = self.journal.find_latest_on(path, plan.seq)
         if later is not None and later != plan.id:
             return Conflict(
                 f"{path} was changed after change {plan.id}, by change {later}; undo that one first.", blocked_by=later

@@ -79,7 +79,7 @@ class IndexedRoot:
             if not self.state.is_loaded:
                 records = self._index.load_records(self.key)
                 model = self._embedder.model if self._embedder else None
-                self.state.load(records, self._index.files_without_vectors(self.key, model) if model else ())
+                self.state.load(records, self._index.find_files_without_vectors(self.key, model) if model else ())
             request = self.state.last_request
             if self._is_scan_due() or (self.state.is_scan_requested and not self._is_scan_recent()):
                 self._scan(call)

@@ -68,11 +68,11 @@ class MultiRootLookup:
             for passage in self._load_own_passages(each, [id_ // count for id_ in chunk_ids if id_ % count == position])
         ]
 
-    def live_versions(self, _tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def load_live_versions(self, _tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the version of unread files for each: every passage is compared with its file later."""
         return dict.fromkeys(files, UNREAD_VERSION)
 
-    def files_without_vectors(self, _tenant: str, _model: str, _limit: int) -> list[tuple[str, str]]:
+    def find_files_without_vectors(self, _tenant: str, _model: str, _limit: int) -> list[tuple[str, str]]:
         """Return nothing: local folders have one model and no previous one."""
         return []
 

@@ -39,7 +39,7 @@ class FolderIndex(VectorIndex, Protocol):
     def load_passages(self, root: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
         """Return the passages of those chunks that are still in the index."""
 
-    def files_without_vectors(self, root: str, model: str) -> list[str]:
+    def find_files_without_vectors(self, root: str, model: str) -> list[str]:
         """Return the files that have a chunk without a vector of a model."""
 
     def count_lines_before(self, root: str, path: str, start: int) -> int:

@@ -52,7 +52,7 @@ class PostgresIndex:
             ]
             return [cursor.fetchone() is not None for cursor in cursors]
 
-    def indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
+    def load_indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
         """Return the chunks of a path in the index."""
         rows = self._fetch_rows(tenant, "indexed_chunks", file_parameters(tenant, project, path))
         return [IndexedChunk(*row.values()) for row in rows]
@@ -65,7 +65,7 @@ class PostgresIndex:
         self._pack_if_needed(tenant)
         return is_indexed
 
-    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def load_chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a path that have no vector of a model."""
         rows = self._fetch_rows(
             tenant, "chunks_without_vectors", {**file_parameters(tenant, project, path), "model": model}
@@ -113,7 +113,7 @@ class PostgresIndex:
             passages = [Passage(*row.values()) for row in run(connection, "live_chunks", parameters)]
             return [_restore_nul(connection, tenant, passage) for passage in passages]
 
-    def live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def load_live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the versions of live files by project and path."""
         rows = self._fetch_rows(tenant, "live_versions", {"apikey_hash": tenant, "files": json_list(files)})
         return {(row["project"], row["path"]): row["version"] for row in rows}
@@ -123,7 +123,7 @@ class PostgresIndex:
         with self._write_transaction(tenant) as connection:
             run(connection, "mark_served", {"apikey_hash": tenant, "ids": json_list(sorted(chunk_ids)), "at": at})
 
-    def files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
+    def find_files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
         """Return indexed live files that have a chunk without a vector of a model."""
         rows = self._fetch_rows(
             tenant, "files_without_vectors", {"apikey_hash": tenant, "model": model, "limit": limit}

@@ -50,7 +50,7 @@ class PostgresQueue(StatementQueue):
         """Return whether a job of a fresh change is due."""
         return any(row["due_at"] <= now for row in self._rows("next_due", stage=stage, is_backlog=False))
 
-    def next_due(self, stage: Stage) -> datetime | None:
+    def find_next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due."""
         rows = [
             row for is_backlog in (False, True) for row in self._rows("next_due", stage=stage, is_backlog=is_backlog)

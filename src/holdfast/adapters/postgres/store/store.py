@@ -204,7 +204,7 @@ class PostgresSnapshot(StatementSnapshot):
         rows = self._rows("stat_path", project=project, path=path, low=below.low, high=below.high)
         return Stat(**{**rows[0], "type": PathType(rows[0]["type"])}) if rows else Stat()
 
-    def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+    def read_window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
         rows = self._rows(
             "read_window", project=project, path=path, low=below.low, high=below.high, start=start, count=count
@@ -215,7 +215,7 @@ class PostgresSnapshot(StatementSnapshot):
             return Stat(PathType.DIRECTORY)
         return Window(rows[0]["size"], start, rows[0]["data"] or b"")
 
-    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+    def list_heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components."""
         rows = self._rows(
             "list_heads", project=project, low=span.low, high=span.high, components=components, limit=limit

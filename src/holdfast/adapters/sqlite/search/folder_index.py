@@ -123,15 +123,15 @@ class SqliteFolderIndex:
         with self._exclusive(root):
             return self._index.load_passages(root, scope, chunk_ids)
 
-    def files_without_vectors(self, root: str, model: str) -> list[str]:
+    def find_files_without_vectors(self, root: str, model: str) -> list[str]:
         """Return the files that have a chunk without a vector of a model."""
         with self._exclusive(root):
-            return [path for _, path in self._index.files_without_vectors(root, model, -1)]
+            return [path for _, path in self._index.find_files_without_vectors(root, model, -1)]
 
-    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def load_chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a file that have no vector of a model."""
         with self._exclusive(tenant):
-            return self._index.chunks_without_vectors(tenant, project, path, model)
+            return self._index.load_chunks_without_vectors(tenant, project, path, model)
 
     def put_vectors(self, tenant: str, model: str, vectors: Sequence[tuple[int, str, Vector]], at: datetime) -> None:
         """Store the vectors whose chunk still exists."""

@@ -51,7 +51,7 @@ class SqliteIndex:
             parameters = ({**file_parameters(tenant, *file), "model": model} for file in files)
             return [run(connection, "chunks_without_vectors", each).fetchone() is not None for each in parameters]
 
-    def indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
+    def load_indexed_chunks(self, tenant: str, project: str, path: str) -> list[IndexedChunk]:
         """Return the chunks that the index holds of a path."""
         with translate_errors(), self._files.snapshot(tenant) as connection:
             return [
@@ -70,7 +70,7 @@ class SqliteIndex:
             with self._write_transaction(tenant) as connection:
                 return [write_file(connection, file, stamp) for file in files]
 
-    def chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
+    def load_chunks_without_vectors(self, tenant: str, project: str, path: str, model: str) -> list[ChunkText]:
         """Return the chunks of a path that have no vector of a model."""
         parameters = {**file_parameters(tenant, project, path), "model": model}
         with translate_errors(), self._files.snapshot(tenant) as connection:
@@ -112,7 +112,7 @@ class SqliteIndex:
         with translate_errors(), self._files.snapshot(tenant) as connection:
             return [Passage(*row) for row in run(connection, "live_chunks", parameters)]
 
-    def live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
+    def load_live_versions(self, tenant: str, files: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         """Return the versions of live files by project and path."""
         parameters = {"apikey_hash": tenant, "files": json_list(files)}
         with translate_errors(), self._files.snapshot(tenant) as connection:
@@ -124,7 +124,7 @@ class SqliteIndex:
         with translate_errors(), self._write_transaction(tenant) as connection:
             run(connection, "mark_served", parameters)
 
-    def files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
+    def find_files_without_vectors(self, tenant: str, model: str, limit: int) -> list[tuple[str, str]]:
         """Return indexed live files that have a chunk without a vector of a model."""
         parameters = {"apikey_hash": tenant, "model": model, "limit": limit}
         with translate_errors(), self._files.snapshot(tenant) as connection:

@@ -260,7 +260,7 @@ def item_row(plan_id: str, position: int, item: Item) -> dict[str, Any]:
         "composite_hash": item.composite_hash,
         "xattrs": item.xattrs,
         "temp_name": item.temp_name,
-        "aside": stored_path(item.quarantine_path),
+        "quarantine_path": stored_path(item.quarantine_path),
         "intended_at": item.intended_at,
         "reverses": item.reverses,
         "dest_identity": item.dest_identity,

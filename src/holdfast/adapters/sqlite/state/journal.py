@@ -115,12 +115,12 @@ class SqliteJournal:
             ]
         return read_plan(rows[0], tuple(items))
 
-    def unfinished(self) -> list[Plan]:
+    def find_unfinished(self) -> list[Plan]:
         """Return the single changes that are RUNNING, oldest first."""
         plans = (self.find(row["id"]) for row in self._db.fetch("unfinished_plans"))
         return [plan for plan in plans if plan is not None]
 
-    def changes(
+    def list_changes(
         self, roots: Sequence[str] | None, limit: int, before_seq: int | None, wanted: ChangeFilter = ANY_CHANGE
     ) -> list[Change]:
         """Return finished changes beneath the roots, newest first."""
@@ -151,7 +151,7 @@ class SqliteJournal:
             for row in self._db.fetch("list_changes", parameters)
         ]
 
-    def clients(self) -> list[ClientInfo]:
+    def list_clients(self) -> list[ClientInfo]:
         """Return the programs that made changes and said their names."""
         return [read_client(row) for row in self._db.fetch("list_clients")]
 
@@ -159,22 +159,22 @@ class SqliteJournal:
         """Return the ids that begin with a text."""
         return [row["id"] for row in self._db.fetch("find_ids", {"prefix": prefix})]
 
-    def undo_of(self, plan_id: str) -> str | None:
+    def find_undo_of(self, plan_id: str) -> str | None:
         """Return the newest undo of a change that is in effect."""
         rows = self._db.fetch("undo_of", {"plan_id": plan_id})
         return rows[0]["id"] if rows else None
 
-    def latest_on(self, path: str, after_seq: int) -> str | None:
+    def find_latest_on(self, path: str, after_seq: int) -> str | None:
         """Return the newest later change in effect on a path."""
         rows = self._db.fetch("latest_on_path", {"path": stored_path(path), "after_seq": after_seq})
         return rows[0]["id"] if rows else None
 
-    def image(self, hash_: str) -> Image | None:
+    def find_image(self, hash_: str) -> Image | None:
         """Return kept bytes, or the file that holds them."""
         rows = self._db.fetch("find_image", {"hash": hash_})
         return Image(**dict(rows[0])) if rows else None
 
-    def image_files(self) -> set[str]:
+    def list_image_files(self) -> set[str]:
         """Return the names of the image files in use."""
         return {row["file"] for row in self._db.fetch("image_files")}
 

@@ -79,7 +79,7 @@ class SqlitePlanJournal:
             self._db.run("leave_batch", {"plan_id": plan_id})
             return self._restate_running(plan_id, at)
 
-    def interrupted(self) -> list[Plan]:
+    def find_interrupted(self) -> list[Plan]:
         """Return the plans that a crash may have left in the middle of a batch."""
         plans = (self._find(row["id"]) for row in self._db.fetch("interrupted_plans"))
         return [plan for plan in plans if plan is not None]
@@ -106,14 +106,14 @@ class SqlitePlanJournal:
             for row in rows
         ]
 
-    def expired_quarantine(self, kept_since: str) -> list[QuarantinedFile]:
+    def find_expired_quarantine(self, kept_since: str) -> list[QuarantinedFile]:
         """Return what plans that ended before that time left in quarantine, oldest first, at most 500."""
         rows = self._db.fetch("expired_quarantine", {"kept_since": kept_since, "limit": _MAX_EXPIRED})
         return [
             QuarantinedFile(
                 plan_id=row["plan_id"],
                 position=row["position"],
-                path=read_path(row["aside"]) or "",
+                path=read_path(row["quarantine_path"]) or "",
                 roots=tuple(filter(None, (read_path(row["root_dir"]), read_path(row["other_root"])))),
             )
             for row in rows
@@ -182,7 +182,7 @@ class SqlitePlanJournal:
             raise self._conflict(plan_id, "executed")
         for item in intents:
             if item.quarantine_path is not None:
-                names = {"temp_name": item.temp_name, "aside": stored_path(item.quarantine_path)}
+                names = {"temp_name": item.temp_name, "quarantine_path": stored_path(item.quarantine_path)}
                 self._db.run("intend_item", {"plan_id": plan_id, "position": item.position, **names})
 
     def _update_reversed(self, plan_id: str, positions: list[int]) -> None:

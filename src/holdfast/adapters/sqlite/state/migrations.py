@@ -228,6 +228,15 @@ STEPS = (
     ALTER TABLE plan_items ADD COLUMN source_directory TEXT;
     ALTER TABLE plan_items ADD COLUMN dest_directory TEXT;
     """,
+    # Columns get the names that the code gives their values.
+    """
+    DROP INDEX plan_items_aside;
+    ALTER TABLE plan_items RENAME COLUMN aside TO quarantine_path;
+    CREATE INDEX plan_items_quarantine_path ON plan_items (plan_id) WHERE quarantine_path IS NOT NULL;
+    DROP INDEX reviews_twin;
+    ALTER TABLE reviews RENAME COLUMN twin TO proposal_hash;
+    CREATE INDEX reviews_proposal_hash ON reviews (proposal_hash);
+    """,
 )
 
 

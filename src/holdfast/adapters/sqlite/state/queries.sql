@@ -21,11 +21,11 @@ DELETE FROM plan_items WHERE plan_id = :plan_id;
 -- name: insert_item
 INSERT INTO plan_items (plan_id, position, op, src_path, dest_path, node, before_hash, after_hash, size_bytes,
                         mode, uid, gid, mtime_ns, identity, status, error_msg, reasoning, confidence, ctime_ns,
-                        composite_hash, xattrs, temp_name, aside, intended_at, reverses, dest_identity, unit,
+                        composite_hash, xattrs, temp_name, quarantine_path, intended_at, reverses, dest_identity, unit,
                         source_directory, dest_directory)
 VALUES (:plan_id, :position, :op, :src_path, :dest_path, :node, :before_hash, :after_hash, :size_bytes,
         :mode, :uid, :gid, :mtime_ns, :identity, :status, :error_msg, :reasoning, :confidence, :ctime_ns,
-        :composite_hash, :xattrs, :temp_name, :aside, :intended_at, :reverses, :dest_identity, :unit,
+        :composite_hash, :xattrs, :temp_name, :quarantine_path, :intended_at, :reverses, :dest_identity, :unit,
         :source_directory, :dest_directory);
 
 -- name: insert_image
@@ -48,7 +48,8 @@ WHERE id = :id AND status = 'RUNNING';
 -- name: finish_items
 -- `identity` is that of a file that was made or moved, `dest_identity` that of a copy on another device.
 UPDATE plan_items SET status = :status, error_msg = :error_msg, identity = coalesce(:identity, identity),
-                      dest_identity = :dest_identity, aside = CASE :status WHEN 'DONE' THEN aside END
+                      dest_identity = :dest_identity,
+                      quarantine_path = CASE :status WHEN 'DONE' THEN quarantine_path END
 WHERE plan_id = :plan_id AND status = 'PENDING' AND position BETWEEN :first AND :last
   AND EXISTS (SELECT 1 FROM plans p WHERE p.id = :plan_id AND p.status = 'RUNNING');
 
@@ -85,7 +86,7 @@ UPDATE plan_items SET status = 'PENDING', error_msg = NULL
 WHERE plan_id = :plan_id AND status = 'ERROR';
 
 -- name: skip_items
-UPDATE plan_items SET status = 'SKIPPED', error_msg = :error_msg, aside = NULL
+UPDATE plan_items SET status = 'SKIPPED', error_msg = :error_msg, quarantine_path = NULL
 WHERE plan_id = :plan_id AND status = 'PENDING'
   AND EXISTS (SELECT 1 FROM plans p WHERE p.id = :plan_id AND p.status = 'RUNNING');
 
@@ -98,7 +99,7 @@ INSERT INTO plan_intents (plan_id, intended_at, positions)
 SELECT id, :intended_at, :positions FROM plans WHERE id = :plan_id AND status = 'RUNNING';
 
 -- name: intend_item
-UPDATE plan_items SET temp_name = :temp_name, aside = :aside
+UPDATE plan_items SET temp_name = :temp_name, quarantine_path = :quarantine_path
 WHERE plan_id = :plan_id AND position = :position AND status = 'PENDING';
 
 -- name: begun_batch
@@ -136,13 +137,13 @@ WHERE stepwise = 1 AND status = 'RUNNING' AND (
 ORDER BY seq;
 
 -- name: expired_quarantine
-SELECT i.plan_id, i.position, i.aside, p.root_dir, p.other_root
+SELECT i.plan_id, i.position, i.quarantine_path, p.root_dir, p.other_root
 FROM plan_items i JOIN plans p ON p.id = i.plan_id
-WHERE i.aside IS NOT NULL AND i.status IN ('DONE', 'UNDONE') AND p.executed_at < :kept_since
+WHERE i.quarantine_path IS NOT NULL AND i.status IN ('DONE', 'UNDONE') AND p.executed_at < :kept_since
 ORDER BY p.seq, i.position LIMIT :limit;
 
 -- name: forget_quarantine
-UPDATE plan_items SET aside = NULL WHERE plan_id = :plan_id AND position = :position;
+UPDATE plan_items SET quarantine_path = NULL WHERE plan_id = :plan_id AND position = :position;
 
 -- name: list_plans
 SELECT p.seq, p.id, p.status, p.folder, p.created_at, p.executed_at, p.root_dir, p.other_root
@@ -159,7 +160,7 @@ FROM plans WHERE id = :id;
 -- name: find_items
 SELECT op, src_path, dest_path, node, before_hash, after_hash, size_bytes, mode, uid, gid, mtime_ns, identity,
        status, error_msg, position, reasoning, confidence, ctime_ns, composite_hash, xattrs, temp_name,
-       aside AS quarantine_path, intended_at, reverses, dest_identity, unit, source_directory, dest_directory
+       quarantine_path, intended_at, reverses, dest_identity, unit, source_directory, dest_directory
 FROM plan_items WHERE plan_id = :plan_id ORDER BY position;
 
 -- name: unfinished_plans

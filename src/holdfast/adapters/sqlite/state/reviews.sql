@@ -11,7 +11,7 @@ VALUES (:plan_id, 0, 'replace', :src_path, 'file', :before_hash, :after_hash, :s
         :source_directory);
 
 -- name: insert_review
-INSERT INTO reviews (plan_id, session, state, version, round, request, twin, base, proposed, expires_at)
+INSERT INTO reviews (plan_id, session, state, version, round, request, proposal_hash, base, proposed, expires_at)
 VALUES (:id, :session, :state, :version, :round, :request, :proposal_hash, :base, :proposed, :expires_at);
 
 -- name: find_review
@@ -25,7 +25,7 @@ SELECT plan_id FROM reviews WHERE session = :session;
 
 -- name: find_equal_proposal
 SELECT r.plan_id FROM reviews r JOIN plans p ON p.id = r.plan_id
-WHERE r.twin = :proposal_hash
+WHERE r.proposal_hash = :proposal_hash
   AND (r.state IN ('PENDING', 'CHANGES_REQUESTED', 'APPROVED')
        OR (r.state = 'REJECTED' AND r.decided_at >= :rejected_since))
 ORDER BY p.seq DESC LIMIT 1;
@@ -41,8 +41,8 @@ ORDER BY p.seq DESC LIMIT :limit;
 -- The hash of the proposal is that of its texts, which a review that ends has no more: it keeps the one it had.
 UPDATE reviews
 SET version = version + 1, state = :state, round = :round, request = :request,
-    twin = CASE WHEN :proposed IS NULL THEN twin ELSE :proposal_hash END, base = :base, proposed = :proposed,
-    answered = :answered, decided_by = :decided_by, decided_at = :decided_at, reason = :reason, expires_at = :expires_at
+    proposal_hash = CASE WHEN :proposed IS NULL THEN proposal_hash ELSE :proposal_hash END,
+    base = :base, proposed = :proposed, answered = :answered, decided_by = :decided_by, decided_at = :decided_at, reason = :reason, expires_at = :expires_at
 WHERE plan_id = :id AND version = :version;
 
 -- name: save_review_plan

@@ -81,7 +81,7 @@ class SqliteQueue(StatementQueue):
         due = (self._due_at(name, fresh) for name in self._files.names() if not self._is_quiet(name, fresh, now))
         return any(at is not None and at <= now for at in due)
 
-    def next_due(self, stage: Stage) -> datetime | None:
+    def find_next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due, as of the last claim."""
         with self._lock:
             due = [at for (_, (of, _)), (_, at) in self._quiet.items() if of is stage and at is not None]

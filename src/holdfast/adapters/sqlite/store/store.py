@@ -146,7 +146,7 @@ class SqliteMutation(StatementMutation):
     def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
         files = self._rows("find_file", path=path, with_content=with_content)
-        files_above = self.files_among(above) if above else []
+        files_above = self.find_files_among(above) if above else []
         is_directory = not files and bool(self._rows("any_file_in", low=below.low, high=below.high)[0]["found"])
         return PathLookup(
             StoredFile(**files[0]) if files else None, is_directory, files_above[0] if files_above else None
@@ -193,7 +193,7 @@ class SqliteSnapshot(StatementSnapshot):
         path_type, size, created_at, updated_at = row
         return Stat(PathType(path_type), size, parse_time(created_at), parse_time(updated_at))
 
-    def window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+    def read_window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
         scope = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
         row = run(self._connection, "read_window", {**scope, "start": start, "count": count}).fetchone()
@@ -202,7 +202,7 @@ class SqliteSnapshot(StatementSnapshot):
         path_type, size, data = row
         return Window(size, start, data or b"") if path_type == PathType.FILE else Stat(PathType(path_type))
 
-    def heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+    def list_heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components."""
         scope = {"apikey_hash": self._tenant, "project": project, "low": span.low, "high": span.high}
         rows = run(self._connection, "list_heads", {**scope, "components": components, "limit": limit})
