@@ -47,16 +47,16 @@ class File:
     """One file of the data: its folder, and what tier 1 reads of it."""
 
     label: str
-    found: ScannedFile
+    scanned: ScannedFile
     excerpt: Excerpt
 
 
-Drawn = tuple[list[Category], list[File]]
+Draw = tuple[list[Category], list[File]]
 """A taxonomy, and the files to be filed."""
 
 
 @dataclass
-class Kept:
+class VectorCache:
     """An embedder that remembers its vectors in a file."""
 
     inner: SentenceEmbedder
@@ -103,13 +103,15 @@ def load(folder: str) -> list[File]:
     for path in sorted(Path(folder).glob("*/*")):
         data = path.read_bytes()
         ends = data if len(data) <= HEAD + TAIL else data[:HEAD] + b"\n" + data[-TAIL:]
-        found = ScannedFile(str(path), path.name, size=len(data))
-        files.append(File(path.parent.name, found, Excerpt(ends.decode(errors="replace"), 1, len(ends), "text/plain")))
+        scanned = ScannedFile(str(path), path.name, size=len(data))
+        files.append(
+            File(path.parent.name, scanned, Excerpt(ends.decode(errors="replace"), 1, len(ends), "text/plain"))
+        )
     return files
 
 
 def example(file: File) -> Example:
-    return Example(file.found.name, file.found.name, file.label, file.excerpt.text, file.excerpt.content_type)
+    return Example(file.scanned.name, file.scanned.name, file.label, file.excerpt.text, file.excerpt.content_type)
 
 
 def paired(files: Sequence[File]) -> list[File]:
@@ -119,7 +121,7 @@ def paired(files: Sequence[File]) -> list[File]:
     return [replace(file, label=pair[file.label]) for file in files]
 
 
-def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> Drawn:
+def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> Draw:
     """Return the taxonomy of one draw, and the files to be filed; some labels are left out of the taxonomy."""
     chance = numpy.random.default_rng(seed)
     labels = sorted({file.label for file in files})
@@ -131,12 +133,12 @@ def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> Dra
             continue
         mine = [file for file in files if file.label == label]
         picked = [mine[at] for at in chance.choice(len(mine), each, replace=False)]
-        chosen |= {file.found.path for file in picked}
+        chosen |= {file.scanned.path for file in picked}
         taxonomy.append(Category(label, label, tuple(example(file) for file in picked)))
-    return taxonomy, [file for file in files if file.found.path not in chosen]
+    return taxonomy, [file for file in files if file.scanned.path not in chosen]
 
 
-def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> Drawn:
+def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> Draw:
     """Return a taxonomy, and files of which most are of one kind, which may have no folder."""
     chance = numpy.random.default_rng(0)
     taxonomy, unfiled = [], []
@@ -150,7 +152,7 @@ def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> D
 
 
 def judge(cascade: Cascade, taxonomy: Sequence[Category], files: Sequence[File]) -> Outcome:
-    verdicts = cascade.classify([(file.found, file.excerpt) for file in files], taxonomy)
+    verdicts = cascade.classify([(file.scanned, file.excerpt) for file in files], taxonomy)
     names = {category.name.casefold() for category in taxonomy}
     right = [verdict.category.casefold() == file.label for verdict, file in zip(verdicts, files, strict=True)]
     known = [file.label in names for file in files]
@@ -185,23 +187,23 @@ def row(
     what: str = "",
     beside: Sequence[Category] = (),
 ) -> None:
-    drawn = [draw(files, each, seed, strangers) for seed in range(draws)]
+    cases = [draw(files, each, seed, strangers) for seed in range(draws)]
     what = what or ("names only" if not each else f"{each} examples a folder" if each > 1 else "1 example a folder")
     what += f", {strangers} kinds without a folder" if strangers else ""
-    outcomes = [judge(cascade, merge_categories([*taxonomy, *beside]), unfiled) for taxonomy, unfiled in drawn]
+    outcomes = [judge(cascade, merge_categories([*taxonomy, *beside]), unfiled) for taxonomy, unfiled in cases]
     print_row(what, name, outcomes, with_strangers=bool(strangers))
 
 
 def crowd_row(name: str, cascade: Cascade, files: Sequence[File], each: int, *, has_folder: bool) -> None:
-    drawn = [crowd(files, each, kind, has_folder=has_folder) for kind in sorted({file.label for file in files})]
+    cases = [crowd(files, each, kind, has_folder=has_folder) for kind in sorted({file.label for file in files})]
     what = f"{each} examples a folder, {CROWD} files of one kind{'' if has_folder else ' without a folder'}, 2 of each other"
-    print_row(what, name, [judge(cascade, *one) for one in drawn], with_strangers=not has_folder)
+    print_row(what, name, [judge(cascade, *case) for case in cases], with_strangers=not has_folder)
 
 
 def print_row(what: str, name: str, outcomes: Sequence[Outcome], *, with_strangers: bool) -> None:
     accuracy = [outcome.accuracy for outcome in outcomes]
     means = [
-        statistics.mean(getattr(one, part) for one in outcomes)
+        statistics.mean(getattr(outcome, part) for outcome in outcomes)
         for part in ("error", "precision", "coverage", "strangers")
     ]
     spread = statistics.pstdev(accuracy)
@@ -211,9 +213,9 @@ def print_row(what: str, name: str, outcomes: Sequence[Outcome], *, with_strange
 
 def speed(name: str, cascade: Cascade, files: Sequence[File], each: int) -> None:
     taxonomy, unfiled = draw(files, each, 0)
-    cascade.classify([(file.found, file.excerpt) for file in unfiled[:20]], taxonomy)
+    cascade.classify([(file.scanned, file.excerpt) for file in unfiled[:20]], taxonomy)
     before = time.process_time()
-    cascade.classify([(file.found, file.excerpt) for file in unfiled], taxonomy)
+    cascade.classify([(file.scanned, file.excerpt) for file in unfiled], taxonomy)
     spent = time.process_time() - before
     print(f"| {name} | {len(unfiled)} | {spent:.2f} s | {len(unfiled) / spent:,.0f} |", flush=True)
 
@@ -230,12 +232,12 @@ def main() -> None:
         return
     files = load(options.data)
     draws = 2 if options.quick else options.draws
-    kept = Kept(OnnxEmbedder(), options.vectors)
+    cached = VectorCache(OnnxEmbedder(), options.vectors)
     classifiers = {"words": Cascade()}
     if not options.quick:
-        classifiers["words, MiniLM for the uncertain"] = Cascade(sentences=kept)
+        classifiers["words, MiniLM for the uncertain"] = Cascade(sentences=cached)
         if is_installed():
-            classifiers["words and static vectors"] = Cascade(static=Kept(StaticEmbedder(), None))
+            classifiers["words and static vectors"] = Cascade(static=VectorCache(StaticEmbedder(), None))
     print(f"{len(files)} files, {len({file.label for file in files})} folders, {draws} draws, "
           f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC, Python {platform.python_version()}\n")  # fmt: skip
     print(f"| given | classifier | accuracy | ECE | precision at {GATE} | filed at {GATE} | strangers filed |")
@@ -258,7 +260,7 @@ def main() -> None:
     for each in (5, 20):
         crowd_row("words", words, files, each, has_folder=True)
         crowd_row("words", words, files, each, has_folder=False)
-    kept.save()
+    cached.save()
     print("\n| classifier, 5 examples a folder | files | CPU | files per CPU-second |")
     print("|---|---|---|---|")
     for name, cascade in classifiers.items():

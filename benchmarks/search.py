@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import numpy as np
 
-from benchmarks.measure.retrieval import Judged, judge, judged_set
+from benchmarks.measure.retrieval import JudgedSet, judge, judged_set
 from benchmarks.measure.search_scale import measure_scale
 from holdfast.adapters.models.minilm import OnnxEmbedder
 from holdfast.auth.context import AuthContext
@@ -88,16 +88,16 @@ class CachedEmbedder:
 def main() -> None:
     """Run what was asked for and print it."""
     options = _options()
-    found: list[dict[str, Any]] = []
+    rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
         for name in options.databases.split(","):
             with _backend(name, Path(folder)) as (backend, url):
                 if options.what == "quality":
-                    found += _quality(options, backend)
+                    rows += _quality(options, backend)
                 else:
-                    found += measure_scale(backend, url, options.chunks)
+                    rows += measure_scale(backend, url, options.chunks)
     if options.json:
-        Path(options.json).write_text(json.dumps({"machine": platform.platform(), "rows": found}, indent=1))
+        Path(options.json).write_text(json.dumps({"machine": platform.platform(), "rows": rows}, indent=1))
 
 
 @contextmanager
@@ -114,10 +114,10 @@ def _quality(options: argparse.Namespace, backend: Backend) -> list[dict[str, An
     embedder = None if options.words_only else CachedEmbedder(options.cache)
     rows = []
     for name in options.sets.split(","):
-        judged, me = judged_set(Path(options.data) / name), new_caller()
-        _fill(backend, me, judged, embedder)
+        test_set, me = judged_set(Path(options.data) / name), new_caller()
+        _fill(backend, me, test_set, embedder)
         for how, search in _ways(backend, embedder):
-            gain, share = judge(judged, partial(_ranked, search, me))
+            gain, share = judge(test_set, partial(_ranked, search, me))
             bar = BARS.get(name) if how == "hybrid" else None
             rows.append({"set": name, "database": backend.name, "how": how, "ndcg": gain, "recall": share, "bar": bar})
             verdict = "" if bar is None else f"  bar {bar}: {'met' if gain >= bar else 'MISSED'}"
@@ -126,18 +126,18 @@ def _quality(options: argparse.Namespace, backend: Backend) -> list[dict[str, An
     return rows
 
 
-def _fill(backend: Backend, me: AuthContext, judged: Judged, embedder: Embedder | None) -> None:
+def _fill(backend: Backend, me: AuthContext, test_set: JudgedSet, embedder: Embedder | None) -> None:
     store, started = backend.store(ROOMY), time.perf_counter()
-    for name, text in judged.texts.items():
+    for name, text in test_set.texts.items():
         store.write(me, "p", f"/{name}.txt", text)
     written = time.perf_counter()
     drain(backend.open_queue(), Indexer(backend.open_index(), None))
     indexed = time.perf_counter()
     if embedder is not None:
         _embed(backend, me, embedder)
-    size = sum(len(text.encode()) for text in judged.texts.values()) / 1e6
+    size = sum(len(text.encode()) for text in test_set.texts.values()) / 1e6
     print(
-        f"{judged.name}: {len(judged.texts)} files, {size:.1f} MB; written in {written - started:.1f} s, words indexed "
+        f"{test_set.name}: {len(test_set.texts)} files, {size:.1f} MB; written in {written - started:.1f} s, words indexed "
         f"in {indexed - written:.1f} s ({size / (indexed - written):.2f} MB/s), meaning in {time.perf_counter() - indexed:.1f} s",
         flush=True,
     )

@@ -90,9 +90,9 @@ def measured(name: str, embedder: Embedder | None, seconds: float, rate: float) 
         workers = Workers(loop, opened.index, Purge(store, opened.upkeep), timed, 2)
         workers.start()
         written = write_by_the_clock(store, seconds, rate)
-        backlog = sum(one.jobs for one in opened.queue.list_backlog() if one.stage is Stage.MEANING)
+        backlog = sum(entry.jobs for entry in opened.queue.list_backlog() if entry.stage is Stage.MEANING)
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and any(one.stage is Stage.WORDS for one in opened.queue.list_backlog()):
+        while time.monotonic() < deadline and any(entry.stage is Stage.WORDS for entry in opened.queue.list_backlog()):
             time.sleep(0.1)
         words, meaning = stats.lag(Stage.WORDS), stats.lag(Stage.MEANING)
         workers.stop(20)

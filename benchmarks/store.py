@@ -168,12 +168,12 @@ def _over_http(side: Side, folder: Path, seconds: float) -> list[Row]:
     with store_http.serving(folder / f"house-{side.name}", side.url) as house:
         for verb in store_http.VERBS:
             for connections in (1, 8, 50):
-                found = store_http.load(house, verb, connections, seconds, most=20_000)
-                if found.failed:
-                    raise RuntimeError(f"{found.failed} of {len(found.times)} calls of {verb} failed")
+                loaded = store_http.load(house, verb, connections, seconds, most=20_000)
+                if loaded.failed:
+                    raise RuntimeError(f"{loaded.failed} of {len(loaded.times)} calls of {verb} failed")
                 text = (
-                    f"{found.per_second:.0f}/s, p50 {milliseconds(found.percentile(0.5))}, "
-                    f"p99 {milliseconds(found.percentile(0.99))}, CPU {milliseconds(found.cpu_seconds / len(found.times))}"
+                    f"{loaded.per_second:.0f}/s, p50 {milliseconds(loaded.percentile(0.5))}, "
+                    f"p99 {milliseconds(loaded.percentile(0.99))}, CPU {milliseconds(loaded.cpu_seconds / len(loaded.times))}"
                 )
                 rows.append(Row(f"{side.name}: {verb} over HTTP, {connections} at once", text, ""))
     return rows

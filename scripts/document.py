@@ -104,10 +104,10 @@ def errors_page() -> str:
         "A tool that fails answers `{code, message, retryable}` and nothing has changed, unless it says so.",
     ]
     lines += ["", "| code | retryable | exit status | meaning |", "|---|---|---|---|"]
-    seen = set()
+    listed_codes = set()
     for kind in sorted(_error_classes(), key=lambda kind: kind.code):
-        if kind.code not in seen:
-            seen.add(kind.code)
+        if kind.code not in listed_codes:
+            listed_codes.add(kind.code)
             retry = "yes" if kind.retryable else "no"
             lines.append(
                 f"| `{kind.code}` | {retry} | {kind.exit_status} | {_cell((kind.__doc__ or '').splitlines()[0])} |"
@@ -133,9 +133,9 @@ def commands(
     yield path, command, context
     if isinstance(command, click.Group):
         for name in sorted(command.list_commands(context)):
-            found = command.get_command(context, name)
-            if found is not None and not found.hidden:
-                yield from commands(found, context, (*path, name))
+            subcommand = command.get_command(context, name)
+            if subcommand is not None and not subcommand.hidden:
+                yield from commands(subcommand, context, (*path, name))
 
 
 def modules_page() -> str:
@@ -189,11 +189,11 @@ def _type(schema: dict[str, Any]) -> str:
 
 def _error_classes() -> Iterator[type[errors.HoldfastError]]:
     """Return every class that an error can be raised as; the base is none of them."""
-    found = list(errors.HoldfastError.__subclasses__())
-    while found:
-        kind = found.pop()
+    classes = list(errors.HoldfastError.__subclasses__())
+    while classes:
+        kind = classes.pop()
         yield kind
-        found.extend(kind.__subclasses__())
+        classes.extend(kind.__subclasses__())
 
 
 def _default(value: Any) -> str:

@@ -63,12 +63,12 @@ class _Series:
 def _bare(command: list[str], cwd: Path) -> float:
     """Run ripgrep until it ends or has found as much as is answered, and return the seconds."""
     begun = time.perf_counter()
-    found = 0
+    count = 0
     with subprocess.Popen(
         command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={}, bufsize=0
     ) as child:
         assert child.stdout is not None
-        while found < MAX_RESULTS and (piece := child.stdout.read(1 << 16)):
-            found += len(_MATCH.findall(piece))
+        while count < MAX_RESULTS and (piece := child.stdout.read(1 << 16)):
+            count += len(_MATCH.findall(piece))
         child.kill()
     return time.perf_counter() - begun

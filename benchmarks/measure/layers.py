@@ -190,14 +190,14 @@ class _Clock:
     @contextmanager
     def watching(self, targets: list[tuple[Any, str, str]]) -> Iterator[None]:
         """Replace the functions while the block runs."""
-        kept = [(owner, name, getattr(owner, name)) for owner, name, _ in targets if hasattr(owner, name)]
+        originals = [(owner, name, getattr(owner, name)) for owner, name, _ in targets if hasattr(owner, name)]
         for owner, name, label in targets:
             if hasattr(owner, name):
                 setattr(owner, name, self._watched(getattr(owner, name), label))
         try:
             yield
         finally:
-            for owner, name, original in kept:
+            for owner, name, original in originals:
                 setattr(owner, name, original)
 
     def _watched(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:

@@ -23,11 +23,11 @@ class Client:
 
     socket: socket.socket
     sent_at: float = 0.0
-    held: bytearray = field(default_factory=bytearray)
+    received: bytearray = field(default_factory=bytearray)
 
     def send(self, request: bytes) -> None:
         """Send a request and start its clock."""
-        self.held.clear()
+        self.received.clear()
         self.sent_at = time.perf_counter()
         self.socket.sendall(request)
 
@@ -36,19 +36,19 @@ class Client:
         piece = self.socket.recv(_CHUNK_BYTES)
         if not piece:
             raise ConnectionError("the server hung up")
-        self.held += piece
-        return bytes(self.held) if _is_whole(self.held) else None
+        self.received += piece
+        return bytes(self.received) if _is_whole(self.received) else None
 
 
-def _is_whole(held: bytearray) -> bool:
-    end = held.find(b"\r\n\r\n")
+def _is_whole(received: bytearray) -> bool:
+    end = received.find(b"\r\n\r\n")
     if end < 0:
         return False
-    head = bytes(held[:end]).lower()
+    head = bytes(received[:end]).lower()
     if b"transfer-encoding: chunked" in head:
-        return held.endswith(b"0\r\n\r\n")
+        return received.endswith(b"0\r\n\r\n")
     length = int(head.partition(b"content-length:")[2].partition(b"\r\n")[0] or 0)
-    return len(held) >= end + 4 + length
+    return len(received) >= end + 4 + length
 
 
 def run(plan: dict[str, Any]) -> dict[str, Any]:

@@ -37,7 +37,7 @@ def grow(root: Path, files: int) -> None:
 
 def bare(root: str) -> int:
     """Walk a tree and ask for the status of every file."""
-    seen, folders = 0, [root]
+    count, folders = 0, [root]
     while folders:
         with os.scandir(folders.pop()) as entries:
             for entry in entries:
@@ -45,8 +45,8 @@ def bare(root: str) -> int:
                     folders.append(entry.path)
                 else:
                     entry.stat(follow_symlinks=False)
-                    seen += 1
-    return seen
+                    count += 1
+    return count
 
 
 def survey(root: str, state: str) -> int:

@@ -23,16 +23,16 @@ class Peer:
 
 def install(folder: Path, corpus: Corpus) -> tuple[list[Peer], list[str]]:
     """Install the peers; return those that can run here, and a note about each that cannot."""
-    found, notes = [], []
+    peers, notes = [], []
     for name, maker in {
         "fast-filesystem-mcp 3.5.2 (ripgrep)": _fast,
         "mcp-workspace 0.1.13 (Python)": _workspace,
     }.items():
         try:
-            found.append(maker(name, folder, corpus))
+            peers.append(maker(name, folder, corpus))
         except (OSError, subprocess.CalledProcessError) as error:
             notes.append(f"{name} could not be installed ({type(error).__name__})")
-    return found, notes
+    return peers, notes
 
 
 def _fast(name: str, folder: Path, corpus: Corpus) -> Peer:

@@ -53,7 +53,7 @@ class Wire:
 
     def __init__(self, read_fd: int, write_fd: int) -> None:
         self._read_fd, self._write_fd = read_fd, write_fd
-        self._held = b""
+        self._buffer = b""
         self._number = 0
         self.answered_at = 0.0
 
@@ -107,13 +107,13 @@ class Wire:
                 return line
 
     def _line(self) -> bytes:
-        pieces = [self._held]
+        pieces = [self._buffer]
         while b"\n" not in pieces[-1]:
             piece = os.read(self._read_fd, _CHUNK_BYTES)
             if not piece:
                 raise RuntimeError(f"the server hung up after {b''.join(pieces)[:400]!r}")
             pieces.append(piece)
-        line, _, self._held = b"".join(pieces).partition(b"\n")
+        line, _, self._buffer = b"".join(pieces).partition(b"\n")
         return line
 
 

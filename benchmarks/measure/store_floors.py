@@ -115,19 +115,19 @@ class _SqliteFloor:
         return run("COMMIT")
 
     def read(self, path: str) -> object:
-        asked = {"path": path, "low": path + "/", "high": path + "0", "start": 0, "count": _ALL}
-        return self._rows("read_window", asked)
+        parameters = {"path": path, "low": path + "/", "high": path + "0", "start": 0, "count": _ALL}
+        return self._rows("read_window", parameters)
 
     def stat(self, path: str) -> object:
         return self._rows("stat_path", {"path": path, "low": path + "/", "high": path + "0"})
 
     def list(self, directory: str) -> object:
-        asked = {"low": directory + "/", "high": directory + "0", "limit": LIST_LIMIT}
-        return self._rows("list_heads", {**asked, "components": directory.count("/") + 1})
+        parameters = {"low": directory + "/", "high": directory + "0", "limit": LIST_LIMIT}
+        return self._rows("list_heads", {**parameters, "components": directory.count("/") + 1})
 
-    def _rows(self, name: str, asked: Mapping[str, Any]) -> object:
+    def _rows(self, name: str, parameters: Mapping[str, Any]) -> object:
         self._connection.execute("BEGIN")
-        rows = self._connection.execute(ON_SQLITE[name], {**self._scope, **asked}).fetchall()
+        rows = self._connection.execute(ON_SQLITE[name], {**self._scope, **parameters}).fetchall()
         self._connection.execute("ROLLBACK")
         return rows
 
@@ -146,32 +146,32 @@ class _PostgresFloor:
                 {"wait": "3000ms", "tenant": self._tenant},
             )
             run("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(self._tenant, PROJECT)})
-            asked = {**scope, "path": path, "with_content": False, "low": path + "/", "high": path + "0"}
+            parameters = {**scope, "path": path, "with_content": False, "low": path + "/", "high": path + "0"}
             state = run(ON_POSTGRES["project_state"], scope)
-            file = run(ON_POSTGRES["find_file"], asked)
+            file = run(ON_POSTGRES["find_file"], parameters)
             run(ON_POSTGRES["files_among"], {**scope, "paths": json.dumps([path.rpartition("/")[0]])})
-            run(ON_POSTGRES["any_file_in"], asked)
-            found = file.fetchone()
-            assert found is not None
-            change = _change(scope, path, content, datetime.now(UTC), state.fetchone(), found[0])
+            run(ON_POSTGRES["any_file_in"], parameters)
+            row = file.fetchone()
+            assert row is not None
+            change = _change(scope, path, content, datetime.now(UTC), state.fetchone(), row[0])
             for name in _CHANGES:
                 run(ON_POSTGRES[name], change)
         return None
 
     def read(self, path: str) -> object:
-        asked = {"path": path, "low": path + "/", "high": path + "0", "start": 0, "count": _ALL}
-        return self._rows("read_window", asked)
+        parameters = {"path": path, "low": path + "/", "high": path + "0", "start": 0, "count": _ALL}
+        return self._rows("read_window", parameters)
 
     def stat(self, path: str) -> object:
         return self._rows("stat_path", {"path": path, "low": path + "/", "high": path + "0"})
 
     def list(self, directory: str) -> object:
-        asked = {"low": directory + "/", "high": directory + "0", "limit": LIST_LIMIT}
-        return self._rows("list_heads", {**asked, "components": directory.count("/") + 1})
+        parameters = {"low": directory + "/", "high": directory + "0", "limit": LIST_LIMIT}
+        return self._rows("list_heads", {**parameters, "components": directory.count("/") + 1})
 
-    def _rows(self, name: str, asked: Mapping[str, Any]) -> object:
+    def _rows(self, name: str, parameters: Mapping[str, Any]) -> object:
         with self._reader.pipeline():
             self._reader.execute(
                 "SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": self._tenant}
             )
-            return self._reader.execute(ON_POSTGRES[name], {**self._scope, **asked}).fetchall()
+            return self._reader.execute(ON_POSTGRES[name], {**self._scope, **parameters}).fetchall()

@@ -75,17 +75,17 @@ def load(house: House, verb: str, connections: int, seconds: float, most: int) -
     plan = {"port": facts["port"], "requests": _requests(verb, facts["port"])}
     _generated({**plan, "connections": connections, "seconds": 0.3, "most": 200})
     before = process.cpu_ns(facts["pid"])
-    found = _generated({**plan, "connections": connections, "seconds": seconds, "most": most})
+    loaded = _generated({**plan, "connections": connections, "seconds": seconds, "most": most})
     spent = (process.cpu_ns(facts["pid"]) - before) / 1e9
     time.sleep(0.05)
     return Loaded(
         verb,
         connections,
-        found["times"],
-        found["seconds"],
+        loaded["times"],
+        loaded["seconds"],
         spent,
-        found["failed"],
-        found["bytes"] // len(found["times"]),
+        loaded["failed"],
+        loaded["bytes"] // len(loaded["times"]),
     )
 
 
@@ -94,8 +94,8 @@ def _generated(plan: dict[str, Any]) -> dict[str, Any]:
     done = subprocess.run(
         command, input=json.dumps(plan).encode(), capture_output=True, check=True, cwd=TOP, timeout=120
     )
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    outcome: dict[str, Any] = json.loads(done.stdout)
+    return outcome
 
 
 def _requests(verb: str, port: int) -> list[str]:

@@ -45,8 +45,8 @@ class Row:
     @property
     def is_met(self) -> bool | None:
         """Return whether the bar was met, None when the row has none."""
-        judged = self.ratio if self.amount is None else self.amount
-        return None if self.bar is None or judged is None else judged <= self.bar
+        value = self.ratio if self.amount is None else self.amount
+        return None if self.bar is None or value is None else value <= self.bar
 
     def cells(self) -> tuple[str, ...]:
         """Return the cells in the order of the header."""

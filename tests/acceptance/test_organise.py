@@ -105,7 +105,7 @@ def test_the_client_may_ask_its_user_who_sees_every_move(
     host = Host(decision=decision)
     with tidying(root, ended_state, mode=era, elicit=host) as one:
         reply = one.execute(one.plan())
-    assert "pasta.txt -> Recipes/pasta.txt" in host.asked[0].message
+    assert "pasta.txt -> Recipes/pasta.txt" in host.questions[0].message
     if decision == "approve":
         assert reply.ok().data["status"] == "EXECUTED"
         assert (root / "Recipes/pasta.txt").exists()

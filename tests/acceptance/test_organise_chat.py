@@ -14,7 +14,7 @@ from holdfast.config.settings import ChatSettings, OrganiserSettings
 from holdfast.organiser.model import KEEP, Category, Excerpt, ModelCall, ScannedFile
 from holdfast.organiser.ports import ClassifyFault
 from holdfast.secret import Secret
-from tests.helpers.chat import ChatServer, chat_server, filed, said
+from tests.helpers.chat import ChatServer, chat_reply, chat_server, filed
 from tests.helpers.organising import HOUSE, tidying
 from tests.helpers.reviewer import with_settings
 from tests.helpers.trees import plant
@@ -94,19 +94,19 @@ def test_a_name_that_is_no_unicode_can_be_sent(server: ChatServer) -> None:
 def test_json_within_other_words_counts(server: ChatServer) -> None:
     def wordy(_: int, request: dict[str, Any]) -> tuple[int, dict[str, str], bytes]:
         inside = json.loads(filed(request, "Letters"))["choices"][0]["message"]["content"]
-        return 200, {}, said(f"Sure!\n```json\n{inside}\n```")
+        return 200, {}, chat_reply(f"Sure!\n```json\n{inside}\n```")
 
     server.fault = wordy
     assert classifier(server).classify(FILES[:2], TAXONOMY, never, unheard)[0].category == "Letters"
 
 
 FAULTS: dict[str, tuple[int, dict[str, str], bytes]] = {
-    "truncated": (200, {}, said('{"files": [{"id": 0, "categ')),
+    "truncated": (200, {}, chat_reply('{"files": [{"id": 0, "categ')),
     "no JSON": (200, {}, b"<html>"),
-    "wrong shape": (200, {}, said({"rows": []})),
-    "files left out": (200, {}, said({"files": []})),
-    "no confidence": (200, {}, said({"files": [{"id": 0, "category": "Taxes", "confidence_score": "high"}]})),
-    "refusal": (200, {}, said(None, refusal="I cannot.")),
+    "wrong shape": (200, {}, chat_reply({"rows": []})),
+    "files left out": (200, {}, chat_reply({"files": []})),
+    "no confidence": (200, {}, chat_reply({"files": [{"id": 0, "category": "Taxes", "confidence_score": "high"}]})),
+    "refusal": (200, {}, chat_reply(None, refusal="I cannot.")),
     "no choices": (200, {}, b'{"choices": []}'),
     "unauthorized": (401, {}, b"{}"),
     "long wait": (429, {"retry-after": "3600"}, b"{}"),

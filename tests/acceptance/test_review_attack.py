@@ -54,7 +54,7 @@ def test_a_client_is_shown_such_letters_by_their_number(root: Path, state: Path)
     (root / "a.txt").write_text(TEXT)
     with Agent([root], state, elicit=host) as agent:
         agent.call("propose_and_review", **{**EDIT, "new_string": "ok\u3164\u2066\n"}).ok()
-    assert r"+ok\x3164\x2066" in host.asked[0].message
+    assert r"+ok\x3164\x2066" in host.questions[0].message
 
 
 @pytest.mark.req("RV-02.b")

@@ -226,7 +226,7 @@ def test_a_client_asks_its_user_with_the_whole_diff(root: Path, asking_state: Pa
         file = desk.write()
         answer = desk.propose(**EDIT)
         assert (answer["user_action"], answer["decided_by"]) == ("APPROVE", "elicitation")
-        (asked,) = host.asked
+        (asked,) = host.questions
         assert "-line 7\n+seven\n" in asked.message
         assert str(file) in asked.message
         assert asked.requested_schema["properties"]["decision"]["enum"] == ["approve", "reject", "revise"]
@@ -264,11 +264,11 @@ def test_a_question_that_was_closed_leaves_the_other_ways_and_is_not_asked_again
         desk.write()
         proposed = desk.start(**EDIT)
         (review,) = desk.waiting()
-        until("the user was asked", lambda: host.asked)
+        until("the user was asked", lambda: host.questions)
         time.sleep(0.5)
         desk.decide(review, "approve")
         answer = proposed.result(30).ok().data
-        assert (answer["user_action"], answer["decided_by"], len(host.asked)) == ("APPROVE", "terminal", 1)
+        assert (answer["user_action"], answer["decided_by"], len(host.questions)) == ("APPROVE", "terminal", 1)
 
 
 @pytest.mark.req("RV-02.a", "RV-02.d")
@@ -278,7 +278,7 @@ def test_a_decision_elsewhere_closes_the_question_of_the_client(root: Path, aski
         desk.write()
         proposed = desk.start(**EDIT)
         (review,) = desk.waiting()
-        until("the user was asked", lambda: host.asked)
+        until("the user was asked", lambda: host.questions)
         desk.decide(review, "approve")
         assert proposed.result(30).ok().data["user_action"] == "APPROVE"
         until("the question was withdrawn", lambda: host.given_up)
@@ -306,4 +306,4 @@ def test_what_cannot_be_shown_in_full_is_not_asked(root: Path, asking_state: Pat
         (review,) = desk.waiting()
         desk.decide(review, "reject")
         assert proposed.result(30).ok().data["user_action"] == "REJECT"
-        assert host.asked == []
+        assert host.questions == []

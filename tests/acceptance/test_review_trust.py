@@ -284,7 +284,7 @@ def test_each_channel_can_be_switched_off(root: Path, tmp_path: Path) -> None:
             for channel in ("console", "terminal"):
                 refused = desk.person("decide_review", **decision, channel=channel)
                 assert refused["code"] == "PERMISSION_DENIED"
-            assert host.asked == []
+            assert host.questions == []
             assert still_pending(desk, session)
     finally:
         stop_server(state)

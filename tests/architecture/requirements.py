@@ -51,24 +51,24 @@ def read_map(path: Path) -> Map:
 def problems(requirements: Map, tests: list[Marked]) -> list[str]:
     """Return what is wrong between the map and the tests, one line each."""
     named = {name for test in tests for name in test.ids}
-    found = [
+    lines = [
         f"{test.path.name}::{test.name} names no requirement" for test in tests if _must_name(test) and not test.ids
     ]
-    found += [
+    lines += [
         f"{test.path.name}::{test.name} names {name!r}, which is not in the map"
         for test in tests
         for name in test.ids
         if name not in requirements.parts
     ]
-    return found + [f"{name} has landed and no test names it" for name in sorted(requirements.due - named)]
+    return lines + [f"{name} has landed and no test names it" for name in sorted(requirements.due - named)]
 
 
 def spec_problems(requirements: Map, spec: Path) -> list[str]:
     """Return the rows that only the map or only the specification has."""
     rows = {name for name in requirements.parts if "." not in name}
     specified = {name for file in spec.glob("*.md") for name in ROW.findall(file.read_text())}
-    found = [f"{name} is specified and missing in the map" for name in sorted(specified - rows)]
-    return found + [f"{name} is in the map and not specified" for name in sorted(rows - specified)]
+    lines = [f"{name} is specified and missing in the map" for name in sorted(specified - rows)]
+    return lines + [f"{name} is in the map and not specified" for name in sorted(rows - specified)]
 
 
 def marked_tests(folder: Path) -> list[Marked]:

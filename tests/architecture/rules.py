@@ -202,9 +202,9 @@ def class_problems(package: Path) -> Iterator[str]:
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.ClassDef):
                 places[node.name].append(module)
-    for name, found in sorted(places.items()):
-        if len(found) > 1:
-            yield f"{name} is defined in {' and in '.join(found)}"
+    for name, modules_with_it in sorted(places.items()):
+        if len(modules_with_it) > 1:
+            yield f"{name} is defined in {' and in '.join(modules_with_it)}"
 
 
 def function_lengths(package: Path) -> list[int]:

@@ -105,7 +105,7 @@ def test_every_exception_of_the_linter_gives_its_reason() -> None:
 def test_every_silenced_line_names_its_rule(folder: str) -> None:
     pattern = re.compile(r"#\s*(?:type:\s*ignore(?!\[)|noqa(?!:\s*[A-Z]))")
     here = Path(__file__)
-    found = [
+    problems = [
         f"{path.relative_to(TOP)}:{number}"
         for path in sorted((TOP / folder).rglob("*.py"))
         if path != here and "node_modules" not in path.parts
@@ -113,4 +113,4 @@ def test_every_silenced_line_names_its_rule(folder: str) -> None:
         if pattern.search(line)
     ]
 
-    assert found == []
+    assert problems == []

@@ -18,15 +18,15 @@ SMALL = Map(
 
 
 def test_every_landed_promise_has_a_test_and_every_acceptance_test_a_promise() -> None:
-    found = problems(read_map(MAP), marked_tests(TOP / "tests"))
+    lines = problems(read_map(MAP), marked_tests(TOP / "tests"))
 
-    assert not found, "\n" + "\n".join(found)
+    assert not lines, "\n" + "\n".join(lines)
 
 
 def test_the_map_has_the_rows_of_the_specification_where_that_is_beside_the_checkout() -> None:
-    found = spec_problems(read_map(MAP), SPEC) if SPEC.is_dir() else []
+    lines = spec_problems(read_map(MAP), SPEC) if SPEC.is_dir() else []
 
-    assert not found, "\n" + "\n".join(found)
+    assert not lines, "\n" + "\n".join(lines)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,12 @@ MAY_USE_THREADS = {
 }
 """Modules that may hand work to threads, and why; a tool uses `runner.in_thread`."""
 
+NAMED_PLAINLY = (
+    "benchmarks", "scripts", "tests/architecture", "tests/attack", "tests/docs", "tests/helpers", "tests/protocol",
+    "tests/torture", "tests/upgrade",
+)  # fmt: skip
+"""Folders beside the source whose names say what the value is."""
+
 Rule = Callable[[str], Iterator[str]]
 SOURCE_RULES: dict[str, tuple[Rule, str]] = {
     "a module says what it is for": (rules.docstring_problems, ""),
@@ -48,25 +54,25 @@ SOURCE_RULES: dict[str, tuple[Rule, str]] = {
 def test_the_source_keeps_the_rule(rule: str) -> None:
     check, exempt = SOURCE_RULES[rule]
 
-    found = [
+    problems = [
         f"{module} {problem}"
         for module, path in rules.modules(PACKAGE)
         if not (exempt and module.startswith(exempt))
         for problem in check(path.read_text())
     ]
 
-    assert not found, "\n" + "\n".join(found)
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def test_no_module_opens_by_path_unless_it_says_why() -> None:
-    found = [
+    problems = [
         f"{module} {problem}"
         for module, path in rules.modules(PACKAGE)
         if module not in MAY_OPEN
         for problem in rules.open_problems(path.read_text())
     ]
 
-    assert not found, "\n" + "\n".join(found)
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def test_nothing_hands_work_to_threads_unless_it_says_why() -> None:
@@ -94,9 +100,22 @@ def test_one_module_alone_loads_onnxruntime_and_nothing_else_here_imports_it() -
 
 
 def test_every_name_says_what_is_inside() -> None:
-    found = [f"{module} {problem}" for module, _ in rules.modules(PACKAGE) for problem in rules.name_problems(module)]
+    problems = [
+        f"{module} {problem}" for module, _ in rules.modules(PACKAGE) for problem in rules.name_problems(module)
+    ]
 
-    assert not found, "\n" + "\n".join(found)
+    assert not problems, "\n" + "\n".join(problems)
+
+
+def test_the_names_of_scripts_benchmarks_and_what_tests_share_say_what_the_value_is() -> None:
+    problems = [
+        f"{path.relative_to(TOP)} {problem}"
+        for folder in NAMED_PLAINLY
+        for path in sorted((TOP / folder).rglob("*.py"))
+        for problem in rules.word_problems(path.read_text())
+    ]
+
+    assert not problems, "\n" + "\n".join(problems)
 
 
 @pytest.mark.parametrize(
@@ -112,9 +131,9 @@ def test_a_name_that_says_what_it_is_passes() -> None:
 
 
 def test_a_class_name_is_defined_once() -> None:
-    found = list(rules.class_problems(PACKAGE))
+    problems = list(rules.class_problems(PACKAGE))
 
-    assert not found, "\n" + "\n".join(found)
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def test_a_class_name_that_is_defined_twice_is_seen(tmp_path: Path) -> None:
@@ -138,9 +157,9 @@ def test_the_length_of_a_function_counts_all_of_its_lines(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("page", ["ARCHITECTURE.md", "CONTRIBUTING.md", "docs/where-to-add.md"])
 def test_a_page_names_only_source_files_that_are_there(page: str) -> None:
-    found = list(rules.path_problems((TOP / page).read_text(), PACKAGE))
+    problems = list(rules.path_problems((TOP / page).read_text(), PACKAGE))
 
-    assert not found, "\n" + "\n".join(found)
+    assert not problems, "\n" + "\n".join(problems)
 
 
 def test_a_page_that_names_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
@@ -153,9 +172,9 @@ def test_a_page_that_names_a_file_that_is_gone_is_seen(tmp_path: Path) -> None:
 
 
 def test_the_modules_page_has_every_module_with_its_first_line() -> None:
-    found = list(rules.table_problems((TOP / "docs" / "reference" / "modules.md").read_text(), PACKAGE))
+    problems = list(rules.table_problems((TOP / "docs" / "reference" / "modules.md").read_text(), PACKAGE))
 
-    assert not found, "\nrun `make docs`\n" + "\n".join(found)
+    assert not problems, "\nrun `make docs`\n" + "\n".join(problems)
 
 
 def test_every_module_that_says_it_is_pure_is_held_to_it_by_contract() -> None:

@@ -38,8 +38,8 @@ def desk(root: Path, state: Path) -> Iterator[Reviewer]:
 @pytest.fixture
 def tidier(root: Path, state: Path) -> Iterator[Tidier]:
     plant(root, HOUSE)
-    with tidying(root, state) as found:
-        yield found
+    with tidying(root, state) as tidier:
+        yield tidier
 
 
 def propose(desk: Reviewer, *texts: str) -> tuple[str, str]:
@@ -131,9 +131,9 @@ def test_a_hunk_that_takes_the_place_of_another_is_not_approved(desk: Reviewer) 
     assert show(desk, review)[1] == [second], "a hunk keeps its code whatever becomes of the others"
     assert "does not fit" in refused(desk, review, code, "--hunks", first, "--yes")
     newer, _ = show(desk, review)
-    for gone in (first, "1"):
-        assert refused(desk, review, newer, "--hunks", gone, "--yes") == (
-            f"holdfast: This review has no hunk with the code '{gone}'. --hunks takes the codes that "
+    for unknown in (first, "1"):
+        assert refused(desk, review, newer, "--hunks", unknown, "--yes") == (
+            f"holdfast: This review has no hunk with the code '{unknown}'. --hunks takes the codes that "
             f"`holdfast review show {review[:8]}` prints, with commas between them.\n"
         )
     assert nothing_approved(desk, session)
@@ -156,7 +156,7 @@ def test_a_review_that_changes_while_the_person_is_asked_is_not_approved(desk: R
         """Says yes at the terminal, once the agent has proposed something else."""
 
         def __init__(self) -> None:
-            self.status, self.seen = answered(
+            self.status, self.output = answered(
                 desk.state,
                 b"y\n",
                 "review",
@@ -168,7 +168,7 @@ def test_a_review_that_changes_while_the_person_is_asked_is_not_approved(desk: R
             )
 
     late = Late()
-    assert (late.status, b"+print('hello')" in late.seen) == (NO_SUCH, True)
+    assert (late.status, b"+print('hello')" in late.output) == (NO_SUCH, True)
     assert nothing_approved(desk, session)
 
 

@@ -75,7 +75,7 @@ class SelfAnswering:
         place = Served(self.house.url, self.house.state, self.house.root)
         with HttpAgent(place, mode=self.era, elicit=host) as agent:
             reply = agent.call(tool, **arguments)
-        self.questions += len(host.asked)
+        self.questions += len(host.questions)
         return reply.data
 
     def _call_in_handshake_era(self, socket: ClientConnection, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:

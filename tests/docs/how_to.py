@@ -37,7 +37,7 @@ class Block(NamedTuple):
 
 def blocks_of(page: str) -> list[Block]:
     """Return the fenced blocks of a how-to page."""
-    return [Block(*found) for found in _BLOCK.findall((HOW_TO / f"{page}.md").read_text())]
+    return [Block(*parts) for parts in _BLOCK.findall((HOW_TO / f"{page}.md").read_text())]
 
 
 def commands_in(block: Block) -> Iterator[str]:
@@ -45,8 +45,8 @@ def commands_in(block: Block) -> Iterator[str]:
     if block.language in ("sh", "console", ""):
         text = block.text.replace("\\\n", " ")
         for line in text.splitlines():
-            if found := _COMMAND.match(line.strip()):
-                yield re.sub(r"\s+# .*$", "", found[1])
+            if match := _COMMAND.match(line.strip()):
+                yield re.sub(r"\s+# .*$", "", match[1])
 
 
 @dataclass

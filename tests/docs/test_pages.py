@@ -78,16 +78,16 @@ def test_links_lead_somewhere(path: Path) -> None:
 
 
 def test_no_file_names_a_registry_or_this_machine() -> None:
-    found = []
+    problems = []
     for path in tracked():
         try:
             text = path.read_text()
         except UnicodeDecodeError:
             continue
         if path != Path(__file__):
-            found += [f"{path.relative_to(TOP)}: {problem}" for problem in text_problems(text, machine_places())]
+            problems += [f"{path.relative_to(TOP)}: {problem}" for problem in text_problems(text, machine_places())]
 
-    assert found == []
+    assert problems == []
 
 
 def test_no_lock_that_holds_addresses_is_kept() -> None:

@@ -17,7 +17,7 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.defpath}",
         "HOME": str(tmp_path),
     }
-    said = ""
+    output = ""
     try:
         for language, title, block in BLOCK.findall((TOP / "docs" / "tutorial.md").read_text()):
             if language == "python":
@@ -33,12 +33,12 @@ def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
                 check=False,
             )
             assert ran.returncode == 0, f"{block}\n{ran.stdout}\n{ran.stderr}"
-            said += ran.stdout
+            output += ran.stdout
     finally:
         stop = [sys.executable, "-m", "holdfast", "stop"]
         subprocess.run(stop, env=environment, capture_output=True, timeout=30, check=False)
 
-    assert "Access denied: /etc/passwd is outside allowed directories" in said
-    assert "coffee" in said
+    assert "Access denied: /etc/passwd is outside allowed directories" in output
+    assert "coffee" in output
     assert (folder / "demo" / "shopping.txt").read_text() == "milk\nbread\ntea\n"
-    assert "settings.folders.read_only" in said
+    assert "settings.folders.read_only" in output

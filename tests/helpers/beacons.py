@@ -17,9 +17,9 @@ _PAUSE_SECONDS = 0.01
 
 def round_of(text: str) -> int:
     """Return the round that a passage is from."""
-    found = _ROUND.search(text)
-    assert found is not None, text
-    return int(found[1])
+    match = _ROUND.search(text)
+    assert match is not None, text
+    return int(match[1])
 
 
 class Beacons:

@@ -11,7 +11,7 @@ from typing import Any
 Fault = Callable[[int, dict[str, Any]], "tuple[int, dict[str, str], bytes] | None"]
 
 
-def said(content: Any, **message: Any) -> bytes:
+def chat_reply(content: Any, **message: Any) -> bytes:
     """Return an answer whose message holds a content."""
     text = content if isinstance(content, str) or content is None else json.dumps(content)
     return json.dumps({"choices": [{"message": {"role": "assistant", "content": text, **message}}]}).encode()
@@ -19,7 +19,7 @@ def said(content: Any, **message: Any) -> bytes:
 
 def filed(request: dict[str, Any], category: str, confidence: float = 0.9) -> bytes:
     """Return an answer that puts every file of a request into one category."""
-    asked = json.loads(request["messages"][1]["content"])["files"]
+    files = json.loads(request["messages"][1]["content"])["files"]
     rows = [
         {
             "id": file["id"],
@@ -28,9 +28,9 @@ def filed(request: dict[str, Any], category: str, confidence: float = 0.9) -> by
             "requires_deep_scan": False,
             "reasoning": "It fits.",
         }
-        for file in asked
+        for file in files
     ]
-    return said({"files": rows})
+    return chat_reply({"files": rows})
 
 
 class ChatServer:

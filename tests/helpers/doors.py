@@ -33,8 +33,8 @@ def until(what: str, holds: Any, seconds: float = 15.0) -> Any:
     """Wait until `holds()` is true and return its value; fail by name when it never is."""
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
-        if found := holds():
-            return found
+        if value := holds():
+            return value
         time.sleep(0.02)
     raise AssertionError(f"never came true within {seconds} s: {what}")
 
@@ -58,12 +58,12 @@ def children_of(pid: int) -> list[int]:
     if sys.platform != "linux":
         listed = subprocess.run(["pgrep", "-P", str(pid)], capture_output=True, text=True, check=False).stdout
         return [int(child) for child in listed.split()]
-    found = []
+    children = []
     for stat in Path("/proc").glob("[0-9]*/stat"):
         with suppress(FileNotFoundError, ProcessLookupError):
             if int(stat.read_text().rsplit(")", 1)[1].split()[1]) == pid:
-                found.append(int(stat.parent.name))
-    return found
+                children.append(int(stat.parent.name))
+    return children
 
 
 class Pipes:
@@ -80,7 +80,7 @@ class Pipes:
         )
         assert self.process.stdin and self.process.stdout and self.process.stderr
         self._in, self._out, self._err = self.process.stdin, self.process.stdout, self.process.stderr
-        self._held = b""
+        self._buffer = b""
 
     def __enter__(self) -> Self:
         return self
@@ -105,16 +105,16 @@ class Pipes:
     def read(self, seconds: float = 45.0) -> dict[str, Any]:
         """Return the next line as an object; anything else on stdout fails here."""
         deadline = time.monotonic() + seconds
-        while b"\n" not in self._held:
+        while b"\n" not in self._buffer:
             wait = deadline - time.monotonic()
             assert wait > 0 and select.select([self._out], [], [], wait)[0], f"no line within {seconds} s"
             data = os.read(self._out.fileno(), 1_048_576)
             assert data, f"stdout ended; stderr: {self.errors()}"
-            self._held += data
-        line, self._held = self._held.split(b"\n", 1)
-        found: dict[str, Any] = json.loads(line)
-        assert found.get("jsonrpc") == "2.0", found
-        return found
+            self._buffer += data
+        line, self._buffer = self._buffer.split(b"\n", 1)
+        message: dict[str, Any] = json.loads(line)
+        assert message.get("jsonrpc") == "2.0", message
+        return message
 
     def ask(self, number: int | str, method: str, **params: Any) -> dict[str, Any]:
         """Send a request and return the message that answers it."""
@@ -123,9 +123,9 @@ class Pipes:
 
     def answer(self, number: int | str) -> dict[str, Any]:
         """Return the message that answers this id, skipping notifications."""
-        while (found := self.read()).get("id") != number:
-            assert "method" in found, found
-        return found
+        while (message := self.read()).get("id") != number:
+            assert "method" in message, message
+        return message
 
     def initialize(self) -> dict[str, Any]:
         """Open a handshake session."""
@@ -139,7 +139,7 @@ class Pipes:
 
     def rest(self) -> bytes:
         """Return what is left on stdout up to its end."""
-        return self._held + self._out.read()
+        return self._buffer + self._out.read()
 
     def errors(self) -> str:
         """Return stderr after the end of the process."""
@@ -161,8 +161,8 @@ class House:
     @property
     def env(self) -> dict[str, str]:
         """Return the environment of a client on this machine."""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
-        return {**kept, **self.environment, "HOLDFAST_STATE_DIR": str(self.state)}
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        return {**inherited, **self.environment, "HOLDFAST_STATE_DIR": str(self.state)}
 
     def settings(self, text: str) -> None:
         """Write the settings file that background servers read."""
@@ -204,10 +204,10 @@ class House:
     def facts(self) -> dict[str, Any]:
         """Return what server.json says, nothing when there is none."""
         try:
-            found: dict[str, Any] = json.loads((self.state / "server.json").read_text())
+            facts: dict[str, Any] = json.loads((self.state / "server.json").read_text())
         except (FileNotFoundError, ValueError):
             return {}
-        return found
+        return facts
 
     @property
     def url(self) -> str:

@@ -30,8 +30,8 @@ def new_call(seconds: float = 60) -> Call:
 
 def cursor_in(text: str) -> str | None:
     """Return the cursor that an answer ends with."""
-    found = _CURSOR.search(text)
-    return found[1] if found else None
+    match = _CURSOR.search(text)
+    return match[1] if match else None
 
 
 def pages(ask: Callable[[str | None], str], at_most: int = 200) -> list[str]:

@@ -20,8 +20,8 @@ def drain(queue: IndexQueue, indexer: Indexer, *, meaning: bool = True) -> int:
     """Do every job that is due, words first; returns how many passes over words and meaning there were."""
     done = 0
     while jobs := queue.claim(20, 60_000, utc_clock() + LATER, Stage.WORDS):
-        owed = indexer.index_words(jobs)
-        for job, is_owed in zip(jobs, owed, strict=True):
+        without_vectors = indexer.index_words(jobs)
+        for job, is_owed in zip(jobs, without_vectors, strict=True):
             queue.finish(job, utc_clock(), Stage.MEANING if is_owed else None)
         done += len(jobs)
     while meaning and (jobs := queue.claim(20, 60_000, utc_clock() + LATER, Stage.MEANING)):

@@ -83,12 +83,12 @@ def langfuse_server() -> Iterator[LangfuseServer]:
                 server.over.wait(60)
                 return
             status = server.status if self.headers.get("authorization") == allowed else 401
-            said = json.dumps(server.take(self.path, body) if status == 200 else {}).encode()
+            body = json.dumps(server.take(self.path, body) if status == 200 else {}).encode()
             self.send_response(status)
-            self.send_header("content-length", str(len(said)))
+            self.send_header("content-length", str(len(body)))
             self.send_header("content-type", "application/json")
             self.end_headers()
-            self.wfile.write(said)
+            self.wfile.write(body)
 
         def log_message(self, *_: Any) -> None:
             """Say nothing."""
@@ -118,5 +118,8 @@ def _spans(body: bytes) -> Iterator[Sent]:
                     span.parent_span_id.hex(),
                     span.start_time_unix_nano,
                     span.end_time_unix_nano,
-                    {one.key: getattr(one.value, str(one.value.WhichOneof("value"))) for one in span.attributes},
+                    {
+                        attribute.key: getattr(attribute.value, str(attribute.value.WhichOneof("value")))
+                        for attribute in span.attributes
+                    },
                 )

@@ -74,7 +74,7 @@ def embeds(request: Request) -> None:
 def ranks(request: Request) -> None:
     """Answer as a reranker should: the longest text is the best."""
     scores = [{"index": at, "relevance_score": len(text) / 1000} for at, text in enumerate(request.body["documents"])]
-    request.answer({"id": "x", "results": sorted(scores, key=lambda one: -one["relevance_score"])})
+    request.answer({"id": "x", "results": sorted(scores, key=lambda result: -result["relevance_score"])})
 
 
 @contextmanager
@@ -88,9 +88,9 @@ def model_server() -> Iterator[ModelServer]:
             body = json.loads(self.rfile.read(int(self.headers.get("content-length", "0"))))
             scheme, _, key = self.headers.get("authorization", "").partition(" ")
             request = Request(self, self.path, key if scheme == "Bearer" else None, body)
-            found.requests.append(request)
+            models.requests.append(request)
             usual = embeds if "embeddings" in self.path else ranks
-            behaviour = found.behaviours.pop(0) if len(found.behaviours) > 1 else (found.behaviours or [usual])[0]
+            behaviour = models.behaviours.pop(0) if len(models.behaviours) > 1 else (models.behaviours or [usual])[0]
             try:
                 behaviour(request)
             except OSError:
@@ -105,11 +105,11 @@ def model_server() -> Iterator[ModelServer]:
 
     server = Server(("127.0.0.1", 0), Handler)
     server.daemon_threads = True
-    found = ModelServer(f"http://127.0.0.1:{server.server_address[1]}")
+    models = ModelServer(f"http://127.0.0.1:{server.server_address[1]}")
     thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
     thread.start()
     try:
-        yield found
+        yield models
     finally:
         server.shutdown()
         thread.join()

@@ -30,7 +30,7 @@ def mutants(name: str, sql: str, dialect: str) -> Iterator[Mutant]:
         tree = sqlglot.parse_one(sql, dialect=dialect)
         clause, guard = list(_guards(tree))[number]
         lacks = guard.sql(dialect=dialect)
-        rest = [one for one in _conjuncts(clause) if one is not guard]
+        rest = [conjunct for conjunct in _conjuncts(clause) if conjunct is not guard]
         _put(clause, exp.and_(*rest) if rest else exp.true())
         yield Mutant(name, f"{number}: {lacks}", tree.sql(dialect=dialect))
 
@@ -39,12 +39,12 @@ def unguarded(sql: str, dialect: str) -> list[str]:
     """Return the scopes of a statement that touch a table of ours and do not say whose rows they mean."""
     tree = sqlglot.parse_one(sql, dialect=dialect)
     named = {id(_scope(guard)) for _, guard in _guards(tree) if "apikey_hash" in _columns(guard)}
-    found = []
+    scopes = []
     for table in tree.find_all(exp.Table):
         scope = table.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert)
         if table.name.startswith("mcp_") and not isinstance(scope, exp.Insert) and id(scope) not in named:
-            found.append(f"{table.name} in {scope.sql(dialect=dialect)[:60] if scope else '?'}")
-    return found
+            scopes.append(f"{table.name} in {scope.sql(dialect=dialect)[:60] if scope else '?'}")
+    return scopes
 
 
 def _guards(tree: exp.Expr) -> Iterator[tuple[exp.Expr, exp.Expr]]:

@@ -40,8 +40,8 @@ class Tidier:
 
     def moves(self, plan: dict[str, Any]) -> dict[str, str]:
         """Return where the files of a plan go."""
-        found = self.agent.call("get_plan", plan_id=plan["plan_id"]).ok().data
-        return {move["path"]: move["to"] for move in found["moves"]}
+        plan_data = self.agent.call("get_plan", plan_id=plan["plan_id"]).ok().data
+        return {move["path"]: move["to"] for move in plan_data["moves"]}
 
     def revise(self, plan: dict[str, Any], **folders: str | None) -> dict[str, Any]:
         """Decide on files, each named by a keyword with `__` for a dot."""
@@ -51,8 +51,8 @@ class Tidier:
         """Decide on files as the person does, each named in the same way."""
         result = self.person("correct_plan", plan_id=plan["plan_id"], changes=_changes(folders))
         assert not result["isError"], result
-        found: dict[str, Any] = result["structuredContent"]
-        return found
+        corrected: dict[str, Any] = result["structuredContent"]
+        return corrected
 
     def person(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call one of the person's tools, as the commands do, and return its whole result."""
@@ -104,5 +104,5 @@ def organised(state: Path, *arguments: str) -> dict[str, Any]:
     """Run it with --json, see that it succeeded and return what it printed."""
     done = organise(state, *arguments, "--json")
     assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    printed: dict[str, Any] = json.loads(done.stdout)
+    return printed

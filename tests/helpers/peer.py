@@ -70,9 +70,9 @@ class Pair:
     def same(self, tool: str, meaning: Callable[[str], Any] = str, **arguments: Any) -> Any:
         """Make the same call on both sides, check that both mean the same, and return that."""
         ours, theirs = self.call(tool, **arguments)
-        said = meaning(self.ours.plain(ours.ok().text))
-        assert said == meaning(self.theirs.plain(theirs.ok().text))
-        return said
+        meant_by_ours = meaning(self.ours.plain(ours.ok().text))
+        assert meant_by_ours == meaning(self.theirs.plain(theirs.ok().text))
+        return meant_by_ours
 
     def both_refuse(self, tool: str, **arguments: Any) -> Reply:
         """Check that the call is an error on both sides and changed nothing, and return our refusal."""

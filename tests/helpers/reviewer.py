@@ -50,21 +50,21 @@ class Reviewer:
     def person(self, tool: str, **arguments: Any) -> dict[str, Any]:
         """Call one of the person's tools, as the commands do."""
         result = call_by_socket(StateFolder(str(self.state)), tool, arguments, "person")
-        found: dict[str, Any] = result["structuredContent"]
-        return found
+        data: dict[str, Any] = result["structuredContent"]
+        return data
 
     def waiting(self, count: int = 1) -> list[dict[str, Any]]:
         """Wait until the person has so many open reviews of this folder, and return them."""
 
-        def found() -> list[dict[str, Any]]:
+        def list_own() -> list[dict[str, Any]]:
             try:
                 every = self.person("pending_reviews")["reviews"]
             except NoServer:
                 return []
-            mine = [one for one in every if one["root"] == str(self.root)]
+            mine = [review for review in every if review["root"] == str(self.root)]
             return mine if len(mine) == count else []
 
-        reviews: list[dict[str, Any]] = until(f"{count} reviews wait", found)
+        reviews: list[dict[str, Any]] = until(f"{count} reviews wait", list_own)
         return reviews
 
     def show(self, review: dict[str, Any]) -> dict[str, Any]:
@@ -112,14 +112,14 @@ class Host:
     """The client's side of a question: keeps what was asked and answers as it was told."""
 
     def __init__(self, action: str = "accept", seconds: float = 0.0, **content: Any) -> None:
-        self.asked: list[types.ElicitRequestFormParams] = []
+        self.questions: list[types.ElicitRequestFormParams] = []
         self.given_up = 0
         self._action = action
         self._seconds = seconds
         self._content = content
 
     async def __call__(self, context: Any, params: Any) -> types.ElicitResult:
-        self.asked.append(params)
+        self.questions.append(params)
         try:
             await asyncio.sleep(self._seconds)
         except BaseException:

@@ -26,10 +26,10 @@ class Echo(Arguments):
     times: int = Field(1, ge=1, le=9, description="How often.")
 
 
-class Said(BaseModel):
-    """What echo said."""
+class EchoAnswer(BaseModel):
+    """What echo_data answers."""
 
-    said: str
+    text: str
     times: int
 
 
@@ -46,10 +46,10 @@ def echo(_app: App, _call: Call, args: Echo) -> Answer:
     return Answer.of(args.text * args.times)
 
 
-@tool("echo_data", group=Group.FILES, effect=Effect.READ, title="Echo as data", output=Said)
+@tool("echo_data", group=Group.FILES, effect=Effect.READ, title="Echo as data", output=EchoAnswer)
 def echo_data(_app: App, _call: Call, args: Echo) -> Answer:
     """Say a text as typed data."""
-    return Answer.of(args.text, data=Said(said=args.text, times=args.times))
+    return Answer.of(args.text, data=EchoAnswer(text=args.text, times=args.times))
 
 
 @tool("picture", group=Group.FILES, effect=Effect.READ, title="Picture")

@@ -47,8 +47,8 @@ class Deployment:
     @contextmanager
     def holding(self, project: str) -> Iterator[None]:
         """Hold the lock of a project of the local user, as another instance would."""
-        with self.backend.database().mutation(LOCAL_TENANT, project, 3000) as held:
-            assert held.state is not None, "asking for it waits until the lock is there"
+        with self.backend.database().mutation(LOCAL_TENANT, project, 3000) as mutation:
+            assert mutation.state is not None, "asking for it waits until the lock is there"
             yield
 
     def rows(self, query: str) -> list[dict[str, Any]]:

@@ -13,45 +13,45 @@ from tests.helpers.agent import command
 from tests.helpers.doors import until
 
 
-def answered(state: Path, said: bytes, *words: str, before: Callable[[], object] = lambda: None) -> tuple[int, bytes]:
+def answered(state: Path, typed: bytes, *words: str, before: Callable[[], object] = lambda: None) -> tuple[int, bytes]:
     """Run a command, answer its question, and return its exit status and what it had shown until then.
 
     What happens `before` happens while the person thinks.
     """
-    seen = b""
+    output = b""
     with _started(state, words) as (process, ours):
 
         def is_asked() -> bool:
-            nonlocal seen
-            seen += os.read(ours, 65_536)
-            return b"[y/N]" in seen
+            nonlocal output
+            output += os.read(ours, 65_536)
+            return b"[y/N]" in output
 
         until("the person is asked", is_asked)
         before()
-        os.write(ours, said)
-        return process.wait(30), seen
+        os.write(ours, typed)
+        return process.wait(30), output
 
 
 def shown(state: Path, *words: str) -> bytes:
     """Run a command to its end and return what it showed."""
-    seen = b""
+    output = b""
     with _started(state, words) as (_process, ours):
         while piece := _read(ours):
-            seen += piece
-    return seen
+            output += piece
+    return output
 
 
 def interrupted(state: Path, when: bytes, *words: str) -> tuple[int, str]:
     """Run a command, press Ctrl-C as soon as what it has shown matches, and return its exit status and all that it showed."""
-    seen = b""
+    output = b""
     with _started(state, words) as (process, ours):
-        while not re.search(when, seen) and (piece := _read(ours)):
-            seen += piece
-        assert re.search(when, seen), seen.decode()
+        while not re.search(when, output) and (piece := _read(ours)):
+            output += piece
+        assert re.search(when, output), output.decode()
         process.send_signal(signal.SIGINT)
         while piece := _read(ours):
-            seen += piece
-        return process.wait(30), seen.decode()
+            output += piece
+        return process.wait(30), output.decode()
 
 
 @contextmanager

@@ -21,10 +21,10 @@ def plant(root: Path, tree: Tree) -> Path:
 
 def harvest(root: Path) -> dict[str, bytes]:
     """Return every regular file under `root` by its relative path, links left out."""
-    found = {}
+    tree = {}
     for folder, _, names in os.walk(root):
         for name in names:
             path = Path(folder) / name
             if path.is_file() and not path.is_symlink():
-                found[str(path.relative_to(root))] = path.read_bytes()
-    return found
+                tree[str(path.relative_to(root))] = path.read_bytes()
+    return tree

@@ -95,14 +95,14 @@ class Line:
             message: Message = json.loads(raw)
             if "method" in message:
                 self._pass_on(message)
-            elif asked := self._open.pop(message["id"], None):
-                asked[2].put_nowait({**message, "id": asked[0]})
+            elif request := self._open.pop(message["id"], None):
+                request[2].put_nowait({**message, "id": request[0]})
 
     def _pass_on(self, message: Message) -> None:
         """Give a notice to the request whose progress it tells, any other to the newest one."""
         wanted = (message.get("params") or {}).get("progressToken")
-        asked = list(self._open.values())
-        for entry in [entry for entry in asked if wanted is not None and entry[1] == wanted] or asked[-1:]:
+        requests = list(self._open.values())
+        for entry in [entry for entry in requests if wanted is not None and entry[1] == wanted] or requests[-1:]:
             entry[2].put_nowait(message)
 
 

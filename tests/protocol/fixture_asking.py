@@ -76,49 +76,49 @@ def question(key: str, message: str, form: Form, required: list[str] | None = No
     return Question(key, message, {"type": "object", "properties": form, "required": needed})
 
 
-async def asked(call: Call, wanted: Question) -> Reply:
+async def elicit_reply(call: Call, wanted: Question) -> Reply:
     """Ask, or refuse when there is nobody to ask."""
     if call.elicit is None:
         raise PermissionDenied("This client cannot be asked.")
     return await call.elicit(wanted)
 
 
-def said(reply: Reply) -> Answer:
+def to_answer(reply: Reply) -> Answer:
     """Return what the person said."""
     return Answer.of(f"Elicitation completed: action={reply.action}, content={json.dumps(reply.content)}")
 
 
 async def elicitation(_app: App, call: Call, args: Message, _runner: Runner) -> Answer:
     """Ask for a name and an address."""
-    return said(await asked(call, question("person", args.message, {"username": NAME, "email": NAME})))
+    return to_answer(await elicit_reply(call, question("person", args.message, {"username": NAME, "email": NAME})))
 
 
 async def defaults(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask with every field filled in beforehand."""
-    return said(await asked(call, question("defaults", "Fill in or keep what is there", DEFAULTS)))
+    return to_answer(await elicit_reply(call, question("defaults", "Fill in or keep what is there", DEFAULTS)))
 
 
 async def enums(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask for choices of every kind."""
-    return said(await asked(call, question("choices", "Choose", ENUMS)))
+    return to_answer(await elicit_reply(call, question("choices", "Choose", ENUMS)))
 
 
 async def greet(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Greet the person by the name that was asked for."""
-    reply = await asked(call, question("user_name", "What is your name?", {"name": NAME}))
+    reply = await elicit_reply(call, question("user_name", "What is your name?", {"name": NAME}))
     return Answer.of(f"Hello, {reply.content.get('name')}!")
 
 
 async def confirm(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask for a yes, so that the state goes through the client."""
-    await asked(call, question("confirm", "Please confirm", {"ok": {"type": "boolean"}}))
+    await elicit_reply(call, question("confirm", "Please confirm", {"ok": {"type": "boolean"}}))
     return Answer.of("state-ok")
 
 
 async def two_rounds(_app: App, call: Call, _args: Nothing, _runner: Runner) -> Answer:
     """Ask one thing after the other."""
-    name = await asked(call, question("step1", "Step 1: What is your name?", {"name": NAME}))
-    color = await asked(call, question("step2", "Step 2: What is your favorite color?", {"color": NAME}))
+    name = await elicit_reply(call, question("step1", "Step 1: What is your name?", {"name": NAME}))
+    color = await elicit_reply(call, question("step2", "Step 2: What is your favorite color?", {"color": NAME}))
     return Answer.of(f"{name.content.get('name')} likes {color.content.get('color')}")
 
 
@@ -129,14 +129,14 @@ async def ask_person(_app: App, call: Call, args: Ask, _runner: Runner) -> Answe
     call.progress(1.0, None, "asking")
     try:
         async with asyncio.timeout(args.patience):
-            reply = await asked(call, wanted)
+            reply = await elicit_reply(call, wanted)
     except TimeoutError:
         return _note(ended, "given up")
     except asyncio.CancelledError:
         _note(ended, "cancelled")
         raise
     _note(ended, reply.action)
-    return said(reply)
+    return to_answer(reply)
 
 
 async def ask_and_forget(_app: App, call: Call, args: Ask, _runner: Runner) -> Answer:

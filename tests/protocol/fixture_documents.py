@@ -65,16 +65,18 @@ async def _get_prompt(
         case "test_prompt_with_arguments":
             return _prompt(_text(f"Prompt with arguments: arg1='{given.get('arg1')}', arg2='{given.get('arg2')}'"))
         case "test_prompt_with_embedded_resource":
-            held = types.TextResourceContents(
+            resource = types.TextResourceContents(
                 uri=given.get("resourceUri", ""), mime_type="text/plain", text="Embedded resource content for testing."
             )
-            return _prompt(types.EmbeddedResource(resource=held), _text("Please process the embedded resource above."))
+            return _prompt(
+                types.EmbeddedResource(resource=resource), _text("Please process the embedded resource above.")
+            )
         case "test_prompt_with_image":
             image = types.ImageContent(data=_IMAGE, mime_type="image/png")
             return _prompt(image, _text("Please analyze the image above."))
         case "test_input_required_result_prompt" if not params.input_responses:
-            asked = form("What context should the prompt use?", context={"type": "string"})
-            return types.InputRequiredResult(input_requests={"user_context": asked})
+            question = form("What context should the prompt use?", context={"type": "string"})
+            return types.InputRequiredResult(input_requests={"user_context": question})
         case "test_input_required_result_prompt":
             return _prompt(_text("The context is here."))
         case _:

@@ -7,7 +7,7 @@ import mcp_types as types
 Answered = types.CallToolResult | types.InputRequiredResult
 
 
-def said(text: str) -> types.CallToolResult:
+def text_result(text: str) -> types.CallToolResult:
     """Return a result of one text."""
     return types.CallToolResult(content=[types.TextContent(text=text)])
 
@@ -40,7 +40,7 @@ def sampling(params: types.CallToolRequestParams) -> Answered:
     if given is None:
         question = sample("What is the capital of France?")
         return types.InputRequiredResult(input_requests={"capital_question": question})
-    return said(f"The model said: {given.model_dump_json(by_alias=True)}")
+    return text_result(f"The model said: {given.model_dump_json(by_alias=True)}")
 
 
 def list_roots(params: types.CallToolRequestParams) -> Answered:
@@ -48,33 +48,37 @@ def list_roots(params: types.CallToolRequestParams) -> Answered:
     given = (params.input_responses or {}).get("client_roots")
     if not isinstance(given, types.ListRootsResult):
         return types.InputRequiredResult(input_requests={"client_roots": roots()})
-    return said(f"Roots: {', '.join(str(root.uri) for root in given.roots)}")
+    return text_result(f"Roots: {', '.join(str(root.uri) for root in given.roots)}")
 
 
 def multiple_inputs(params: types.CallToolRequestParams) -> Answered:
     """Ask three things at once."""
-    asked: types.InputRequests = {
+    requests: types.InputRequests = {
         "user_name": form("What is your name?", name=NAME),
         "greeting": sample("Generate a greeting", 50),
         "client_roots": roots(),
     }
-    if not asked.keys() <= (params.input_responses or {}).keys():
-        return types.InputRequiredResult(input_requests=asked, request_state="all-three")
-    return said("All three answers are here.")
+    if not requests.keys() <= (params.input_responses or {}).keys():
+        return types.InputRequiredResult(input_requests=requests, request_state="all-three")
+    return text_result("All three answers are here.")
 
 
 def capabilities(params: types.CallToolRequestParams, offered: types.ClientCapabilities) -> Answered:
     """Ask only for what the client can give."""
     if params.input_responses is not None:
-        return said("Thank you.")
-    asked: types.InputRequests = {}
+        return text_result("Thank you.")
+    requests: types.InputRequests = {}
     if offered.elicitation is not None:
-        asked["user_name"] = form("What is your name?", name=NAME)
+        requests["user_name"] = form("What is your name?", name=NAME)
     if offered.sampling is not None:
-        asked["greeting"] = sample("Generate a greeting", 50)
+        requests["greeting"] = sample("Generate a greeting", 50)
     if offered.roots is not None:
-        asked["client_roots"] = roots()
-    return types.InputRequiredResult(input_requests=asked) if asked else said("This client can be asked nothing.")
+        requests["client_roots"] = roots()
+    return (
+        types.InputRequiredResult(input_requests=requests)
+        if requests
+        else text_result("This client can be asked nothing.")
+    )
 
 
 ASKING = {

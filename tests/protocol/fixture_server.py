@@ -19,7 +19,7 @@ from mcp.shared.message import ServerMessageMetadata
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from tests.protocol import fixture_documents as documents
-from tests.protocol.fixture_inputs import ASKING, Answered, capabilities, said, sample
+from tests.protocol.fixture_inputs import ASKING, Answered, capabilities, sample, text_result
 
 Context = ServerRequestContext[Any, Any]
 CallTool = Callable[[Context, types.CallToolRequestParams], Awaitable[Any]]
@@ -126,11 +126,11 @@ class _Tools:
 
     async def _tool_change(self, _ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
         await self._bus.publish(ToolsListChanged())
-        return said("The tools have changed.")
+        return text_result("The tools have changed.")
 
     async def _prompt_change(self, _ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
         await self._bus.publish(PromptsListChanged())
-        return said("The prompts have changed.")
+        return text_result("The prompts have changed.")
 
 
 async def _asking(_ctx: Context, params: types.CallToolRequestParams) -> Answered:
@@ -142,7 +142,7 @@ async def _by_capability(ctx: Context, params: types.CallToolRequestParams) -> A
 
 
 async def _done(_ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
-    return said("done")
+    return text_result("done")
 
 
 async def _log_thrice(ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
@@ -151,20 +151,20 @@ async def _log_thrice(ctx: Context, _params: types.CallToolRequestParams) -> typ
             notice = types.LoggingMessageNotificationParams(level="info", data=text)
             await ctx.session.send_notification(types.LoggingMessageNotification(params=notice), ctx.request_id)
         await anyio.sleep(0.05)
-    return said("Logged.")
+    return text_result("Logged.")
 
 
 async def _reconnected(ctx: Context, _params: types.CallToolRequestParams) -> types.CallToolResult:
     if ctx.close_sse_stream is not None:
         await ctx.close_sse_stream()
         await anyio.sleep(0.1)
-    return said("The answer came after the stream was closed.")
+    return text_result("The answer came after the stream was closed.")
 
 
 async def _sampled(ctx: Context, params: types.CallToolRequestParams) -> types.CallToolResult:
     prompt = str((params.arguments or {}).get("prompt", ""))
     answer = await ctx.session.send_request(sample(prompt), types.CreateMessageResult, metadata=_answering(ctx))
-    return said(f"LLM response: {answer.model_dump_json(by_alias=True)}")
+    return text_result(f"LLM response: {answer.model_dump_json(by_alias=True)}")
 
 
 def _answering(ctx: Context) -> ServerMessageMetadata:
@@ -179,4 +179,4 @@ async def _missing_capability(ctx: Context, _params: types.CallToolRequestParams
             message="This tool needs a client with sampling",
             data={"requiredCapabilities": {"sampling": {}}},
         )
-    return said("The client has sampling.")
+    return text_result("The client has sampling.")

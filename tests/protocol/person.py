@@ -19,15 +19,15 @@ class Person:
 
     def __init__(self, *replies: types.ElicitResult | types.ErrorData) -> None:
         self._replies = list(replies)
-        self.asked: list[types.ElicitRequestFormParams] = []
+        self.questions: list[types.ElicitRequestFormParams] = []
         self.is_asked = threading.Event()
         self.saw_withdrawal = threading.Event()
 
     async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         """Be asked."""
         assert isinstance(params, types.ElicitRequestFormParams)
-        reply = self._replies[len(self.asked)]
-        self.asked.append(params)
+        reply = self._replies[len(self.questions)]
+        self.questions.append(params)
         self.is_asked.set()
         if reply is LEAVE_OPEN:
             try:
@@ -48,8 +48,8 @@ class Parrot(Person):
     async def __call__(self, context: Any, params: types.ElicitRequestParams) -> types.ElicitResult | types.ErrorData:
         """Be asked."""
         assert isinstance(params, types.ElicitRequestFormParams)
-        self.asked.append(params)
-        place = len(self.asked)
+        self.questions.append(params)
+        place = len(self.questions)
         if place == self._together:
             self._all_are_here.set()
         await self._all_are_here.wait()

@@ -77,12 +77,12 @@ def outcomes(report: str) -> dict[str, tuple[int, int]]:
 def test_the_http_door_passes_every_scenario_that_a_revision_requires(conformance_build: Served, revision: str) -> None:
     selection = ("--requirements", revision)
     ended = node.conformance(f"{conformance_build.url}/mcp", *selection, key=conformance_build.key)
-    found = outcomes(ended.stdout)
-    failed = {name for name, (_passed, failures) in found.items() if failures and not OPTIONAL.fullmatch(name)}
+    results = outcomes(ended.stdout)
+    failed = {name for name, (_passed, failures) in results.items() if failures and not OPTIONAL.fullmatch(name)}
     assert not failed, ended.stdout[-6000:]
     assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
-    assert found["dns-rebinding-protection"] == (2, 0)
-    assert len(found) >= 30
+    assert results["dns-rebinding-protection"] == (2, 0)
+    assert len(results) >= 30
 
 
 @pytest.mark.req("SV-04.a", "SV-04.b")
@@ -97,9 +97,9 @@ def test_the_http_door_passes_what_the_suite_knows_of_an_older_revision(conforma
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_short_way_of_the_stream_door_passes_every_scenario_that_needs_no_http(bridge: str, revision: str) -> None:
     ended = node.conformance(f"{bridge}/mcp", "--requirements", revision)
-    found = outcomes(ended.stdout)
+    results = outcomes(ended.stdout)
     wanted = PLAIN | OF_ONE_REVISION[revision]
-    missed = {name: found.get(name) for name in wanted if found.get(name, (0, 1))[0] == 0 or found[name][1]}
+    missed = {name: results.get(name) for name in wanted if results.get(name, (0, 1))[0] == 0 or results[name][1]}
     assert not missed, f"{missed}\n{ended.stdout[-6000:]}{ended.stderr[-2000:]}"
 
 

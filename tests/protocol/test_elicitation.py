@@ -49,8 +49,8 @@ def test_a_person_accepts_declines_or_cancels(conformance_build: Served, door: s
             ("cancel", {}),
         ]
     ]
-    assert person.asked[0].message.startswith("May it be? (")
-    assert person.asked[0].requested_schema["properties"]["decision"]["enum"] == ["approve", "reject", "revise"]
+    assert person.questions[0].message.startswith("May it be? (")
+    assert person.questions[0].requested_schema["properties"]["decision"]["enum"] == ["approve", "reject", "revise"]
 
 
 @pytest.mark.req("SV-04.c")
@@ -62,7 +62,7 @@ def test_two_questions_of_one_call_are_asked_one_after_the_other(
     person = Person(accept(name="Ada"), accept(color="blau"))
     with connect(conformance_build, door, era, person) as agent:
         assert agent.call("test_input_required_result_multi_round").text == "Ada likes blau"
-    assert [asked.message[:6] for asked in person.asked] == ["Step 1", "Step 2"]
+    assert [question.message[:6] for question in person.questions] == ["Step 1", "Step 2"]
 
 
 @pytest.mark.req("SV-04.c")
@@ -109,8 +109,8 @@ def test_an_error_of_the_client_is_a_cancelled_question(conformance_build: Serve
 def test_questions_of_calls_side_by_side_get_their_own_replies(conformance_build: Served, door: str) -> None:
     labels = [f"{uuid4().hex} {number}" for number in range(9)]
     with connect(conformance_build, door, LEGACY, Parrot(together=len(labels))) as agent:
-        found = agent.parallel([("ask_person", {"label": label}) for label in labels])
-    comments = [json.loads(reply.text.partition("content=")[2])["comment"] for reply in found]
+        replies = agent.parallel([("ask_person", {"label": label}) for label in labels])
+    comments = [json.loads(reply.text.partition("content=")[2])["comment"] for reply in replies]
     assert comments == [f"May it be? ({label})" for label in labels]
 
 
@@ -164,4 +164,4 @@ def test_a_step_of_a_pipe_asks_nobody(conformance_build: Served, door: str, era:
     with connect(conformance_build, door, era, person) as agent:
         outcome = agent.call("mcp_pipe", steps=steps).ok().data["steps"][0]
     assert outcome["error"]["code"] == "PERMISSION_DENIED"
-    assert person.asked == []
+    assert person.questions == []

@@ -61,9 +61,9 @@ def calling(label: str, **more: Any) -> Json:
 def ask_of(pipe: Pipe, label: str) -> Json:
     """Begin a call and return the question that it asks."""
     pipe.request(label, "tools/call", {"name": "ask_person", "arguments": {"label": label}})
-    asked = pipe.receive()
-    assert asked["method"] == "elicitation/create", asked
-    return asked
+    question = pipe.receive()
+    assert question["method"] == "elicitation/create", question
+    return question
 
 
 def how_it_ended(served: Served, label: str) -> str:
@@ -200,11 +200,11 @@ def test_a_handshake_call_is_not_answered_by_what_comes_with_it(conformance_buil
 def test_an_answer_under_any_other_id_answers_no_question(conformance_build: Served) -> None:
     label = uuid4().hex
     with shaken(conformance_build) as pipe:
-        asked = ask_of(pipe, label)
+        question = ask_of(pipe, label)
         for forged in ("ask-0", 1, label, None, "ask-1", True):
             pipe.send(json.dumps({"jsonrpc": "2.0", "id": forged, "result": APPROVAL}).encode() + b"\n")
         refusal = {"action": "decline"}
-        pipe.send(json.dumps({"jsonrpc": "2.0", "id": asked["id"], "result": refusal}).encode() + b"\n")
+        pipe.send(json.dumps({"jsonrpc": "2.0", "id": question["id"], "result": refusal}).encode() + b"\n")
         messages: list[Json] = []
         while not messages or messages[-1].get("id") != label:
             messages.append(pipe.receive())
@@ -214,9 +214,9 @@ def test_an_answer_under_any_other_id_answers_no_question(conformance_build: Ser
 @pytest.mark.req("SV-04.c")
 def test_a_large_answer_reaches_its_question(conformance_build: Served) -> None:
     with shaken(conformance_build) as pipe:
-        asked = ask_of(pipe, label := uuid4().hex)
+        question = ask_of(pipe, label := uuid4().hex)
         content = {"decision": "revise", "other": 'a "method" of its own ' * 8_000}
-        answer = {"jsonrpc": "2.0", "id": asked["id"], "result": {"action": "accept", "content": content}}
+        answer = {"jsonrpc": "2.0", "id": question["id"], "result": {"action": "accept", "content": content}}
         pipe.send(json.dumps(answer).encode() + b"\n")
         result = pipe.receive()
     assert result["id"] == label
@@ -251,8 +251,8 @@ def test_a_websocket_client_is_asked_and_may_go(conformance_build: Served) -> No
         for number, name in ((1, label), (2, other)):
             params = {"name": "ask_person", "arguments": {"label": name}}
             line.send(json.dumps({"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": params}))
-        asked = [json.loads(line.recv(timeout=20)) for _question in range(2)]
-        first = next(question for question in asked if label in question["params"]["message"])
+        questions = [json.loads(line.recv(timeout=20)) for _question in range(2)]
+        first = next(question for question in questions if label in question["params"]["message"])
         line.send(json.dumps({"jsonrpc": "2.0", "id": first["id"], "result": APPROVAL}))
         assert "action=accept" in json.loads(line.recv(timeout=20))["result"]["content"][0]["text"]
     assert how_it_ended(conformance_build, other) == "cancel"

@@ -64,15 +64,17 @@ class HttpLine:
 
 
 @pytest.mark.req("SV-04.a")
-@pytest.mark.parametrize(("asked", "agreed"), [*[(version, version) for version in HANDSHAKE], ("1999-01-01", NEWEST)])
-def test_the_handshake_agrees_on_the_version_that_is_asked_for(served: Served, asked: str, agreed: str) -> None:
+@pytest.mark.parametrize(
+    ("requested", "agreed"), [*[(version, version) for version in HANDSHAKE], ("1999-01-01", NEWEST)]
+)
+def test_the_handshake_agrees_on_the_version_that_is_asked_for(served: Served, requested: str, agreed: str) -> None:
     (served.root / "version.txt").write_text("the same\n")
     calls = [("read_text_file", {"path": "version.txt"}), ("get_file_info", {"path": "version.txt"})]
     with HttpLine(served) as line:
-        assert line.open(asked)["protocolVersion"] == agreed
+        assert line.open(requested)["protocolVersion"] == agreed
         over_http = [line.ask("tools/call", name=name, arguments=arguments) for name, arguments in calls]
     with Pipe([served.root], served.state) as pipe:
-        opening = {"protocolVersion": asked, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+        opening = {"protocolVersion": requested, "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
         assert pipe.ask("init", "initialize", opening)["result"]["protocolVersion"] == agreed
         pipe.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
         by_relay = [pipe.call(number, name, **arguments) for number, (name, arguments) in enumerate(calls)]

@@ -70,9 +70,9 @@ def test_a_stateless_client_sees_progress_and_stops_work_over_a_websocket(confor
         notice = json.loads(line.recv(timeout=20))
         assert (notice["method"], notice["params"]["progressToken"]) == ("notifications/progress", "mine")
         line.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 2}}))
-        asked = ask(line, 3, "tools/call", name="has_stopped", arguments={"label": label}, _meta=ENVELOPE)
-        assert asked["result"]["content"][0]["text"] == "stopped"
-        assert asked["result"]["resultType"] == "complete"
+        status = ask(line, 3, "tools/call", name="has_stopped", arguments={"label": label}, _meta=ENVELOPE)
+        assert status["result"]["content"][0]["text"] == "stopped"
+        assert status["result"]["resultType"] == "complete"
 
 
 @pytest.mark.req("SV-01.b", "SV-04.a")

@@ -45,9 +45,9 @@ class Tally:
         self.failures += result.failures
 
     def __str__(self) -> str:
-        judged = f" judged {self.variants} times" if self.variants else ""
+        variants = f" judged {self.variants} times" if self.variants else ""
         return (
-            f"{self.part:9} {len(self.scenarios):3} scenarios {self.points:6} points{judged} "
+            f"{self.part:9} {len(self.scenarios):3} scenarios {self.points:6} points{variants} "
             f"{len(self.failures):4} failures {self.seconds:6.0f} s"
         )
 
@@ -62,8 +62,8 @@ def torture(part: str, names: Iterable[str], *, sample: int = 0, seed: int = 0, 
         if part == RECOVERY:
             wanted = list(_interrupted(pool, wanted, seed))
         jobs = []
-        for job, found in zip(wanted, pool.map(_points_of, wanted), strict=True):
-            points = campaign.sampled(found, sample, seed)
+        for job, points_found in zip(wanted, pool.map(_points_of, wanted), strict=True):
+            points = campaign.sampled(points_found, sample, seed)
             jobs += [replace(job, points=tuple(points[at : at + _AT_ONCE])) for at in range(0, len(points), _AT_ONCE)]
         for result in pool.map(_run, jobs):
             tally.add(result)
@@ -165,12 +165,12 @@ def _tortured(part: str, names: list[str], sample: int, seed: int) -> Tally:
     if part == EDITOR:
         races = race(sample or _RACES, seed, say=lambda line: print(line, file=sys.stderr, flush=True))
         print(races)
-        found = [(f"python -m tests.torture.changes editor --seed {seed}", lost) for lost in races.lost]
-        return Tally(EDITOR, races.rounds, failures=found, seconds=time.monotonic() - begun)
+        failures = [(f"python -m tests.torture.changes editor --seed {seed}", lost) for lost in races.lost]
+        return Tally(EDITOR, races.rounds, failures=failures, seconds=time.monotonic() - begun)
     if part == MODEL:
         problems = explore(sample or _EXAMPLES, seed)
-        found = [(f"python -m tests.torture.changes model --seed {seed}", problem) for problem in problems]
-        return Tally(MODEL, sample or _EXAMPLES, failures=found, seconds=time.monotonic() - begun)
+        failures = [(f"python -m tests.torture.changes model --seed {seed}", problem) for problem in problems]
+        return Tally(MODEL, sample or _EXAMPLES, failures=failures, seconds=time.monotonic() - begun)
     return torture(part, names, sample=sample, seed=seed)
 
 

@@ -9,7 +9,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tests.torture.changes_driver import Ground, Report, judged, recovering, reference, under_fire
+from tests.torture.changes_driver import Ground, Report, judge_recovery, recovering, reference, under_fire
 from tests.torture.changes_judge import Moment, Run
 from tests.torture.changes_mounts import is_private, mounted
 from tests.torture.changes_scenarios import SCENARIOS
@@ -62,7 +62,7 @@ def two_devices() -> Iterator[Ground]:
     ):
         ground = Ground(Path(near) / "one", Path(far) / "two", Path(near) / "state")
         ground.clear()
-        if ground.one.stat().st_dev == ground.two.stat().st_dev:
+        if ground.first.stat().st_dev == ground.second.stat().st_dev:
             raise SystemExit(f"{MEMORY} and {tempfile.gettempdir()} are one device; set TMPDIR to another one")
         yield ground
 
@@ -82,8 +82,8 @@ def points_of(job: Job) -> list[Point]:
         if job.first is not None:
             return _recovery_points(job, ground, moments)
         child = under_fire(SCENARIOS[job.scenario], ground, moments, Report(), job.mutant)
-        found = trace(child, ground.state.parent / "trace")
-    return errors(found) if job.part == ERROR else found
+        points = trace(child, ground.state.parent / "trace")
+    return errors(points) if job.part == ERROR else points
 
 
 def _recovery_points(job: Job, ground: Ground, moments: list[Moment]) -> list[Point]:
@@ -104,20 +104,22 @@ def run(job: Job) -> Result:
             report = Report()
             child = under_fire(scenario, ground, moments, report, job.mutant)
             missed = strike(child, job.first or point, out)
-            said = report.read()
+            run_report = report.read()
             if job.first is not None and missed is None:
                 missed = strike(recovering(ground, job.mutant), point, out)
-            problems = [f"{MISSED}: {missed}"] if missed else judged(scenario, ground, moments, said, job.mutant)
+            problems = (
+                [f"{MISSED}: {missed}"] if missed else judge_recovery(scenario, ground, moments, run_report, job.mutant)
+            )
             result.points += 1
-            result.failures += [(job.repeat(str(point)), told(problem, said)) for problem in problems]
+            result.failures += [(job.repeat(str(point)), with_faults(problem, run_report)) for problem in problems]
             if job.until_caught and problems and not missed:
                 break
     return result
 
 
-def told(problem: str, said: Run) -> str:
+def with_faults(problem: str, run: Run) -> str:
     """Return a problem with what the struck process said of its own."""
-    return problem + (f" [{'; '.join(said.faults)}]" if said.faults else "")
+    return problem + (f" [{'; '.join(run.faults)}]" if run.faults else "")
 
 
 def sampled(points: list[Point], count: int, seed: int) -> list[Point]:

@@ -44,14 +44,14 @@ class Ground:
     would only take time.
     """
 
-    one: Path
-    two: Path
+    first: Path
+    second: Path
     state: Path
     has_long_log: bool = False
 
     def clear(self) -> None:
         """Leave all three empty."""
-        for folder in (self.one, self.two, self.state):
+        for folder in (self.first, self.second, self.state):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True, mode=0o700)
 
@@ -154,8 +154,8 @@ def _keep_log_short() -> None:
 @contextmanager
 def on_stage(ground: Ground) -> Iterator[Stage]:
     """Open the service over a ground; recovery has run."""
-    with opened_world([ground.one, ground.two], ground.state) as world:
-        stage = Stage(world, ground.one, ground.two)
+    with opened_world([ground.first, ground.second], ground.state) as world:
+        stage = Stage(world, ground.first, ground.second)
         stage.ids[:] = ids(stage)
         yield stage
 
@@ -163,23 +163,23 @@ def on_stage(ground: Ground) -> Iterator[Stage]:
 def reference(scenario: Scenario, ground: Ground) -> list[Moment]:
     """Run a scenario undisturbed and return the moments between its steps, the first before any of them."""
     ground.clear()
-    scenario.plant(ground.one, ground.two)
+    scenario.plant(ground.first, ground.second)
 
     def body(_wait: Callable[[], None]) -> list[Moment]:
         _keep_log_short()
         with on_stage(ground) as stage:
             _prepare(scenario, stage)
-            moments = [Moment(snapshot(stage.one, stage.two), statuses(stage))]
+            moments = [Moment(snapshot(stage.first, stage.second), statuses(stage))]
             for step in scenario.steps:
-                told = outcome_of(step, stage)
-                moments.append(Moment(snapshot(stage.one, stage.two), statuses(stage), told))
+                outcome = outcome_of(step, stage)
+                moments.append(Moment(snapshot(stage.first, stage.second), statuses(stage), outcome))
             return moments
 
-    moments: list[Moment] = asked(body)
+    moments: list[Moment] = call_in_child(body)
     return moments
 
 
-def asked(body: Callable[[Callable[[], None]], Any]) -> Any:
+def call_in_child(body: Callable[[Callable[[], None]], Any]) -> Any:
     """Return what a function returns in a child of its own."""
     reading, writing = os.pipe()
 
@@ -200,7 +200,7 @@ def asked(body: Callable[[Callable[[], None]], Any]) -> Any:
 def under_fire(scenario: Scenario, ground: Ground, moments: list[Moment], report: Report, mutant: str) -> Child:
     """Start a child that makes the scenario's changes; it says in the report how far it came."""
     ground.clear()
-    scenario.plant(ground.one, ground.two)
+    scenario.plant(ground.first, ground.second)
     report.write(Run())
 
     def body(wait: Callable[[], None]) -> None:
@@ -223,8 +223,8 @@ def under_fire(scenario: Scenario, ground: Ground, moments: list[Moment], report
 
 def _prepare(scenario: Scenario, stage: Stage) -> None:
     for step in scenario.before:
-        told = outcome_of(step, stage)
-        assert told == "ok", told
+        outcome = outcome_of(step, stage)
+        assert outcome == "ok", outcome
 
 
 def _perform(scenario: Scenario, stage: Stage, moments: list[Moment], report: Report) -> None:
@@ -233,15 +233,15 @@ def _perform(scenario: Scenario, stage: Stage, moments: list[Moment], report: Re
     for number, step in enumerate(scenario.steps, start=1):
         run.begun = number
         report.write(run)
-        told = outcome_of(step, stage)
-        if told != moments[number].outcome:
-            run.faults.append(f"step {number}: {told}")
+        outcome = outcome_of(step, stage)
+        if outcome != moments[number].outcome:
+            run.faults.append(f"step {number}: {outcome}")
             report.write(run)
-            disk = snapshot(stage.one, stage.two)
+            disk = snapshot(stage.first, stage.second)
             if disk == moments[number - 1].disk != moments[number].disk:
-                told = outcome_of(step, stage)
-            if told != moments[number].outcome:
-                run.faults.append(f"step {number} again: {told}")
+                outcome = outcome_of(step, stage)
+            if outcome != moments[number].outcome:
+                run.faults.append(f"step {number} again: {outcome}")
                 report.write(run)
                 return
         run.ended = number
@@ -261,13 +261,15 @@ def recovering(ground: Ground, mutant: str) -> Child:
         Changes.recover = recover  # type: ignore[method-assign]
         _keep_log_short()
         changes_mutants.apply(mutant)
-        with opened_world([ground.one, ground.two], ground.state):
+        with opened_world([ground.first, ground.second], ground.state):
             pass
 
     return Child(body)
 
 
-def judged(scenario: Scenario, ground: Ground, moments: list[Moment], run: Run, mutant: str = "none") -> list[str]:
+def judge_recovery(
+    scenario: Scenario, ground: Ground, moments: list[Moment], run: Run, mutant: str = "none"
+) -> list[str]:
     """Recover in a fresh process, finish, take back, and return what was wrong."""
 
     def body(_wait: Callable[[], None]) -> list[str]:
@@ -280,5 +282,5 @@ def judged(scenario: Scenario, ground: Ground, moments: list[Moment], run: Run, 
             traceback.print_exc(file=sys.stderr)
             return [f"the next start ended with {type(error).__name__}: {error}"]
 
-    problems: list[str] = asked(body)
+    problems: list[str] = call_in_child(body)
     return problems

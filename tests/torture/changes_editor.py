@@ -50,7 +50,7 @@ def race(rounds: int, seed: int, say: Callable[[str], None] = lambda _line: None
         try:
             with opened_world([root], state) as world:
                 for number in range(rounds):
-                    _one(editor, world, path, number, chance, races)
+                    _race_once(editor, world, path, number, chance, races)
                     if number % 1_000 == 999:
                         say(f"{number + 1} of {rounds}: {races}")
         finally:
@@ -64,7 +64,7 @@ def race(rounds: int, seed: int, say: Callable[[str], None] = lambda _line: None
     return races
 
 
-def _one(
+def _race_once(
     editor: "subprocess.Popen[str]", world: World, path: Path, number: int, chance: random.Random, races: Races
 ) -> None:
     tokens = [f"save-{number}-{part};" for part in range(chance.choice((1, 1, 2)))]
@@ -81,8 +81,8 @@ def _one(
         races.refused += 1
     assert editor.stdout.readline() == "saved\n"
     races.rounds += 1
-    kept = world.changes._images.has(hashlib.sha256(tokens[-1].encode()).hexdigest())
-    if not path.read_text().startswith(tokens[-1]) and not kept:
+    is_kept = world.changes._images.has(hashlib.sha256(tokens[-1].encode()).hexdigest())
+    if not path.read_text().startswith(tokens[-1]) and not is_kept:
         races.lost.append(f"round {number}: {style} after {delay:.4f} s: {tokens[-1]}")
 
 

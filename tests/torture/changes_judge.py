@@ -37,29 +37,29 @@ class Run:
     faults: list[str] = field(default_factory=list)
 
 
-def snapshot(one: Path, two: Path) -> Snapshot:
+def snapshot(first: Path, second: Path) -> Snapshot:
     """Return both folders as they are, our quarantine left out."""
     return {
         f"{label}/{name}": entry
-        for label, folder in (("one", one), ("two", two))
+        for label, folder in (("one", first), ("two", second))
         for name, entry in _entries(folder)
         if QUARANTINE not in name.split("/")
     }
 
 
 def _entries(folder: Path) -> list[tuple[str, tuple[str, int, str]]]:
-    found = []
+    entries = []
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
         mode = stat.S_IMODE(status.st_mode)
         name = str(path.relative_to(folder))
         if stat.S_ISLNK(status.st_mode):
-            found.append((name, ("link", 0, os.readlink(path))))
+            entries.append((name, ("link", 0, os.readlink(path))))
         elif stat.S_ISDIR(status.st_mode):
-            found.append((name, ("dir", mode, "")))
+            entries.append((name, ("dir", mode, "")))
         else:
-            found.append((name, ("file", mode, hashlib.sha256(path.read_bytes()).hexdigest())))
-    return found
+            entries.append((name, ("file", mode, hashlib.sha256(path.read_bytes()).hexdigest())))
+    return entries
 
 
 def statuses(stage: Stage) -> tuple[str, ...]:
@@ -85,7 +85,7 @@ def _did(stage: Stage, change: Change) -> bool:
 
 def judge(scenario: Scenario, moments: list[Moment], run: Run, stage: Stage) -> list[str]:
     """Return what is wrong after recovery; carries the scenario to its end and takes it back on the way."""
-    disk = snapshot(stage.one, stage.two)
+    disk = snapshot(stage.first, stage.second)
     at, problems = _find(scenario, moments, run, disk)
     if at is None:
         return problems
@@ -93,9 +93,9 @@ def judge(scenario: Scenario, moments: list[Moment], run: Run, stage: Stage) -> 
     problems += _journal_problems(moments[at], stage, exact=exact)
     problems += _plan_problems(stage)
     problems += _lost(moments[: at + 1], disk, stage)
-    said = statuses(stage)
+    standing = statuses(stage)
     stage.world.changes.recover()
-    if snapshot(stage.one, stage.two) != disk or statuses(stage) != said:
+    if snapshot(stage.first, stage.second) != disk or statuses(stage) != standing:
         problems.append("a second recovery found something to do")
     if not problems:
         problems += _finished(scenario, moments, at, stage)
@@ -115,10 +115,10 @@ def _find(scenario: Scenario, moments: list[Moment], run: Run, disk: Snapshot) -
             if _is_between(disk, moments[at].disk, moments[at + 1].disk):
                 return at, []
     known = [at for at, moment in enumerate(moments) if moment.disk == disk]
-    told = f"steps ended: {run.ended}, begun: {run.begun}"
+    progress = f"steps ended: {run.ended}, begun: {run.begun}"
     if known:
-        return None, [f"the disk is as after step {known[0]}, but {told}"]
-    return None, [f"the disk is as after no step ({told}): {difference(moments[run.ended].disk, disk)}"]
+        return None, [f"the disk is as after step {known[0]}, but {progress}"]
+    return None, [f"the disk is as after no step ({progress}): {difference(moments[run.ended].disk, disk)}"]
 
 
 def _is_between(disk: Snapshot, before: Snapshot, after: Snapshot) -> bool:
@@ -163,10 +163,10 @@ def _plan_problems(stage: Stage) -> list[str]:
         plan = plans.find(stage.world.folders, line.id)
         for item in plan.items:
             if item.op is Op.MOVE and item.status in _WHERE:
-                found = (os.path.lexists(item.src_path), os.path.lexists(item.dest_path or ""))
-                is_both = all(found) and item.status is not ItemStatus.PENDING
-                if is_both or not found[_WHERE[item.status]]:
-                    problems.append(f"{item.src_path} is {item.status}, and (source, target) are there: {found}")
+                are_there = (os.path.lexists(item.src_path), os.path.lexists(item.dest_path or ""))
+                is_both = all(are_there) and item.status is not ItemStatus.PENDING
+                if is_both or not are_there[_WHERE[item.status]]:
+                    problems.append(f"{item.src_path} is {item.status}, and (source, target) are there: {are_there}")
         states = {item.status for item in plan.items}
         if plan.status is PlanStatus.EXECUTED and states & {ItemStatus.PENDING, ItemStatus.ERROR}:
             problems.append(f"the plan is EXECUTED with items {sorted(states)}")
@@ -184,7 +184,7 @@ def _lost(past: list[Moment], disk: Snapshot, stage: Stage) -> list[str]:
 
 def _quarantined(stage: Stage) -> set[str]:
     places = [stage.world.state / "quarantine"]
-    places += [path for folder in (stage.one, stage.two) for path in folder.rglob(QUARANTINE)]
+    places += [path for folder in (stage.first, stage.second) for path in folder.rglob(QUARANTINE)]
     files = (path for place in places for path in place.rglob("*") if path.is_file() and not path.is_symlink())
     return {hashlib.sha256(path.read_bytes()).hexdigest() for path in files}
 
@@ -201,10 +201,10 @@ def _finished(scenario: Scenario, moments: list[Moment], at: int, stage: Stage) 
     """Carry out what is left of the scenario, as the caller would; the end is that of an undisturbed run."""
     stage.ids[:] = ids(stage)
     for step, wanted in zip(scenario.steps[at:], moments[at + 1 :], strict=True):
-        told = outcome_of(step, stage)
-        if told != wanted.outcome:
-            return [f"again, step {moments.index(wanted)} ends with {told!r}, not {wanted.outcome!r}"]
-    disk = snapshot(stage.one, stage.two)
+        outcome = outcome_of(step, stage)
+        if outcome != wanted.outcome:
+            return [f"again, step {moments.index(wanted)} ends with {outcome!r}, not {wanted.outcome!r}"]
+    disk = snapshot(stage.first, stage.second)
     if disk != moments[-1].disk:
         return [f"again, the end is another one: {difference(moments[-1].disk, disk)}"]
     return []
@@ -231,7 +231,7 @@ def _taken_back(scenario: Scenario, moments: list[Moment], stage: Stage) -> list
             stage.world.undo(change_id)
         except HoldfastError as error:
             return [f"undo is refused: {type(error).__name__}: {error.message}"]
-    disk, wanted = snapshot(stage.one, stage.two), dict(moments[0 if under_fire else -1].disk)
+    disk, wanted = snapshot(stage.first, stage.second), dict(moments[0 if under_fire else -1].disk)
     if under_fire and scenario.taken:
         fresh, name = scenario.taken
         wanted[name] = wanted.pop(fresh)

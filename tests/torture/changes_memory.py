@@ -94,25 +94,27 @@ class Disks:
             if id(act) in survivors:
                 _apply(act, "settled")
         self._acts.clear()
-        seen: set[int] = set()
-        self._come_back(self.root, chance, seen)
+        visited: set[int] = set()
+        self._come_back(self.root, chance, visited)
         self.is_off = False
 
     def _survivors(self, chance: random.Random) -> set[int]:
         """Choose the changes of names that reached the disk: the synced ones, and some of the others."""
         mood = chance.choice((0.0, 0.5, 1.0))
         by_device = {device: chance.choice((mood, 0.0, 1.0, 0.5)) for device in range(8)}
-        kept = {id(act) for act in self._acts if not act.unsynced or chance.random() < by_device[act.sets[0][0].device]}
-        return _closed(self._acts, kept)
+        survivors = {
+            id(act) for act in self._acts if not act.unsynced or chance.random() < by_device[act.sets[0][0].device]
+        }
+        return _closed(self._acts, survivors)
 
-    def _come_back(self, node: Node, chance: random.Random, seen: set[int]) -> None:
-        if node.number in seen:
+    def _come_back(self, node: Node, chance: random.Random, visited: set[int]) -> None:
+        if node.number in visited:
             return
-        seen.add(node.number)
+        visited.add(node.number)
         if stat.S_ISDIR(node.mode):
             node.entries = dict(node.settled)
             for child in node.entries.values():
-                self._come_back(child, chance, seen)
+                self._come_back(child, chance, visited)
             return
         if node.versions:
             version = chance.choice([node.synced, *node.versions])
@@ -346,16 +348,16 @@ def _apply(act: Act, where: str) -> None:
             entries[name] = node
 
 
-def _touch(one: Act, other: Act) -> bool:
-    return any(a[0] is b[0] and a[1] == b[1] for a in one.sets for b in other.sets)
+def _touch(act: Act, other: Act) -> bool:
+    return any(a[0] is b[0] and a[1] == b[1] for a in act.sets for b in other.sets)
 
 
-def _closed(acts: list[Act], kept: set[int]) -> set[int]:
+def _closed(acts: list[Act], survivors: set[int]) -> set[int]:
     """Add every change that a kept later one rests on: one made before on the same name."""
     for at in range(len(acts) - 1, -1, -1):
-        if id(acts[at]) in kept:
-            kept |= {id(before) for before in acts[:at] if _touch(before, acts[at])}
-    return kept
+        if id(acts[at]) in survivors:
+            survivors |= {id(before) for before in acts[:at] if _touch(before, acts[at])}
+    return survivors
 
 
 def _error(number: int, name: str | bytes) -> OSError:

@@ -105,7 +105,7 @@ class Replaced:
     """The product's modules with the disks in the place of `os`, until `restore`."""
 
     def __init__(self, disks: Disks) -> None:
-        self._kept: list[tuple[Any, str, Any]] = []
+        self._originals: list[tuple[Any, str, Any]] = []
         self._disks = disks
         for module in _modules():
             for name, value in list(vars(module).items()):
@@ -123,12 +123,12 @@ class Replaced:
         self._put(JournalUpkeep, "wake", lambda _self: None)
 
     def _put(self, owner: Any, name: str, value: Any) -> None:
-        self._kept.append((owner, name, getattr(owner, name)))
+        self._originals.append((owner, name, getattr(owner, name)))
         setattr(owner, name, value)
 
     def restore(self) -> None:
         """Put everything back."""
-        for owner, name, value in reversed(self._kept):
+        for owner, name, value in reversed(self._originals):
             setattr(owner, name, value)
 
     def open_roots(self, given: Sequence[str], _cwd: str, _state_dir: str) -> list[Root]:
@@ -139,8 +139,8 @@ class Replaced:
 
 
 def _modules() -> list[ModuleType]:
-    found = [module for name, module in sys.modules.items() if name.startswith("holdfast.changes.")]
-    return [*found, syscalls_module, jail_module, roots_module]
+    modules = [module for name, module in sys.modules.items() if name.startswith("holdfast.changes.")]
+    return [*modules, syscalls_module, jail_module, roots_module]
 
 
 class CrashMachine(RuleBasedStateMachine):
@@ -269,8 +269,8 @@ class CrashMachine(RuleBasedStateMachine):
 
     def in_effect(self) -> list[str]:
         """Return the changes that did something, oldest first."""
-        found = [change.id for change in reversed(self.world.listed()) if change.status in ("EXECUTED", "UNDONE")]
-        plans = ((change_id, self.world.changes._journal.find(change_id)) for change_id in found)
+        change_ids = [change.id for change in reversed(self.world.listed()) if change.status in ("EXECUTED", "UNDONE")]
+        plans = ((change_id, self.world.changes._journal.find(change_id)) for change_id in change_ids)
         return [
             change_id
             for change_id, plan in plans
@@ -299,8 +299,8 @@ class CrashMachine(RuleBasedStateMachine):
         """Every content that ever stood in a file is on a disk or kept."""
         whole = [*self.disks.tree("one").values(), *self.disks.tree("two").values(), *self.disks.tree("state").values()]
         for content in self.contents - {data for data in whole if data is not None}:
-            kept = b"".join(self.world.changes._images.read(hashlib.sha256(content).hexdigest()))
-            assert kept == content, "the kept bytes are others"
+            image = b"".join(self.world.changes._images.read(hashlib.sha256(content).hexdigest()))
+            assert image == content, "the kept bytes are others"
 
     def fresh(self, size: int) -> str:
         """Return a text that was never used before."""

@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from tests.torture.changes_campaign import MEMORY, MISSED, Job, Result, check_tracer, told
-from tests.torture.changes_driver import Ground, Report, judged, reference, under_fire
+from tests.torture.changes_campaign import MEMORY, MISSED, Job, Result, check_tracer, with_faults
+from tests.torture.changes_driver import Ground, Report, judge_recovery, reference, under_fire
 from tests.torture.changes_judge import Moment, Run
 from tests.torture.changes_mounts import clone, forget_loops, is_private, looped, mounted, sync_device
 from tests.torture.changes_scenarios import SCENARIOS
@@ -53,8 +53,8 @@ class Machine:
         self._loop = _FIRST_LOOP + (os.getpid() % 4_096) * _LOOPS
         mount = folder / "mnt"
         self.mounts = {name: mount / name for name in DEVICES}
-        one, two, state = (self.mounts[name] / "files" for name in DEVICES)
-        self.ground = Ground(one, two, state, has_long_log=True)
+        first, second, state = (self.mounts[name] / "files" for name in DEVICES)
+        self.ground = Ground(first, second, state, has_long_log=True)
 
     @contextmanager
     def built(self) -> Iterator["Machine"]:
@@ -92,11 +92,11 @@ class Machine:
 
     def cut(self, live: dict[str, Path]) -> dict[tuple[str, bool], Path]:
         """Return what each disk holds at this moment, and what it would hold had it written everything out."""
-        found = {(name, False): self.cloned(live[name], f"cut-{name}") for name in DEVICES}
+        disks = {(name, False): self.cloned(live[name], f"cut-{name}") for name in DEVICES}
         for name in DEVICES:
             sync_device(self.mounts[name])
-            found[name, True] = self.cloned(live[name], f"late-{name}")
-        return found
+            disks[name, True] = self.cloned(live[name], f"late-{name}")
+        return disks
 
 
 def _make(image: Path, size_bytes: int, *command: str) -> None:
@@ -120,8 +120,8 @@ def points_of(job: Job) -> list[Point]:
         with machine.on(machine.fresh("reference")) as ground:
             moments = reference(scenario, ground)
         with machine.on(machine.fresh("live")) as ground:
-            found = trace(under_fire(scenario, ground, moments, Report(), job.mutant), machine.folder / "trace")
-    return [point for point in found if point.call in CHANGING]
+            points = trace(under_fire(scenario, ground, moments, Report(), job.mutant), machine.folder / "trace")
+    return [point for point in points if point.call in CHANGING]
 
 
 def run(job: Job) -> Result:
@@ -145,24 +145,24 @@ def _struck(machine: Machine, job: Job, moments: list[Moment], point: Point) -> 
     with machine.on(live) as ground:
         child = under_fire(scenario, ground, moments, report, job.mutant)
         missed = strike(child, point, machine.folder / "trace", before=machine.sync)
-        held = machine.cut(live)
-    said = report.read()
+        disks = machine.cut(live)
+    run_report = report.read()
     if missed is not None:
         yield (), f"{MISSED}: {missed}"
         return
     for variant in job.variants:
-        for problem in _judged(machine, job, moments, said, held, variant):
-            yield variant, told(problem, said)
+        for problem in _judge_variant(machine, job, moments, run_report, disks, variant):
+            yield variant, with_faults(problem, run_report)
 
 
-def _judged(
+def _judge_variant(
     machine: Machine,
     job: Job,
     moments: list[Moment],
-    said: Run,
-    held: dict[tuple[str, bool], Path],
+    run: Run,
+    disks: dict[tuple[str, bool], Path],
     variant: tuple[str, ...],
 ) -> list[str]:
-    images = {name: machine.cloned(held[name, name in variant], f"again-{name}") for name in DEVICES}
+    images = {name: machine.cloned(disks[name, name in variant], f"again-{name}") for name in DEVICES}
     with machine.on(images, renumbered=RENUMBERED in variant) as ground:
-        return judged(SCENARIOS[job.scenario], ground, moments, said, job.mutant)
+        return judge_recovery(SCENARIOS[job.scenario], ground, moments, run, job.mutant)

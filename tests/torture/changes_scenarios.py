@@ -32,14 +32,14 @@ class Stage:
     """Where a scenario plays: two folders on two devices, and the service over a journal."""
 
     world: World
-    one: Path
-    two: Path
+    first: Path
+    second: Path
     ids: list[str] = field(default_factory=list)
     """The changes in effect so far, oldest first."""
 
     def there(self, name: str) -> str:
         """Return a path in the second folder."""
-        return str(self.two / name)
+        return str(self.second / name)
 
 
 Step = Callable[[Stage], str | None]
@@ -60,11 +60,11 @@ class Scenario:
     is_atomic: bool = True
     taken: tuple[str, str] | None = None
 
-    def plant(self, one: Path, two: Path) -> None:
+    def plant(self, first: Path, second: Path) -> None:
         """Make the files that are there before anything happens."""
-        plant(one, {**FOREIGN, **self.tree})
-        plant(two, FOREIGN)
-        for folder in (one, two):
+        plant(first, {**FOREIGN, **self.tree})
+        plant(second, FOREIGN)
+        for folder in (first, second):
             (folder / "link").symlink_to("foreign.txt")
 
 
@@ -125,7 +125,7 @@ def _move_into_a_race(*, across: bool) -> Step:
     """Another program's file takes the destination between our look and our rename."""
 
     def step(stage: Stage) -> str:
-        folder = stage.two if across else stage.one
+        folder = stage.second if across else stage.first
         late = "publish" if across else "move_entry"
         with _at_the_last_moment(files, late, lambda: _rename_once(folder / "theirs.txt", folder / "b.txt")):
             return stage.world.move("a.txt", str(folder / "b.txt"))
@@ -136,7 +136,7 @@ def _move_into_a_race(*, across: bool) -> Step:
 def _write_into_a_race(stage: Stage) -> str:
     """An editor saves by rename between our read and our swap."""
     with _at_the_last_moment(
-        content, "rename_exchange", lambda: _rename_once(stage.one / "theirs.txt", stage.one / "a.txt")
+        content, "rename_exchange", lambda: _rename_once(stage.first / "theirs.txt", stage.first / "a.txt")
     ):
         return stage.world.write("a.txt", "written by us\n")
 
@@ -171,10 +171,10 @@ def _planned(*moves: tuple[str, str], unit: str | None = None) -> Step:
     def step(stage: Stage) -> None:
         world, plans = stage.world, stage.world.changes.plans
         requests = [
-            MoveRequest(str(stage.one / source), target.replace("TWO", str(stage.two)), unit=unit)
+            MoveRequest(str(stage.first / source), target.replace("TWO", str(stage.second)), unit=unit)
             for source, target in moves
         ]
-        plan = plans.create(world.folders, world.call(), str(stage.one), requests)
+        plan = plans.create(world.folders, world.call(), str(stage.first), requests)
         plans.approve(world.folders, plan.id, plans.hash_of(plan), "torture")
 
     return step
@@ -204,13 +204,15 @@ def _execute_by_twos(stage: Stage) -> str:
 
 def _execute_into_a_race(stage: Stage) -> str:
     """Another program's file takes one of the destinations before its turn."""
-    with _at_the_last_moment(files, "move_entry", lambda: _rename_once(stage.one / "theirs.txt", stage.one / "n2.txt")):
+    with _at_the_last_moment(
+        files, "move_entry", lambda: _rename_once(stage.first / "theirs.txt", stage.first / "n2.txt")
+    ):
         return _execute(stage)
 
 
 def _execute_into_a_late_race(stage: Stage) -> str:
     """Another program's file takes the last destination when all have been looked at; it does so in any case."""
-    act = partial(_rename_once, stage.one / "theirs.txt", stage.one / "n3.txt")
+    act = partial(_rename_once, stage.first / "theirs.txt", stage.first / "n3.txt")
     try:
         with _at_the_last_moment(files, "move_entry", act):
             return _execute(stage)

@@ -99,10 +99,10 @@ def trace(child: Child, out: Path) -> list[Point]:
     points = []
     is_after = False
     for line in out.read_text(errors="replace").splitlines():
-        found = _CALL.match(line)
-        if found is None:
+        match = _CALL.match(line)
+        if match is None:
             continue
-        call = found[1]
+        call = match[1]
         counts[call] = counts.get(call, 0) + 1
         if is_after and call not in _NO_POINT:
             points.append(Point(call, counts[call]))
@@ -137,8 +137,8 @@ def _run(child: Child, options: list[str], before: Callable[[], None] = lambda: 
     before()
     tracer = subprocess.Popen(["strace", "-f", "-p", str(child.pid), *options], stderr=subprocess.PIPE)
     assert tracer.stderr is not None
-    said = tracer.stderr.readline()
-    assert b"attached" in said, said
+    line = tracer.stderr.readline()
+    assert b"attached" in line, line
     child.go()
     child.wait()
     tracer.stderr.read()

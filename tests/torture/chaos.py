@@ -30,11 +30,11 @@ class Kills:
 
     def schedule(self, choose: random.Random) -> list[tuple[float, str]]:
         """Return at which share of the run what dies: evenly spread over its middle, each a little off its place."""
-        found = []
+        strikes = []
         for kind, count in ((CLIENT, self.clients), (SERVER, self.servers), (DATABASE, self.crashes)):
             gap = 0.9 / max(1, count)
-            found += [(0.05 + gap * (number + choose.random()), kind) for number in range(count)]
-        return sorted(found)
+            strikes += [(0.05 + gap * (number + choose.random()), kind) for number in range(count)]
+        return sorted(strikes)
 
 
 NO_KILLS = Kills()

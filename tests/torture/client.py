@@ -66,17 +66,19 @@ class Lane:
         if with_key and tool in MUTATIONS:
             sent["idempotency_key"] = number
         self._journal.write("i", number, time.monotonic_ns(), tenant, project, tool, args)
-        outcome, value = self._asked(tenant, tool, sent)
+        outcome, value = self._try_call(tenant, tool, sent)
         self._journal.write("r", number, time.monotonic_ns(), outcome, value)
 
-    def _asked(self, tenant: int, tool: str, sent: dict[str, Any]) -> tuple[str, Any]:
+    def _try_call(self, tenant: int, tool: str, sent: dict[str, Any]) -> tuple[str, Any]:
         """Return the outcome; a call with a key whose answer was lost is sometimes made again, which must count once."""
         is_lost = False
         for _ in range(ATTEMPTS):
             door = self._choose.choice(self._doors)[tenant]
             begun = time.monotonic()
             try:
-                outcome, value = told(tool, door.call(tool, sent), time.monotonic() - begun, self._config.lock_seconds)
+                outcome, value = describe_result(
+                    tool, door.call(tool, sent), time.monotonic() - begun, self._config.lock_seconds
+                )
             except NotSent:
                 time.sleep(0.03)
                 outcome, value = NOT_MADE, None
@@ -91,11 +93,11 @@ class Lane:
         return (UNKNOWN, value) if is_lost else (outcome, value)
 
 
-def told(tool: str, result: dict[str, Any], seconds: float, lock_seconds: float) -> tuple[str, Any]:
+def describe_result(tool: str, result: dict[str, Any], seconds: float, lock_seconds: float) -> tuple[str, Any]:
     """Return an answer in the model's words; a busy project is a fault when nobody waited for it."""
     data = result["structuredContent"]
     if not result.get("isError"):
-        return "ok", _seen(tool, data)
+        return "ok", _visible_part(tool, data)
     code, message = data["code"], data["message"]
     if code == "RESOURCE_BUSY":
         if "did not answer" in message:
@@ -107,7 +109,7 @@ def told(tool: str, result: dict[str, Any], seconds: float, lock_seconds: float)
     return "error", [code]
 
 
-def _seen(tool: str, data: dict[str, Any]) -> list[Any]:
+def _visible_part(tool: str, data: dict[str, Any]) -> list[Any]:
     if tool == "file_read":
         return [data["content"]]
     if tool == "file_stat":

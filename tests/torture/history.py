@@ -111,4 +111,4 @@ def _pairs(lines: Iterable[list[Any]]) -> Iterator[tuple[list[Any], list[Any] | 
 
 
 def _frozen(value: Any) -> Any:
-    return tuple(_frozen(one) for one in value) if isinstance(value, list) else value
+    return tuple(_frozen(item) for item in value) if isinstance(value, list) else value

@@ -79,11 +79,11 @@ class Dawdling(Indexer):
         self._usual_seconds = usual_seconds
 
     def _load(self, tenant: str, jobs: Sequence[ClaimedJob]) -> list[IndexedFile]:
-        found = super()._load(tenant, jobs)
+        contents = super()._load(tenant, jobs)
         for _ in jobs:
             longest = self._seconds if self._choose.random() < 0.02 else self._usual_seconds
             time.sleep(self._choose.random() * longest)
-        return found
+        return contents
 
 
 def _trusts_its_job() -> None:
@@ -115,13 +115,13 @@ MUTANTS: dict[str, Callable[[], None]] = {
 def restored() -> Iterator[None]:
     """Undo whatever fault is put in during the block."""
     statements = [POSTGRES, SQLITE, postgres_rows.STATEMENTS, sqlite_rows.STATEMENTS]
-    kept = [dict(one) for one in statements]
+    originals = [dict(statement) for statement in statements]
     guards = [module._has_changed_since for module in (sqlite_write, postgres_write)]
     try:
         yield
     finally:
-        for one, before in zip(statements, kept, strict=True):
-            one.update(before)
+        for statement, before in zip(statements, originals, strict=True):
+            statement.update(before)
         for module, guard in zip((sqlite_write, postgres_write), guards, strict=True):
             module._has_changed_since = guard  # type: ignore[attr-defined]
 
@@ -141,7 +141,7 @@ def drain(queue: IndexQueue, index: Index, lease_ms: int) -> None:
     deadline = time.monotonic() + 120
     while time.monotonic() < deadline:
         if not loop.run_words_pass() and not loop.run_meaning_pass():
-            if not any(one.status in ("pending", "processing") for one in queue.list_backlog()):
+            if not any(statement.status in ("pending", "processing") for statement in queue.list_backlog()):
                 return
             time.sleep(0.05)
     raise AssertionError(f"jobs are left: {queue.list_backlog()}")

@@ -31,10 +31,10 @@ class Verdict(Enum):
 
 def judge(operations: Sequence[Operation], budget: int = BUDGET, way: Sequence[State] = ()) -> Verdict:
     """Search for an order; UNDECIDED when so many configurations were not enough. `way` are states to try first."""
-    ordered = sorted(operations, key=lambda one: one.start)
+    ordered = sorted(operations, key=lambda call: call.start)
     if way and _Search(ordered, budget, way).run() is Verdict.LINEARIZABLE:
         return Verdict.LINEARIZABLE
-    likely = [one for one in ordered if one.answer is not None or _is_seen(one, ordered)]
+    likely = [call for call in ordered if call.answer is not None or _is_seen(call, ordered)]
     if len(likely) < len(ordered) and _Search(likely, budget // 4).run() is Verdict.LINEARIZABLE:
         return Verdict.LINEARIZABLE
     return _Search(ordered, budget).run()
@@ -43,7 +43,7 @@ def judge(operations: Sequence[Operation], budget: int = BUDGET, way: Sequence[S
 def _is_seen(unknown: Operation, operations: Sequence[Operation]) -> bool:
     """Return whether a call of unknown outcome is likely to have happened: what it wrote was read, or it wrote nothing."""
     text = unknown.args.get("content")
-    return text is None or any(one.tool == "file_read" and text in (one.answer or ("", ""))[1] for one in operations)
+    return text is None or any(call.tool == "file_read" and text in (call.answer or ("", ""))[1] for call in operations)
 
 
 class _Search:
@@ -52,7 +52,7 @@ class _Search:
         self._budget = budget
         self._way = way
         self._tried: dict[tuple[int, frozenset[tuple[str, str]]], list[int]] = {}
-        self._all_known = sum(1 << at for at, one in enumerate(operations) if one.answer is not None)
+        self._all_known = sum(1 << at for at, call in enumerate(operations) if call.answer is not None)
 
     def run(self) -> Verdict:
         start: Configuration = ({}, 0, 0, 0)
@@ -75,9 +75,9 @@ class _Search:
         if self._way and changes >= len(self._way):
             return
         for at in sorted(self._open(taken, first), key=lambda at: self._operations[at].end):
-            one = self._operations[at]
-            answer, after = step(state, one.tool, one.args)
-            if after is state or one.answer not in (None, answer) or (self._way and after != self._way[changes]):
+            call = self._operations[at]
+            answer, after = step(state, call.tool, call.args)
+            if after is state or call.answer not in (None, answer) or (self._way and after != self._way[changes]):
                 continue
             mark = taken | 1 << at
             if self._is_new(mark, after):
@@ -93,29 +93,29 @@ class _Search:
 
     def _absorbed(self, state: State, taken: int, first: int) -> tuple[State, int, int]:
         """Take every call that changes nothing and is answered rightly, until there is none."""
-        found = True
-        while found:
-            found = False
+        is_changed = True
+        while is_changed:
+            is_changed = False
             while taken >> first & 1:
                 first += 1
             for at in self._open(taken, first):
-                one = self._operations[at]
-                if one.answer is None:
+                call = self._operations[at]
+                if call.answer is None:
                     continue
-                answer, after = step(state, one.tool, one.args)
-                if after is state and answer == one.answer:
+                answer, after = step(state, call.tool, call.args)
+                if after is state and answer == call.answer:
                     taken |= 1 << at
-                    found = True
+                    is_changed = True
         return state, taken, first
 
     def _open(self, taken: int, first: int) -> list[int]:
         """Return the calls that may come next: none of the others had ended before they began."""
-        found, soonest = [], float("inf")
+        calls, soonest = [], float("inf")
         for at in range(first, len(self._operations)):
-            one = self._operations[at]
-            if one.start > soonest:
+            call = self._operations[at]
+            if call.start > soonest:
                 break
             if not taken >> at & 1:
-                found.append(at)
-                soonest = min(soonest, one.end)
-        return found
+                calls.append(at)
+                soonest = min(soonest, call.end)
+        return calls

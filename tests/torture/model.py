@@ -49,23 +49,23 @@ def _write(state: State, path: str, text: str, mode: str, offset: int) -> tuple[
         return _refused("NOT_DIRECTORY"), state
     if _inside(state, path):
         return _refused("IS_DIRECTORY"), state
-    held = state.get(path, "")
+    text_before = state.get(path, "")
     if mode == "OVERWRITE":
-        if offset > len(held):
+        if offset > len(text_before):
             return _refused("INVALID_OFFSET"), state
-        text_after = held[:offset] + text + held[offset + len(text) :]
+        text_after = text_before[:offset] + text + text_before[offset + len(text) :]
     else:
-        text_after = held + text if mode == "APPEND" else text
+        text_after = text_before + text if mode == "APPEND" else text
     return ("ok", len(text)), {**state, path: text_after}
 
 
 def _delete(state: State, path: str, recursive: bool) -> tuple[Answer, State]:
-    gone = [path] if path in state else _inside(state, path)
-    if not gone:
+    deleted = [path] if path in state else _inside(state, path)
+    if not deleted:
         return _refused("NOT_FOUND"), state
     if path not in state and not recursive:
         return _refused("NOT_EMPTY"), state
-    return ("ok", len(gone)), {name: text for name, text in state.items() if name not in gone}
+    return ("ok", len(deleted)), {name: text for name, text in state.items() if name not in deleted}
 
 
 def _rename(state: State, source: str, target: str, overwrite: bool) -> tuple[Answer, State]:
@@ -119,10 +119,10 @@ def _list(state: State, path: str, depth: int) -> Answer:
     if not files and path:
         return _refused("NOT_FOUND")
     most = path.count("/") + depth
-    found: dict[str, tuple[str, int]] = {}
+    entries: dict[str, tuple[str, int]] = {}
     for name in files:
         parts = name.split("/")
         for count in range(path.count("/") + 2, min(len(parts), most + 1) + 1):
             head = "/".join(parts[:count])
-            found[head] = ("FILE", len(state[name])) if head == name else ("DIRECTORY", 0)
-    return ("ok", tuple((name, *found[name]) for name in sorted(found)))
+            entries[head] = ("FILE", len(state[name])) if head == name else ("DIRECTORY", 0)
+    return ("ok", tuple((name, *entries[name]) for name in sorted(entries)))

@@ -193,14 +193,14 @@ def _append_unlocked() -> None:
 def _stale_reads() -> None:
     """What was read is given out again for a moment, outside any transaction."""
     real = PostgresSnapshot.read_window
-    kept: dict[tuple[Any, ...], tuple[float, Any]] = {}
+    cache: dict[tuple[Any, ...], tuple[float, Any]] = {}
 
-    def window(self: PostgresSnapshot, *asked: Any) -> Any:
-        at, found = kept.get((self._tenant, *asked), (0.0, None))
+    def window(self: PostgresSnapshot, *arguments: Any) -> Any:
+        at, result = cache.get((self._tenant, *arguments), (0.0, None))
         if time.monotonic() - at > 0.1:
-            at, found = time.monotonic(), real(self, *asked)
-            kept[self._tenant, *asked] = at, found
-        return found
+            at, result = time.monotonic(), real(self, *arguments)
+            cache[self._tenant, *arguments] = at, result
+        return result
 
     _put(PostgresSnapshot, "read_window", window)
 

@@ -25,7 +25,7 @@ from holdfast.secret import Secret
 from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.torture.indexer import Letters
-from tests.torture.races_judge import Asked, Files, History, problem_with
+from tests.torture.races_judge import Files, History, Query, problem_with
 from tests.torture.races_mutants import MUTANTS, restored
 from tests.torture.workers import Crew, opened
 from tests.torture.workers import Plan as CrewPlan
@@ -103,17 +103,17 @@ class Race:
         """Search, and judge the answer project by project."""
         begun_at = time.monotonic()
         hits = search.search(ME, project, text, limit=20)
-        asked = Asked(words, begun_at, time.monotonic())
+        query = Query(words, begun_at, time.monotonic())
         histories = {name: self.histories[name] for name in (PROJECTS if project == "*" else [project])}
-        found = {
-            name: problem_with(history, asked, [hit for hit in hits if hit.project == name])
+        problems = {
+            name: problem_with(history, query, [hit for hit in hits if hit.project == name])
             for name, history in histories.items()
         }
         with self._lock:
             self.report.searches += 1
             self.report.hits += len(hits)
-            self.report.overlapping += any(len(history.met_by(asked)) > 1 for history in histories.values())
-            self.report.problems += [f"{name}: {problem}" for name, problem in found.items() if problem]
+            self.report.overlapping += any(len(history.met_by(query)) > 1 for history in histories.values())
+            self.report.problems += [f"{name}: {problem}" for name, problem in problems.items() if problem]
             if self.report.problems:
                 self.stop.set()
 
@@ -144,8 +144,8 @@ class Racer:
             before = dict(self._history.files)
             words = self._change(before)
             old = self._choose.choice(sorted(words_of(before) - words_of(self._history.files)) or [COMMON])
-            asked = self._choose.choice([[old], [old, *words[:1]], words[:1] or [old], []])
-            self._race.ask(self._search, self._project, [*asked], " ".join(asked) or COMMON)
+            words_sought = self._choose.choice([[old], [old, *words[:1]], words[:1] or [old], []])
+            self._race.ask(self._search, self._project, [*words_sought], " ".join(words_sought) or COMMON)
 
     def _change(self, files: dict[str, bytes]) -> list[str]:
         """Make one change by chance; returns the words that came with it."""
@@ -157,9 +157,9 @@ class Racer:
             self._sent({name: files[name] for name in files if name != path})
             store.delete(ME, self._project, path)
             return self._acknowledged()
-        target = choose.choice([one for one in PATHS if one != path])
-        kept = {name: files[name] for name in files if name not in (path, target)}
-        self._sent({**kept, target: files[path]})
+        target = choose.choice([path for path in PATHS if path != path])
+        others = {name: files[name] for name in files if name not in (path, target)}
+        self._sent({**others, target: files[path]})
         store.rename(ME, self._project, path, target, overwrite=True)
         return self._acknowledged()
 
@@ -254,10 +254,10 @@ def _dawdle(index: Index, choose: random.Random) -> None:
     real = index.load_pending_files
 
     def pending(tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
-        found = real(tenant, scope, limit, max_bytes)
+        files = real(tenant, scope, limit, max_bytes)
         if choose.random() < 0.3:
             time.sleep(choose.random() * 0.5)
-        return found
+        return files
 
     index.load_pending_files = pending  # type: ignore[method-assign]
 

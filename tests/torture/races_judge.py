@@ -24,7 +24,7 @@ class Moment:
     acknowledged_at: float = inf
 
 
-class Asked(NamedTuple):
+class Query(NamedTuple):
     """A search: its words, when it began and when it had its answer."""
 
     words: Sequence[str]
@@ -54,29 +54,29 @@ class History:
         with self._lock:
             self.moments[-1].acknowledged_at = now
 
-    def met_by(self, asked: Asked) -> list[Moment]:
+    def met_by(self, query: Query) -> list[Moment]:
         """Return the moments that a search may have met: begun before its end, not over before its beginning."""
         with self._lock:
-            found: list[Moment] = []
+            moments: list[Moment] = []
             for at in range(len(self.moments) - 1, -1, -1):
-                if self.moments[at].sent_at <= asked.ended_at:
-                    found.append(self.moments[at])
-                if self.moments[at].acknowledged_at < asked.begun_at:
+                if self.moments[at].sent_at <= query.ended_at:
+                    moments.append(self.moments[at])
+                if self.moments[at].acknowledged_at < query.begun_at:
                     break
-            return found
+            return moments
 
 
-def problem_with(history: History, asked: Asked, hits: Sequence[Hit]) -> str | None:
+def problem_with(history: History, query: Query, hits: Sequence[Hit]) -> str | None:
     """Return what is wrong with an answer, None when nothing is."""
-    met = history.met_by(asked)
+    met = history.met_by(query)
     wrong = [hit for hit in hits if not any(is_true(hit, moment.files) for moment in met)]
     if wrong:
         hit = wrong[0]
-        return f"old text at {hit.path} [{hit.start}, {hit.end}) for {asked.words}: {hit.text[:60]!r}"
+        return f"old text at {hit.path} [{hit.start}, {hit.end}) for {query.words}: {hit.text[:60]!r}"
     if not any(all(is_true(hit, moment.files) for hit in hits) for moment in met):
-        return f"a mixture of {len(met)} moments for {asked.words}: {sorted({hit.path for hit in hits})}"
+        return f"a mixture of {len(met)} moments for {query.words}: {sorted({hit.path for hit in hits})}"
     if len(met) == 1:
-        missed = [word for word in asked.words if _stands(word, met[0].files) and not _found(word, hits)]
+        missed = [word for word in query.words if _stands(word, met[0].files) and not _is_hit(word, hits)]
         if missed:
             return f"{missed[0]} stands in a file and is not found"
     return None
@@ -94,5 +94,5 @@ def _stands(word: str, files: Files) -> bool:
     return any(word.encode() in data for data in files.values())
 
 
-def _found(word: str, hits: Sequence[Hit]) -> bool:
+def _is_hit(word: str, hits: Sequence[Hit]) -> bool:
     return any(word in hit.text for hit in hits)

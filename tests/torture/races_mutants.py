@@ -26,12 +26,12 @@ def _trusts_the_index(_index: Index) -> None:
 
 def _remembers_passages(index: Index) -> None:
     """The text of a chunk is kept by its number once it was read."""
-    real, kept = index.load_passages, dict[int, Passage]()
+    real, passages_read = index.load_passages, dict[int, Passage]()
 
     def passages(tenant: str, scope: Scope, chunk_ids: Sequence[int]) -> list[Passage]:
-        missing = [number for number in chunk_ids if number not in kept]
-        kept.update({passage.chunk_id: passage for passage in real(tenant, scope, missing)})
-        return [kept[number] for number in chunk_ids if number in kept]
+        missing = [number for number in chunk_ids if number not in passages_read]
+        passages_read.update({passage.chunk_id: passage for passage in real(tenant, scope, missing)})
+        return [passages_read[number] for number in chunk_ids if number in passages_read]
 
     index.load_passages = passages  # type: ignore[method-assign]
 
@@ -41,9 +41,9 @@ def _trusts_pending_files(index: Index) -> None:
     real, read = index.load_pending_files, dict[tuple[str, str], int]()
 
     def pending(tenant: str, scope: Scope, limit: int, max_bytes: int) -> list[PendingFile]:
-        found = real(tenant, scope, limit, max_bytes)
-        read.update({(file.project, file.path): file.version for file in found})
-        return found
+        files = real(tenant, scope, limit, max_bytes)
+        read.update({(file.project, file.path): file.version for file in files})
+        return files
 
     def versions(_tenant: str, places: Sequence[tuple[str, str]]) -> dict[tuple[str, str], int]:
         return {place: read[place] for place in places}

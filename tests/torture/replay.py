@@ -29,10 +29,10 @@ class Replay:
     """One project from its first mutation to its last; `problems` says all that does not fit."""
 
     def __init__(self, operations: Sequence[Operation]) -> None:
-        self._by_id = {one.id: one for one in operations if one.mutates}
+        self._by_id = {operation.id: operation for operation in operations if operation.mutates}
         self._version = 0
         self._latest_start = 0
-        self._seen: set[str] = set()
+        self._matched_ids: set[str] = set()
         self.state: State = {}
 
     def problems(self, transactions: Sequence[Transaction], *, with_keys: bool) -> Iterator[str]:
@@ -42,14 +42,14 @@ class Replay:
             yield from self._counted(notes)
             yield from self._jobs(notes)
             if with_keys:
-                yield from self._asked(notes, before)
-        yield from self._owed(len(transactions), with_keys=with_keys)
+                yield from self._check_requests(notes, before)
+        yield from self._check_total(len(transactions), with_keys=with_keys)
 
     def _counted(self, notes: Transaction) -> Iterator[str]:
         counters = [note for note in notes if note.kind == "project"]
         if len(counters) != 1 or counters[0].version != self._version + 1:
-            seen = [note.version for note in counters]
-            yield f"after version {self._version} came a transaction that says {seen}"
+            versions = [note.version for note in counters]
+            yield f"after version {self._version} came a transaction that says {versions}"
         self._version = next((note.version for note in counters if note.version), self._version)
         yield from (
             f"a {note.kind} of version {note.version} in the transaction of version {self._version}"
@@ -57,24 +57,24 @@ class Replay:
             if note.version not in (None, self._version)
         )
         self.state = _changed(self.state, notes)
-        held = (str(len(self.state)), str(sum(map(len, self.state.values()))))
-        if counters and (counters[-1].a, counters[-1].b) != held:
-            yield f"version {self._version}: the project counts {counters[-1].a} files, {counters[-1].b} bytes; it has {held}"
+        counts = (str(len(self.state)), str(sum(map(len, self.state.values()))))
+        if counters and (counters[-1].a, counters[-1].b) != counts:
+            yield f"version {self._version}: the project counts {counters[-1].a} files, {counters[-1].b} bytes; it has {counts}"
 
     def _jobs(self, notes: Transaction) -> Iterator[str]:
         touched = {path for note in notes if note.kind == "file" for path in (note.a, note.b) if path}
-        owed = {(path, "UPSERT" if path in self.state else "DELETE") for path in touched}
+        expected_jobs = {(path, "UPSERT" if path in self.state else "DELETE") for path in touched}
         given = {(note.a, note.b) for note in notes if note.kind == "job"}
-        if owed != given:
-            yield f"version {self._version} owes the jobs {sorted(owed)} and left {sorted(map(str, given))}"
+        if expected_jobs != given:
+            yield f"version {self._version} owes the jobs {sorted(expected_jobs)} and left {sorted(map(str, given))}"
 
-    def _asked(self, notes: Transaction, before: State) -> Iterator[str]:
+    def _check_requests(self, notes: Transaction, before: State) -> Iterator[str]:
         keys = [note.a or "" for note in notes if note.kind == "key"]
         operation = self._by_id.get(keys[0]) if len(keys) == 1 else None
-        if operation is None or operation.id in self._seen:
+        if operation is None or operation.id in self._matched_ids:
             yield f"version {self._version} belongs to no call, or to one that has a version already: {keys}"
             return
-        self._seen.add(operation.id)
+        self._matched_ids.add(operation.id)
         answer, after = step(before, operation.tool, operation.args)
         if after != self.state:
             yield f"version {self._version} is not what {operation.id} asked for: {_difference(after, self.state)}"
@@ -84,13 +84,19 @@ class Replay:
             yield f"{operation.id} has version {self._version}, after a call that began when it had ended"
         self._latest_start = max(self._latest_start, operation.start)
 
-    def _owed(self, found: int, *, with_keys: bool) -> Iterator[str]:
-        changing = [one for one in self._by_id.values() if one.answer is not None and _changes(one)]
-        unknown = sum(1 for one in self._by_id.values() if one.answer is None)
-        if not len(changing) <= found <= len(changing) + unknown:
-            yield f"{found} versions, {len(changing)} acknowledged changes, {unknown} of unknown outcome"
+    def _check_total(self, version_count: int, *, with_keys: bool) -> Iterator[str]:
+        changing = [
+            operation for operation in self._by_id.values() if operation.answer is not None and _changes(operation)
+        ]
+        unknown = sum(1 for operation in self._by_id.values() if operation.answer is None)
+        if not len(changing) <= version_count <= len(changing) + unknown:
+            yield f"{version_count} versions, {len(changing)} acknowledged changes, {unknown} of unknown outcome"
         if with_keys:
-            yield from (f"{one.id} was acknowledged and has no version" for one in changing if one.id not in self._seen)
+            yield from (
+                f"{operation.id} was acknowledged and has no version"
+                for operation in changing
+                if operation.id not in self._matched_ids
+            )
 
 
 def states_of(transactions: Sequence[Transaction]) -> list[State]:
@@ -114,6 +120,6 @@ def _changed(state: State, notes: Transaction) -> State:
     return after | {note.b: note.c or "" for note in files if note.b}
 
 
-def _difference(expected: State, found: State) -> str:
-    paths = [path for path in sorted(expected.keys() | found.keys()) if expected.get(path) != found.get(path)]
-    return "; ".join(f"{path}: {expected.get(path)!r:.80} expected, {found.get(path)!r:.80} found" for path in paths)
+def _difference(expected: State, actual: State) -> str:
+    paths = [path for path in sorted(expected.keys() | actual.keys()) if expected.get(path) != actual.get(path)]
+    return "; ".join(f"{path}: {expected.get(path)!r:.80} expected, {actual.get(path)!r:.80} found" for path in paths)

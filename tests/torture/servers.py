@@ -80,12 +80,12 @@ class Instance:
 
     def start(self) -> None:
         """Start the process; it may take a second to listen."""
-        kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
+        inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG") if name in os.environ}
         command = [sys.executable, "-m", "tests.torture.launch", self._mutant]
         with (self.state / "errors").open("ab") as errors:
             self._process = subprocess.Popen(
                 [*command, "serve", "--port", str(self.port), "--no-ui"],
-                env={**kept, **self._url, "HOLDFAST_STATE_DIR": str(self.state)},
+                env={**inherited, **self._url, "HOLDFAST_STATE_DIR": str(self.state)},
                 cwd=Path(__file__).parents[2],
                 stdin=subprocess.DEVNULL,
                 stdout=errors,

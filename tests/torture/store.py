@@ -10,7 +10,7 @@ from tests.torture.chaos import Chaos, Crowd, Kills, Progress
 from tests.torture.client import Config
 from tests.torture.mutants import MUTANTS, POSTGRES, SQLITE
 from tests.torture.servers import LOCK_SECONDS, stop_all
-from tests.torture.verdicts import Report, judged, waiting_problems
+from tests.torture.verdicts import Report, judge_world, waiting_problems
 from tests.torture.wire import Broken, NotSent
 from tests.torture.world import Plan, World, built, look_at_the_end
 
@@ -29,7 +29,7 @@ def run(plan: Plan, say: Callable[[str], None] = lambda _line: None) -> Report:
         look_at_the_end(world)
         stop_all(world.instances)
         say("judging")
-        judged(report, world)
+        judge_world(report, world)
     report.seconds = time.monotonic() - begun
     return report
 

@@ -65,9 +65,9 @@ def test_a_search_without_end_is_given_up() -> None:
     assert judge([*calls, saw(99, 100, 101, "nothing of it")], budget=100) is Verdict.UNDECIDED
 
 
-@pytest.mark.parametrize("told", [["x", "xy"], ["y", "xy"], ["nothing of it"]])
-def test_a_way_that_is_told_shortens_the_search_and_is_not_believed(told: list[str]) -> None:
-    way = [{"/a": text} for text in told]
+@pytest.mark.parametrize("order", [["x", "xy"], ["y", "xy"], ["nothing of it"]])
+def test_a_way_that_is_told_shortens_the_search_and_is_not_believed(order: list[str]) -> None:
+    way = [{"/a": text} for text in order]
 
     assert judge([wrote(1, 0, 2, "x"), wrote(2, 1, 4, "y"), saw(3, 6, 7, "xy")], way=way) is Verdict.LINEARIZABLE
     assert judge([wrote(1, 0, 2, "x"), wrote(2, 3, 4, "y"), saw(3, 6, 7, "yx")], way=way) is Verdict.IMPOSSIBLE
@@ -111,7 +111,7 @@ def test_an_account_that_fits_the_calls_has_no_problem() -> None:
 
 
 @pytest.mark.parametrize(
-    ("accounts", "said"),
+    ("accounts", "problem"),
     [
         ([made(1, "x"), made(3, "xy", key="2")], "after version 1"),
         ([made(1, "x"), made(2, "y", key="2")], "is not what 2 asked for"),
@@ -123,6 +123,6 @@ def test_an_account_that_fits_the_calls_has_no_problem() -> None:
         ([made(1, "x"), made(2, "xy", key="2")[1:2]], "a job of version 2 in the transaction of version 1"),
     ],
 )
-def test_an_account_that_does_not_fit_is_seen(accounts: list[list[Note]], said: str) -> None:
+def test_an_account_that_does_not_fit_is_seen(accounts: list[list[Note]], problem: str) -> None:
     calls = [wrote(1, 0, 1, "x"), wrote(2, 2, 3, "y")]
-    assert any(said in problem for problem in Replay(calls).problems(accounts, with_keys=True))
+    assert any(problem in problem for problem in Replay(calls).problems(accounts, with_keys=True))

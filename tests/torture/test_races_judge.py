@@ -5,7 +5,7 @@ from math import inf
 import pytest
 
 from holdfast.search.model import Hit
-from tests.torture.races_judge import Asked, History, problem_with
+from tests.torture.races_judge import History, Query, problem_with
 
 OLD, NEW = b"# Part one\n\nold rain\n", b"# Part two\n\nnew rain\n"
 
@@ -44,5 +44,5 @@ def _hit(path: str, data: bytes, start: int = 0) -> Hit:
 def test_the_judge_tells_right_answers_from_wrong_ones(
     begun_at: float, ended_at: float, hits: list[Hit], expected: str | None
 ) -> None:
-    problem = problem_with(_history(), Asked(["two"], begun_at, ended_at), hits)
+    problem = problem_with(_history(), Query(["two"], begun_at, ended_at), hits)
     assert problem == expected if expected is None else problem is not None and problem.startswith(expected)

@@ -48,7 +48,7 @@ class Report:
         return "\n".join(lines)
 
 
-def judged(report: Report, world: World) -> None:
+def judge_world(report: Report, world: World) -> None:
     """Put into the report what was counted and everything that is wrong."""
     history = read_history(world.logs)
     report.counts = dict(history.counts)
@@ -63,22 +63,22 @@ def waiting_problems(world: World) -> list[str]:
     """While a change of one project is held up inside its lock, other projects and tenants go on."""
     if not world.cluster:
         return []
-    found: list[str] = []
+    problems: list[str] = []
     write = {"path": "/a", "content": "y"}
-    held = threading.Thread(target=lambda: world.ask(0, "file_write", {"project": "probe", **write}))
+    blocked_call = threading.Thread(target=lambda: world.ask(0, "file_write", {"project": "probe", **write}))
     with psycopg.connect(world.cluster.url) as owner:
         tenant = hashlib.sha256(world.plan.keys[0].encode()).hexdigest()
         owner.execute("SELECT 1 FROM mcp_projects WHERE apikey_hash = %s AND project = 'probe' FOR UPDATE", [tenant])
-        held.start()
+        blocked_call.start()
         _until_waiting(world.cluster.url)
         for tenant_number, project in ((0, "probe2"), (1, "probe")):
             begun = time.monotonic()
             world.ask(tenant_number, "file_write", {"project": project, **write}, instance=1)
             if time.monotonic() - begun > LOCK_SECONDS / 2:
-                found.append(f"a change of project {project} of tenant {tenant_number} waited for another project")
+                problems.append(f"a change of project {project} of tenant {tenant_number} waited for another project")
         owner.rollback()
-    held.join(30)
-    return found
+    blocked_call.join(30)
+    return problems
 
 
 def _until_waiting(url: str) -> None:
@@ -91,11 +91,11 @@ def _until_waiting(url: str) -> None:
 
 
 def _fault_problems(world: World, history: History) -> list[str]:
-    found = [f"{fault.id}: {fault.what}" for fault in history.faults]
-    if not found:
+    faults = [f"{fault.id}: {fault.what}" for fault in history.faults]
+    if not faults:
         return []
-    told = [line for instance in world.instances for line in instance.log().splitlines() if " fault " in line]
-    return [*told[:5], *found]
+    log_lines = [line for instance in world.instances for line in instance.log().splitlines() if " fault " in line]
+    return [*log_lines[:5], *faults]
 
 
 def _accounts(world: World) -> Transactions:
@@ -109,49 +109,55 @@ def _accounts(world: World) -> Transactions:
 
 def _order_problems(report: Report, history: History, accounts: Transactions) -> list[str]:
     verdicts: Counter[Verdict] = Counter()
-    found = []
-    for place, verdict in _judged(history, accounts):
+    problems = []
+    for place, verdict in _judge_places(history, accounts):
         verdicts[verdict] += 1
         if verdict is not Verdict.LINEARIZABLE:
-            found.append(f"{place}: {verdict.value} ({len(history.by_place[place])} calls)")
+            problems.append(f"{place}: {verdict.value} ({len(history.by_place[place])} calls)")
         if verdicts[Verdict.IMPOSSIBLE] >= _ENOUGH:
             break
     report.counts |= {verdict.value: count for verdict, count in verdicts.items()}
     report.counts["longest"] = max(map(len, history.by_place.values()), default=0)
-    return found
+    return problems
 
 
-def _judged(history: History, accounts: Transactions) -> Iterator[tuple[Place, Verdict]]:
+def _judge_places(history: History, accounts: Transactions) -> Iterator[tuple[Place, Verdict]]:
     places = list(history.by_place)
-    asked = ((history.by_place[place], accounts.get(place, [])) for place in places)
+    cases = ((history.by_place[place], accounts.get(place, [])) for place in places)
     if sum(map(len, history.by_place.values())) < 20_000:
-        yield from zip(places, map(_verdict, asked), strict=True)
+        yield from zip(places, map(_verdict, cases), strict=True)
         return
     with ProcessPoolExecutor(2) as pool:
-        yield from zip(places, pool.map(_verdict, asked, chunksize=20), strict=True)
+        yield from zip(places, pool.map(_verdict, cases, chunksize=20), strict=True)
 
 
-def _verdict(asked: tuple[list[Operation], list[list[Note]]]) -> Verdict:
-    operations, transactions = asked
+def _verdict(case: tuple[list[Operation], list[list[Note]]]) -> Verdict:
+    operations, transactions = case
     return judge(operations, way=states_of(transactions))
 
 
 def _witness_problems(report: Report, history: History, accounts: Transactions) -> list[str]:
-    found = []
+    problems = []
     for place, transactions in accounts.items():
         operations = history.by_place.get(place, [])
         replay = Replay(operations)
         wrong = list(replay.problems(transactions, with_keys=_has_keys(place[1])))
         wrong += _final_problems(replay, operations)
-        found += [f"{place}: {problem}" for problem in wrong[:3]]
+        problems += [f"{place}: {problem}" for problem in wrong[:3]]
     report.counts["versions"] = sum(map(len, accounts.values()))
-    changed = {place for place, calls in history.by_place.items() if any(_is_acknowledged(one) for one in calls)}
-    return found + [f"{place}: acknowledged changes, and no trace of any" for place in sorted(changed - set(accounts))]
+    changed = {
+        place for place, calls in history.by_place.items() if any(_is_acknowledged(operation) for operation in calls)
+    }
+    return problems + [
+        f"{place}: acknowledged changes, and no trace of any" for place in sorted(changed - set(accounts))
+    ]
 
 
 def _final_problems(replay: Replay, operations: list[Operation]) -> Iterator[str]:
     final = {
-        one.args["path"]: one.answer for one in operations if one.id.startswith("final") and one.tool == "file_read"
+        operation.args["path"]: operation.answer
+        for operation in operations
+        if operation.id.startswith("final") and operation.tool == "file_read"
     }
     if {path: ("ok", text) for path, text in replay.state.items()} != final:
         yield "what is left is not what the transactions made"
@@ -167,7 +173,9 @@ def _has_keys(project: str) -> bool:
 
 
 def _pragma_problems(world: World) -> list[str]:
-    said = [line for instance in world.instances for line in instance.log().splitlines() if line.startswith(OPENED)]
-    if not world.cluster and not said:
+    log_lines = [
+        line for instance in world.instances for line in instance.log().splitlines() if line.startswith(OPENED)
+    ]
+    if not world.cluster and not log_lines:
         return ["no server said how it opens the store's files"]
-    return sorted({f"not durable: {line}" for line in said if line != FULL_SYNC})
+    return sorted({f"not durable: {line}" for line in log_lines if line != FULL_SYNC})

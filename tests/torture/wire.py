@@ -37,7 +37,7 @@ class Line(ABC):
         self._key = key
         self._seconds = seconds
         self._socket: socket.socket | None = None
-        self._held = b""
+        self._buffer = b""
         self._number = 0
 
     def call(self, tool: str, arguments: dict[str, Any]) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Line(ABC):
         """Hang up."""
         if self._socket is not None:
             self._socket.close()
-        self._socket, self._held = None, b""
+        self._socket, self._buffer = None, b""
 
     @abstractmethod
     def _exchange(self, tool: str, body: bytes) -> bytes:
@@ -85,7 +85,7 @@ class Line(ABC):
     def _is_hung_up(self) -> bool:
         """Return whether something is there to read while nothing was asked, which is the end or about to be."""
         assert self._socket is not None
-        return bool(self._held) or bool(select.select([self._socket], [], [], 0)[0])
+        return bool(self._buffer) or bool(select.select([self._socket], [], [], 0)[0])
 
     def _send(self, data: bytes) -> None:
         assert self._socket is not None
@@ -96,19 +96,19 @@ class Line(ABC):
         data = self._socket.recv(262_144)
         if not data:
             raise ConnectionResetError("the server hung up")
-        self._held += data
+        self._buffer += data
 
     def _until(self, mark: bytes) -> bytes:
-        while mark not in self._held:
+        while mark not in self._buffer:
             self._more()
-        found, _, self._held = self._held.partition(mark)
-        return found
+        piece, _, self._buffer = self._buffer.partition(mark)
+        return piece
 
     def _exactly(self, count: int) -> bytes:
-        while len(self._held) < count:
+        while len(self._buffer) < count:
             self._more()
-        found, self._held = self._held[:count], self._held[count:]
-        return found
+        piece, self._buffer = self._buffer[:count], self._buffer[count:]
+        return piece
 
 
 class Door(Line):
@@ -134,12 +134,12 @@ class Door(Line):
         return answer
 
     def _chunks(self) -> bytes:
-        found = b""
+        body = b""
         while size := int(self._until(b"\r\n"), 16):
-            found += self._exactly(size)
+            body += self._exactly(size)
             self._exactly(2)
         self._exactly(2)
-        return found
+        return body
 
 
 class Stream(Line):

@@ -218,12 +218,14 @@ def _texts(store: Store, auth: AuthContext, project: str) -> dict[str, str]:
 
 
 def _compare_file(report: Report, index: Index, tenant: str, project: str, path: str, text: str | None) -> None:
-    expected = [(one.start, one.end, one.content_hash) for one in split_into_chunks((text or "").encode())]
-    found = [(one.start, one.end, one.content_hash) for one in index.load_indexed_chunks(tenant, project, path)]
-    report.chunks += len(found)
+    expected = [(chunk.start, chunk.end, chunk.content_hash) for chunk in split_into_chunks((text or "").encode())]
+    indexed = [
+        (chunk.start, chunk.end, chunk.content_hash) for chunk in index.load_indexed_chunks(tenant, project, path)
+    ]
+    report.chunks += len(indexed)
     where = f"{tenant[0]} {project} {path}"
-    if found != expected:
-        report.problems.append(f"{where}: the index holds {len(found)} pieces, the file has {len(expected)} others")
+    if indexed != expected:
+        report.problems.append(f"{where}: the index holds {len(indexed)} pieces, the file has {len(expected)} others")
     elif text and index.load_chunks_without_vectors(tenant, project, path, Letters.model):
         report.problems.append(f"{where}: a piece has no vector")
     elif text:
@@ -240,9 +242,9 @@ def _compare_words(
     everything = "\n".join(texts.values())
     scope = Scope(project, span_with_prefix(""))
     for word in random.Random(1).sample(list(words), min(60, len(words))):
-        found = index.find_by_words(tenant, scope, list(tokenize(word))[-1:], 10).candidates
-        if bool(found) != (f"Part {word}\n" in everything):
-            report.problems.append(f"{tenant[0]} {project}: {word} is {'' if found else 'not '}found")
+        candidates = index.find_by_words(tenant, scope, list(tokenize(word))[-1:], 10).candidates
+        if bool(candidates) != (f"Part {word}\n" in everything):
+            report.problems.append(f"{tenant[0]} {project}: {word} is {'' if candidates else 'not '}found")
 
 
 def main() -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.adapters.postgres.migrate import migrate
 from tests.torture.chaos import NO_KILLS, Kills
-from tests.torture.client import told
+from tests.torture.client import describe_result
 from tests.torture.history import Journal, Place, read_history
 from tests.torture.mutants import NONE, POSTGRES
 from tests.torture.servers import LOCK_SECONDS, Cluster, Instance, stop_all
@@ -126,7 +126,9 @@ def look_at_the_end(world: World) -> None:
 def _noted(local: threading.local, tenant: int, project: str, tool: str, args: dict[str, Any]) -> list[Any]:
     number = f"final.{project}.{tenant}.{args['path']}.{tool}"
     local.journal.write("i", number, time.monotonic_ns(), tenant, project, tool, args)
-    outcome, value = told(tool, local.doors[tenant].call(tool, {"project": project, **args}), 0.0, LOCK_SECONDS)
+    outcome, value = describe_result(
+        tool, local.doors[tenant].call(tool, {"project": project, **args}), 0.0, LOCK_SECONDS
+    )
     assert outcome == "ok", (outcome, value)
     local.journal.write("r", number, time.monotonic_ns(), outcome, value)
     return list(value)

@@ -12,7 +12,6 @@ from tests.helpers.doors import House
 from tests.upgrade.earlier import (
     COMMIT,
     PROJECT,
-    SONGS,
     Earlier,
     answer,
     committed_text,
@@ -100,13 +99,13 @@ def test_a_plan_that_was_killed_under_way_is_finished_and_undone(earlier: Earlie
     def names() -> Counter[str]:
         return Counter(path.name for path in folder.rglob("*.mp3"))
 
-    everything = Counter(f"song{number}.mp3" for number in range(SONGS))
+    everything = Counter(f"song{number}.mp3" for number in range(earlier.song_count))
     assert names() == everything
     agent.call("execute_plan", plan_id=earlier.plans["running"]).ok()
     assert names() == everything
     assert list(folder.glob("*.mp3")) == []
     agent.call("undo_plan", plan_id=earlier.plans["running"]).ok()
-    assert len(list(folder.glob("*.mp3"))) == SONGS
+    assert len(list(folder.glob("*.mp3"))) == earlier.song_count
 
 
 def test_stored_files_are_read_searched_and_restored(earlier: Earlier, agent: Agent) -> None:
@@ -116,6 +115,6 @@ def test_stored_files_are_read_searched_and_restored(earlier: Earlier, agent: Ag
     versions = answer(agent, "file_history", project=PROJECT, path="/birds.md")["versions"]
     agent.call("file_restore", project=PROJECT, path="/birds.md", version=versions[-1]["version"]).ok()
     assert answer(agent, "file_read", project=PROJECT, path="/birds.md")["content"] == "the heron waits\n"
-    gone = answer(agent, "file_history", project=PROJECT, path="/gone.md")["versions"]
-    agent.call("file_restore", project=PROJECT, path="/gone.md", version=gone[-1]["version"]).ok()
+    versions = answer(agent, "file_history", project=PROJECT, path="/gone.md")["versions"]
+    agent.call("file_restore", project=PROJECT, path="/gone.md", version=versions[-1]["version"]).ok()
     assert answer(agent, "file_read", project=PROJECT, path="/gone.md")["content"] == "an owl\n"

@@ -164,7 +164,7 @@ async def test_a_step_uses_the_text_and_the_data_of_earlier_ones() -> None:
         step("first", text="ha"),
     )
     assert found["first"].result == {"text": "ha"}
-    assert found["data"].result == {"said": "ha", "times": 2}
+    assert found["data"].result == {"text": "ha", "times": 2}
     assert found["last"].result == {"text": "haha"}
 
 

@@ -42,7 +42,8 @@ ORDER BY p.seq DESC LIMIT :limit;
 UPDATE reviews
 SET version = version + 1, state = :state, round = :round, request = :request,
     proposal_hash = CASE WHEN :proposed IS NULL THEN proposal_hash ELSE :proposal_hash END,
-    base = :base, proposed = :proposed, answered = :answered, decided_by = :decided_by, decided_at = :decided_at, reason = :reason, expires_at = :expires_at
+    base = :base, proposed = :proposed, answered = :answered, decided_by = :decided_by, decided_at = :decided_at,
+    reason = :reason, expires_at = :expires_at
 WHERE plan_id = :id AND version = :version;
 
 -- name: save_review_plan
