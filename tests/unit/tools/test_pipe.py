@@ -159,7 +159,7 @@ def statuses(outcomes: dict[str, StepOutcome]) -> dict[str, str]:
 
 async def test_a_step_uses_the_text_and_the_data_of_earlier_ones() -> None:
     found = await run(
-        step("last", text=ref("data", "/said"), times=ref("data", "/times")),
+        step("last", text=ref("data", "/text"), times=ref("data", "/times")),
         step("data", "echo_data", text=ref("first"), times=2),
         step("first", text="ha"),
     )
