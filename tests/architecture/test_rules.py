@@ -31,7 +31,7 @@ MAY_USE_THREADS = {
 """Modules that may hand work to threads, and why; a tool uses `runner.in_thread`."""
 
 NAMED_PLAINLY = (
-    "benchmarks", "scripts", "tests/architecture", "tests/attack", "tests/docs", "tests/helpers", "tests/protocol",
+    "benchmarks", "scripts", "tests/architecture", "tests/docs", "tests/helpers", "tests/protocol",
     "tests/torture", "tests/upgrade",
 )  # fmt: skip
 """Folders beside the source whose names say what the value is."""
