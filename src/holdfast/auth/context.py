@@ -55,7 +55,7 @@ LOCAL_USER = AuthContext(apikey_hash=LOCAL_TENANT, user_identity="local user")
 class ClientInfo:
     """The program that calls, by the name and version it gave itself; for display, and never authorises.
 
-    `is_command` marks a command of the person.
+    `is_command` marks a command of the person, who was asked there.
     """
 
     name: str = ""

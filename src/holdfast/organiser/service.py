@@ -1,14 +1,17 @@
 """The use cases of the organiser: make a plan, show it, correct it, explain a file. `changes` carries plans out."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
+from holdfast.auth.context import ClientInfo
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.plans.service import Plans
 from holdfast.config.settings import OrganiserSettings
-from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound
+from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
@@ -38,6 +41,7 @@ from holdfast.organiser.planning.explain import (
 )
 from holdfast.organiser.planning.jobs import PlanJob, PlanJobs
 from holdfast.organiser.ports import Classifier, Observer
+from holdfast.organiser.scan.scope import FolderScope, scope_of
 from holdfast.organiser.scan.survey import SurveyedFile
 from holdfast.text.display import display_name
 
@@ -91,10 +95,12 @@ class Organiser:
     def begin(self, folders: Folders, call: Call, folder: str, *, include_subfolders: bool = False) -> PlanJob:
         """Begin to make a plan for a folder, and return the job that makes it.
 
-        Raises what the jail raises for the folder, and ResourceBusy when too many plans are in the making.
+        Raises what the jail raises for the folder, PermissionDenied for one that is too wide, and ResourceBusy when too
+        many plans are in the making.
         """
         root, parts = folders.jail.locate(folder)
         absolute = "/".join([root.path.rstrip("/"), *parts]) or "/"
+        _check_scope(absolute, call.caller.client)
         with folders.jail.open_directory(absolute):
             pass
         job = PlanJob.create(call.caller, absolute, root.path)
@@ -307,3 +313,12 @@ def _exists(jail: Jail, path: str) -> bool:
         return _locate(jail, path)[0]
     except HoldfastError:
         return False
+
+
+def _check_scope(path: str, client: ClientInfo) -> None:
+    """Refuse folders of the system, and a whole home folder unless a command asks for it: that has asked the person."""
+    scope = scope_of(path, os.path.realpath(Path.home()))
+    if scope is FolderScope.SYSTEM:
+        raise PermissionDenied(f"{path} belongs to the system and is not organised. Name a folder with files of yours.")
+    if scope is FolderScope.HOME and not client.is_command:
+        raise PermissionDenied(f"{path} is a whole home folder. Name a folder in it, such as Downloads.")

@@ -3,6 +3,7 @@
 Standard library only, and little of it: the relay imports this.
 """
 
+import errno
 import fcntl
 import json
 import os
@@ -17,6 +18,7 @@ PERSON_KEY = "person.key"
 SOCKET = "server.sock"
 LOG = "server.log"
 
+_ROOT = 0
 _KEY_BYTES = 32
 _SOCKET_PATH_BYTES = 100
 """Longest socket path that is used as it is: the kernel's limit is 103 bytes on macOS, 107 on Linux."""
@@ -55,6 +57,32 @@ class StateFolder:
             )
         if status.st_mode & 0o077:
             self._deny_others()
+        self._refuse_foreign_entries()
+
+    def _refuse_foreign_entries(self) -> None:
+        """Refuse a folder with something in it that another user put there, while the folder was open to others."""
+        try:
+            names = os.listdir(self.path)
+        except OSError as error:
+            raise self.fault(error) from None
+        for name in names:
+            with suppress(FileNotFoundError):  # a file of ours that has gone
+                owner = os.lstat(self.file(name)).st_uid
+                if owner not in (os.geteuid(), _ROOT):
+                    raise StateFault(
+                        f"The state folder {self.path!r} was open to other users: {name!r} in it belongs to user {owner}. "
+                        "Nothing of it was used. Remove what is not yours; if you cannot tell what was changed, "
+                        "move the folder away and begin with a new one."
+                    )
+
+    def fault(self, error: OSError) -> "StateFault":
+        """Return the fault for an error of the system in this folder."""
+        if error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
+            return StateFault(
+                f"The state folder {self.path!r} cannot be used: {error.strerror}. It must be readable and writable for you; "
+                "set HOLDFAST_STATE_DIR to another folder, or put the rights in order."
+            )
+        return StateFault(f"The state folder {self.path!r} cannot be used: {error.strerror or error}.")
 
     def _deny_others(self) -> None:
         with suppress(OSError):
@@ -101,7 +129,10 @@ class StateFolder:
 
     def _write_temporary(self, name: str, content: bytes) -> str:
         path = self.file(f".{name}.{os.getpid()}.{os.urandom(4).hex()}")
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        try:
+            fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        except OSError as error:
+            raise self.fault(error) from None
         try:
             os.write(fd, content)
             os.fsync(fd)
@@ -142,7 +173,10 @@ class StateFolder:
         with suppress(FileNotFoundError):
             if os.stat(path).st_size > _MAX_LOG_BYTES:
                 os.replace(path, path + ".1")
-        return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        except OSError as error:
+            raise self.fault(error) from None
 
     def log_tail(self, start: int, limit: int = 2000) -> str:
         """Return the end of what was logged from an offset on."""
@@ -197,9 +231,11 @@ class Lock:
     def holder(self) -> dict[str, object]:
         """Return the facts of the process that holds the lock; empty when none does."""
         try:
-            fd = os.open(self._path, os.O_RDWR | os.O_CLOEXEC)
+            fd = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             return {}
+        except OSError as error:
+            raise StateFolder(os.path.dirname(self._path)).fault(error) from None
         try:
             if _try_lock(fd):
                 return {}

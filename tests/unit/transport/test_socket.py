@@ -6,7 +6,8 @@ import socket
 import pytest
 
 from holdfast.errors import PermissionDenied
-from holdfast.transport.doors.socket import check_user, peer_uid
+from holdfast.transport.client.dial import peer_uid
+from holdfast.transport.doors.socket import check_user
 
 
 def test_the_user_at_the_other_end_is_known_and_another_one_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,6 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
@@ -69,10 +70,17 @@ def organise_group() -> None:
 @click.argument("folder", type=_FOLDER)
 @click.option("--subfolders", "include_subfolders", is_flag=True, help="Sort the files in subfolders as well.")
 @_all_option
+@click.option("--yes", "-y", is_flag=True, help="Do not ask whether the whole home folder is meant.")
 @json_option
-def scan(folder: str, *, include_subfolders: bool, every: bool, as_json: bool) -> None:
-    """Make a plan for FOLDER and show it; nothing moves."""
+def scan(folder: str, *, include_subfolders: bool, every: bool, yes: bool, as_json: bool) -> None:
+    """Make a plan for FOLDER and show it; nothing moves.
+
+    Folders of the system are refused, and a whole home folder is asked about.
+    """
     path = os.path.realpath(folder)
+    if path == os.path.realpath(Path.home()) and not yes:
+        question = f"{display_name(path)} is your whole home folder. Make a plan for all of it?"
+        confirm(question, "Nothing was scanned.", "Name a folder in it, or add --yes to mean the whole home folder.")
     plan: dict[str, Any] = {}
 
     def explain() -> Iterator[str]:

@@ -11,10 +11,13 @@ Standard library only: the relay and the commands use it.
 """
 
 import json
+import os
 import socket
+import struct
+import sys
 
 from holdfast import __version__
-from holdfast.transport.state_folder import PERSON_KEY, StateFolder
+from holdfast.transport.state_folder import PERSON_KEY, SOCKET, StateFault, StateFolder
 
 MAX_HELLO_BYTES = 1_048_576
 _TIMEOUT_SECONDS = 15.0
@@ -98,7 +101,10 @@ def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Message]:
 
 
 def connect(folder: StateFolder) -> socket.socket:
-    """Return a socket connected to the server. Raises NoServer when nobody listens."""
+    """Return a socket connected to the server.
+
+    Raises NoServer when nobody listens, StateFault when the process that listens is another user's.
+    """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(_TIMEOUT_SECONDS)
     try:
@@ -107,7 +113,25 @@ def connect(folder: StateFolder) -> socket.socket:
     except OSError as error:
         connection.close()
         raise NoServer(f"no server at {folder.path!r} ({error.strerror or error})") from None
+    uid = peer_uid(connection)
+    if uid is not None and uid != os.geteuid():
+        connection.close()
+        raise StateFault(
+            f"A process of user {uid} listens at {folder.file(SOCKET)!r}, and none of yours ({os.geteuid()}). Nothing was "
+            "sent to it. Remove that file, and see who could write to the folder."
+        )
     return connection
+
+
+def peer_uid(connection: socket.socket) -> int | None:
+    """Return the user of the process at the other end of a Unix socket, None where the system does not say."""
+    if hasattr(socket, "SO_PEERCRED"):
+        packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
+        return int(struct.unpack("3i", packed)[1])
+    if sys.platform == "darwin":
+        # LOCAL_PEERCRED at SOL_LOCAL gives struct xucred: version, uid, …
+        return int(struct.unpack_from("=II", connection.getsockopt(0, 1, 76))[1])
+    return None
 
 
 def send_control(folder: StateFolder, action: str) -> Message:

@@ -11,8 +11,6 @@ import logging
 import os
 import secrets
 import socket
-import struct
-import sys
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -26,7 +24,7 @@ from holdfast.auth.context import LOCAL_USER, Caller, CallerKind, ClientInfo, Do
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, PermissionDenied
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.client.dial import MAX_HELLO_BYTES, prove_key
+from holdfast.transport.client.dial import MAX_HELLO_BYTES, peer_uid, prove_key
 from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.restrictions import parse_restrictions
@@ -224,17 +222,6 @@ def bind(folder: StateFolder) -> socket.socket:
         listener.close()
         raise
     return listener
-
-
-def peer_uid(connection: socket.socket) -> int | None:
-    """Return the user of the process at the other end, None where the system does not say."""
-    if hasattr(socket, "SO_PEERCRED"):
-        packed = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, struct.calcsize("3i"))
-        return int(struct.unpack("3i", packed)[1])
-    if sys.platform == "darwin":
-        # LOCAL_PEERCRED at SOL_LOCAL gives struct xucred: version, uid, …
-        return int(struct.unpack_from("=II", connection.getsockopt(0, 1, 76))[1])
-    return None
 
 
 def check_user(connection: socket.socket) -> None:
