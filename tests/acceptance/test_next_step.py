@@ -93,6 +93,8 @@ def test_a_path_that_leaves_and_returns_is_told_its_direct_form(agent: Agent, pr
         ("STRASSE.txt", "Straße.txt"),
         ("Stra\u00dfe.TXT", "Straße.txt"),
         ("Readme.md", "README.md"),
+        ("proj", "{proj}"),
+        ("~/proj", "{proj}"),
     ],
 )
 def test_a_path_that_is_not_there_names_the_nearest_one(agent: Agent, proj: Path, path: str, meant: str | None) -> None:
@@ -104,8 +106,9 @@ def test_a_path_that_is_not_there_names_the_nearest_one(agent: Agent, proj: Path
         assert reply.code == "NOT_FOUND"
         assert ("Did you mean" in reply.error["message"]) == (meant is not None), reply.text
         if meant is not None:
-            assert reply.error["message"].endswith(f"Did you mean {meant}?")
-            assert agent.call(tool, path=meant).ok()
+            right = meant.replace("{proj}", str(proj))
+            assert reply.error["message"].endswith(f"Did you mean {right}?")
+            assert right == str(proj) or agent.call(tool, path=right).ok()
 
 
 @pytest.mark.req("SV-06.f")
@@ -116,6 +119,8 @@ def test_a_missing_directory_on_the_way_is_named_with_the_one_that_may_be_meant(
     )
     said = message(agent, "write_file", path="docs/api/new.md", content="x")
     assert said == "The directory of docs/api/new.md does not exist. Call create_directory first. docs is not there."
+    said = message(agent, "write_file", path="proj/src/new.py", content="x")
+    assert said.endswith("Call create_directory first. Did you mean src/new.py?")
     assert message(agent, "list_directory", path="docs/api/old") == (
         "No such file or directory: docs/api/old. docs is not there."
     )

@@ -22,10 +22,15 @@ _MAX_ROOTS_NAMED = 10
 _MAX_ROOTS_SEARCHED = 4
 _MAX_LISTINGS = 24
 _MAX_PARTS = 16
+_MAX_FOLDED = 20_000
 _MAX_COMPARED = 2_000
 _MIN_SIMILARITY = 0.75
 _URI = re.compile(r"file:(?://(?:localhost)?(?=/))?", re.IGNORECASE)
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
+
+
+MAX_HINTS = 5
+"""Errors of one call with many paths that get a hint: each looks through directories."""
 
 
 def add_path_hint(jail: Jail, error: HoldfastError) -> None:
@@ -108,10 +113,14 @@ class _Search:
                 names = self._resolve(root, parts, likeness)
                 if len(names) == len(parts) > 0:
                     return self._shown(root, names)
-        return None
+        return next((root for root, parts in self._whole if parts[-1:] == [posixpath.basename(root)]), None)
 
     def describe_missing_directory(self) -> str:
         """Return which directory of the path is missing, and the one it may have been; empty when only its last name is."""
+        for root, parts in self._whole:
+            inside = parts[parts.index(posixpath.basename(root)) + 1 :] if posixpath.basename(root) in parts else []
+            if inside and len(self._resolve(root, inside[:-1], _Likeness.EQUAL)) == len(inside) - 1:
+                return f"Did you mean {display_name(self._shown(root, inside))}?"
         for root, parts in self._whole[:1]:
             names = self._resolve(root, parts[:-1], _Likeness.EQUAL)
             if len(names) < len(parts) - 1:
@@ -172,7 +181,7 @@ def _nearest_name(part: str, names: Sequence[str], likeness: _Likeness) -> str |
     if likeness is _Likeness.EQUAL:
         return None
     wanted = _fold(part)
-    alike = next((name for name in names if _fold(name) == wanted), None)
+    alike = next((name for name in names[:_MAX_FOLDED] if _fold(name) == wanted), None)
     if alike is not None or likeness is _Likeness.SPELLED_ALIKE:
         return alike
     near = get_close_matches(part, names[:_MAX_COMPARED], n=1, cutoff=_MIN_SIMILARITY)

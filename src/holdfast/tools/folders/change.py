@@ -12,7 +12,7 @@ from holdfast.call import Call
 from holdfast.changes.model import Change, PlanStatus
 from holdfast.changes.service import WriteResult
 from holdfast.errors import HoldfastError, error_class
-from holdfast.folders.finding.path_hints import add_path_hint
+from holdfast.folders.finding.path_hints import MAX_HINTS, add_path_hint
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.diff import DIFF_CUT, fence_diff, unified_diff
@@ -193,7 +193,7 @@ def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
     budget = app.settings.folders.max_answer_tokens
     for count, file in enumerate(args.files, start=1):
         call.check()
-        outcome = _edit_one(app, call, file)
+        outcome = _edit_one(app, call, file, with_hint=count <= MAX_HINTS)
         budget -= _trim_error(outcome, budget)
         outcomes.append(outcome)
         call.progress(count, len(args.files), file.path)
@@ -278,7 +278,7 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
     return Answer.of(f"Undid {plan.kind} of {path}\n{trail}")
 
 
-def _edit_one(app: App, call: Call, file: FileEdits) -> FileOutcome:
+def _edit_one(app: App, call: Call, file: FileEdits, *, with_hint: bool) -> FileOutcome:
     folders = app.folders_of(call.caller)
     try:
         done = app.changes.edit(
@@ -286,7 +286,8 @@ def _edit_one(app: App, call: Call, file: FileEdits) -> FileOutcome:
         )
     except HoldfastError as error:
         call.check()
-        add_path_hint(folders.jail, error)
+        if with_hint:
+            add_path_hint(folders.jail, error)
         return FileOutcome(path=file.path, status="failed", error=error.payload())
     return FileOutcome(path=file.path, status="applied", hash=done.hash, change_id=done.change_id)
 

@@ -9,7 +9,7 @@ from pydantic import Field
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.folders.finding.path_hints import add_path_hint
+from holdfast.folders.finding.path_hints import MAX_HINTS, add_path_hint
 from holdfast.folders.reading.read import LineSelection, ReadPosition, TextPiece, TextSource, open_source, read_lines
 from holdfast.folders.service import Folders
 from holdfast.text.budget import decode_cursor, encode_cursor, estimate_tokens, invalid_cursor
@@ -136,6 +136,7 @@ class _ReadFilesCall:
         self.key = sha256(json.dumps([entry.model_dump() for entry in args.files]).encode()).hexdigest()[:12]
         self.left = answer_budget(folders)
         self.cursor: str | None = None
+        self.hints = 0
         self.entry, self.slice, self.version, self.position = self._resume(args.cursor)
 
     def _resume(self, cursor: str | None) -> tuple[int, int, str | None, ReadPosition | None]:
@@ -204,7 +205,9 @@ class _ReadFilesCall:
     def _error_block(self, index: int, error: HoldfastError) -> str:
         if error.code in ("CANCELLED", "TIMEOUT") and (self.call.cancelled or not self.call.remaining()):
             raise error
-        add_path_hint(self.folders.jail, error)
+        if self.hints < MAX_HINTS:
+            self.hints += 1
+            add_path_hint(self.folders.jail, error)
         return self._header(index, f"error {error.code}: {one_line(error.message)}")
 
     def _not_reached_block(self, index: int) -> str:
@@ -229,15 +232,15 @@ def read_multiple_files(app: App, call: Call, args: ReadMultipleFiles) -> Answer
     """On disk: read several whole files; read_files does the same with slices."""
     folders = app.folders_of(call.caller)
     left, parts = answer_budget(folders), []
-    for path in args.paths:
+    for place, path in enumerate(args.paths):
         call.check()
-        text = _read_whole(folders, call, path, left)
+        text = _read_whole(folders, call, path, left, with_hint=place < MAX_HINTS)
         left = max(0, left - estimate_tokens(text))
         parts.append(text)
     return Answer.of("\n---\n".join(parts))
 
 
-def _read_whole(folders: Folders, call: Call, path: str, max_tokens: int) -> str:
+def _read_whole(folders: Folders, call: Call, path: str, max_tokens: int, *, with_hint: bool) -> str:
     try:
         with folders.jail.open_file(path) as file:
             if not max_tokens:
@@ -245,7 +248,8 @@ def _read_whole(folders: Folders, call: Call, path: str, max_tokens: int) -> str
             piece = read_lines(call, open_source(call, file, folders.settings), LineSelection(), max_tokens)
     except HoldfastError as error:
         call.check()
-        add_path_hint(folders.jail, error)
+        if with_hint:
+            add_path_hint(folders.jail, error)
         return f"{display_name(path)}: Error - {one_line(error.message)}"
     cut = "\n[Cut by the token budget. Use read_text_file for the rest.]" if piece.rest else ""
     return f"{display_name(path)}:\n{piece.text}{cut}\n"

@@ -6,6 +6,7 @@ from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call
 from holdfast.clock import format_utc
+from holdfast.errors import HoldfastError
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
 from holdfast.store.content import ENCODING, WriteMode
 from holdfast.store.model import PathType, WrittenFile
@@ -271,7 +272,10 @@ def _note_on_disk(app: App, call: Call, path: str) -> str:
     """Return a warning when a stored path looks like that of a file on disk that the caller can write; empty if not."""
     if not call.caller.roots:
         return ""
-    allowed = app.folders_of(call.caller).jail.allowed_paths
+    try:
+        allowed = app.folders_of(call.caller).jail.allowed_paths
+    except HoldfastError:  # the directories are gone; the write is done all the same
+        return ""
     if not any(path.startswith(f"{root.rstrip('/')}/") for root in allowed):
         return ""
     return (
