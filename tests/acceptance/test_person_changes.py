@@ -419,3 +419,19 @@ def test_no_agent_can_call_the_persons_tools_of_changes(desk: Agent) -> None:
     ):
         assert desk.call(tool, **arguments).code == "NOT_FOUND"
         assert tool not in {listed.name for listed in desk.tools()}
+
+
+@pytest.mark.req("FS-38.e")
+def test_a_folder_that_is_away_is_said_to_be_and_works_when_it_is_back(house: House, desk: Agent) -> None:
+    write(desk, "a.txt", "1\n")
+    other = house.root.parent / "other"
+    other.mkdir()
+    with Agent([other], house.state, name="desk") as elsewhere:
+        write(elsewhere, "b.txt", "1\n")
+    house.root.rename(house.root.parent / "away")
+    done = data(house, "undo", "--since", "1h", "--yes", status=1)
+    assert [left["reason"] for left in done["stayed"]] == [f"Its folder {house.root} is not there any more."]
+    assert harvest(other) == {}
+    (house.root.parent / "away").rename(house.root)
+    data(house, "undo", "--since", "1h", "--yes")
+    assert harvest(house.root) == {}

@@ -76,6 +76,9 @@ class UndoPreview:
         saved = [item for item in plan.items if item.op is Op.SAVE]
         if plan.status is PlanStatus.UNDONE:
             return UndoStep(plan, problem="It is undone already.")
+        for root in filter(None, (plan.root_dir, plan.other_root)):
+            if not is_beneath(root, self.jail.allowed_paths):
+                return UndoStep(plan, problem=f"Its folder {root} is not there any more.")
         if plan.stepwise:
             return self._preview_stepwise(plan)
         if plan.status is PlanStatus.FAILED and saved:

@@ -1,5 +1,6 @@
 """The history of changes for the person, who sees all of this machine: list, show, net effect, and what to undo or redo."""
 
+import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from difflib import get_close_matches
 
@@ -77,6 +78,11 @@ class ChangeHistory:
         """Return the changes with all of their items."""
         plans = (self._journal.find(change.id) for change in changes)
         return [plan for plan in plans if plan is not None]
+
+    def roots_of(self, plans: Iterable[Plan]) -> tuple[str, ...]:
+        """Return the directories of changes that are still there."""
+        roots = {root for plan in plans for root in (plan.root_dir, plan.other_root) if root}
+        return tuple(sorted(filter(os.path.isdir, roots)))
 
     def show(self, jail: Jail, plan: Plan) -> list[FileEffect]:
         """Return what one change did to each of its files, with the diff when it is one file."""

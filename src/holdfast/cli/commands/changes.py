@@ -163,7 +163,7 @@ def prune(before: str | None, to_bytes: str | None, root: str | None, *, yes: bo
         raise InvalidArgument("Say what to remove: either --before 10d or --to-bytes 50MB.")
     which: dict[str, Any] = {
         **({"before": parse_moment(before, "--before")} if before else {}),
-        **({"to_bytes": _parse_size(to_bytes)} if to_bytes else {}),
+        **({"to_bytes": parse_size(to_bytes)} if to_bytes else {}),
         **resolve_directory(root),
     }
     with open_session() as session:
@@ -199,7 +199,8 @@ def resolve_directory(directory: str | None) -> dict[str, str]:
     return {"directory": path}
 
 
-def _parse_size(text: str) -> int:
+def parse_size(text: str) -> int:
+    """Return the bytes of a size with or without a unit of 1,024."""
     size = _SIZE.fullmatch(text.strip())
     if size is None:
         raise InvalidArgument(f"--to-bytes takes a size such as 500000, 50MB or 1GB: {text!r}")

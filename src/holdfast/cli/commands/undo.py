@@ -103,8 +103,9 @@ def undo_command(
     dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Undo the newest change, changes by their ids, or all that options select, after showing what will happen.
+    """Undo the newest change, changes by their ids, or all by a client or in a time, after showing what will happen.
 
+    Without --client, --since or --until the other options narrow which change is the newest.
     Every undo is a change itself: `holdfast redo` reverses it.
     """
     arguments = {**selection, **resolve_directory(directory), "change_ids": list(changes)}

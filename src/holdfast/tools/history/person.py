@@ -143,7 +143,7 @@ def preview_undo(app: App, call: Call, args: PreviewUndo) -> Answer:
 def undo_for_person(app: App, call: Call, args: UndoForPerson) -> Answer:
     """Undo one change, wherever on this machine it is; never over something newer."""
     plan = app.changes.history.find(args.change_id)
-    folders = app.folders_of(replace(call.caller, roots=_roots_of([plan])))
+    folders = app.folders_of(replace(call.caller, roots=app.changes.history.roots_of([plan])))
     result = app.changes.undo(folders, call, plan.id)
     return Answer.of("Undone.", data=UndoForPersonAnswer.of(result))
 
@@ -215,13 +215,7 @@ def _utc(at: str | None, name: str) -> str | None:
     return format_utc(moment)
 
 
-def _roots_of(plans: Iterable[Plan]) -> tuple[str, ...]:
-    return tuple(sorted({root for plan in plans for root in (plan.root_dir, plan.other_root) if root}))
-
-
 def _jail_of(app: App, call: Call, plans: Iterable[Plan]) -> Jail:
     """Return the directories of changes, to look at; one without any when all of them are gone."""
-    try:
-        return app.folders_of(replace(call.caller, roots=_roots_of(plans))).jail
-    except InvalidArgument:
-        return Jail(())
+    roots = app.changes.history.roots_of(plans)
+    return app.folders_of(replace(call.caller, roots=roots)).jail if roots else Jail(())
