@@ -321,12 +321,17 @@ def test_what_is_no_file_or_no_folder_is_refused(home: ClientHome) -> None:
 
 
 @pytest.mark.req("SV-07.d")
-@pytest.mark.parametrize("client", ["claude-desktop", "codex", "goose"])
-def test_what_is_written_starts_a_server_with_the_folders_chosen(home: ClientHome, tmp_path: Path, client: str) -> None:
+@pytest.mark.parametrize(
+    ("client", "options"),
+    [("claude-desktop", ()), ("codex", ("--read-only", "--tools", "files,store")), ("goose", ("--review",))],
+)
+def test_what_is_written_starts_a_server_with_the_folders_and_options_chosen(
+    home: ClientHome, tmp_path: Path, client: str, options: tuple[str, ...]
+) -> None:
     """The client starts it as one with windows does: with a bare PATH, in /, without the variables of a shell."""
     (home.notes / "todo.txt").write_text("milk\n")
     house = House(tmp_path)
-    home.ok("install", client, "--folder", str(home.notes), "--yes", HOLDFAST_STATE_DIR=str(house.state))
+    home.ok("install", client, "--folder", str(home.notes), *options, "--yes", HOLDFAST_STATE_DIR=str(house.state))
     entry = entry_of(home.path / PLACES[client], client)
     env = entry.get("env") or entry["envs"]
     assert env == {"HOLDFAST_STATE_DIR": str(house.state)}
@@ -338,7 +343,9 @@ def test_what_is_written_starts_a_server_with_the_folders_chosen(home: ClientHom
             agent = stack.enter_context(portal.wrap_async_context_manager(Client(stdio_client(server))))
             tools = portal.call(agent.list_tools).tools
             read = portal.call(agent.call_tool, "read_text_file", {"path": "todo.txt"})
-        assert "edit_files" in {tool.name for tool in tools}
+        names = {tool.name for tool in tools}
+        assert ("edit_files" in names) == ("--read-only" not in options)
+        assert ("list_plans" in names) == ("--tools" not in options)
         assert "milk" in str(read.content)
         assert house.facts()["kind"] == "background"
     finally:

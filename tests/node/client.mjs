@@ -2,7 +2,8 @@
 //   library   "client" (both eras) or "sdk" (handshake era)
 //   era       "legacy", "modern" or "auto"
 //   door      {kind: "stdio", command, args, env} or {kind: "http", url, key}
-//   scenario  "files" with {path, missing}, "names" with {calls}, "long" with {label, characters} or "ask" with {labels}
+//   scenario  "files" with {path, missing}, "names" with {calls}, "long" with {label, characters},
+//             "ask" with {labels} or "roots" with {first, second}: the URIs that it declares, one list after the other
 const given = JSON.parse(process.argv[2]);
 
 async function parts() {
@@ -30,7 +31,7 @@ function transport() {
 }
 
 const mode = given.era === 'modern' ? { pin: '2026-07-28' } : given.era;
-const capabilities = given.scenario === 'ask' ? { elicitation: { form: {} } } : {};
+const capabilities = { ask: { elicitation: { form: {} } }, roots: { roots: { listChanged: true } } }[given.scenario] ?? {};
 const options = { versionNegotiation: { mode }, capabilities };
 const client = new Client({ name: 'holdfast-test', version: '1' }, options);
 
@@ -111,8 +112,26 @@ async function ask() {
   return { texts, asked, withdrawn };
 }
 
-if (given.scenario !== 'ask') await client.connect(transport());
-const report = await { files, names, long, ask }[given.scenario]();
+// The client declares its roots, then others; what may be used is asked after each.
+async function roots() {
+  let declared = given.first;
+  const answer = async () => ({ roots: declared.map((uri) => ({ uri })) });
+  if (given.library === 'sdk') {
+    const { ListRootsRequestSchema } = await import('@modelcontextprotocol/sdk/types.js');
+    client.setRequestHandler(ListRootsRequestSchema, answer);
+  } else {
+    client.setRequestHandler('roots/list', answer);
+  }
+  await client.connect(transport());
+  const first = text(await call('list_allowed_directories', {}));
+  declared = given.second;
+  await client.sendRootsListChanged();
+  const second = text(await call('list_allowed_directories', {}));
+  return { first, second };
+}
+
+if (!['ask', 'roots'].includes(given.scenario)) await client.connect(transport());
+const report = await { files, names, long, ask, roots }[given.scenario]();
 const version = client.getNegotiatedProtocolVersion?.() ?? null;
 const server = client.getServerVersion()?.name ?? null;
 await client.close();

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
@@ -106,3 +107,18 @@ def test_a_typescript_client_asks_its_person(conformance_build: Served, library:
     ]
     assert report["texts"][3:] == (["given up"] if era == "legacy" else [])
     assert report["withdrawn"] == (1 if era == "legacy" else 0)
+
+
+@pytest.mark.req("SV-02.k")
+@pytest.mark.parametrize("library", ["client", "sdk"])
+def test_a_typescript_client_that_declares_roots_is_served_them(served: Served, library: str, tmp_path: Path) -> None:
+    first, second = tmp_path / "first", tmp_path / "zweite Mappe"
+    first.mkdir()
+    second.mkdir()
+    door = door_of("stdio", served)
+    door["args"] = door["args"][:-1]
+    given = {"scenario": "roots", "first": [first.as_uri()], "second": [second.as_uri(), first.as_uri()]}
+    report = node.script("client.mjs", {"library": library, "era": "legacy", "door": door, **given})
+    assert str(first) in report["first"]
+    assert str(second) not in report["first"]
+    assert report["second"].index(str(second)) < report["second"].index(str(first))

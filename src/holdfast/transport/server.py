@@ -17,13 +17,13 @@ import uvicorn
 
 from holdfast import __version__
 from holdfast.auth.authenticate import Authenticator, FindTenant, find_no_tenant
-from holdfast.auth.context import Caller
 from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.browser_sessions import BrowserSessions
+from holdfast.transport.doors.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
@@ -35,7 +35,7 @@ from holdfast.transport.doors.http_server import (
     counted_websocket,
     protocol_with_head_deadline,
 )
-from holdfast.transport.doors.socket import OpenRoots, SocketDoor
+from holdfast.transport.doors.socket import SocketDoor
 from holdfast.transport.doors.stdio import serve_stdio
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
 from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
@@ -65,7 +65,7 @@ class ServerOptions:
     roots: tuple[str, ...] = ()
     has_mcp: bool = True
     has_console: bool = True
-    stdio: tuple[Caller, int] | None = None
+    stdio: tuple[ConnectionRoots, int] | None = None
     find_tenant: FindTenant = find_no_tenant
     announce: Callable[[str, str | None], None] = lambda _url, _link: None
     has_work: Callable[[], bool] = lambda: False
@@ -87,9 +87,13 @@ class Server:
         self._connections = Connections(options.settings.server.max_connections)
         self._socket_listener: asyncio.Server | None = None
         self._http_server: HttpServer | None = None
+        self._refusal: RefusedConnection | None = None
 
     async def run(self) -> None:
-        """Serve until a signal, a control request, the end of stdin or idleness ends it."""
+        """Serve until a signal, a control request, the end of stdin or idleness ends it.
+
+        Raises RefusedConnection when the client on stdin has no directory that could be served.
+        """
         loop = asyncio.get_running_loop()
         for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
             loop.add_signal_handler(signal_number, self._end, True)
@@ -105,6 +109,8 @@ class Server:
             await self._stop.wait()
             await self._connections.drain(_DRAIN_SECONDS)
             tasks.cancel_scope.cancel()
+        if self._refusal is not None:
+            raise self._refusal
 
     def _end(self, for_good: bool) -> None:
         """Stop accepting connections and begin to end. After `for_good` relays start no server before their client calls."""
@@ -192,9 +198,12 @@ class Server:
                 last_used = time.monotonic()
         self._end(True)
 
-    async def _serve_stdio(self, caller: Caller, stdout: int) -> None:
+    async def _serve_stdio(self, roots: ConnectionRoots, stdout: int) -> None:
         limit = self._options.settings.server.max_body_bytes
-        await serve_stdio(self._options.dispatcher, caller, self._connections, stdout, limit)
+        try:
+            await serve_stdio(self._options.dispatcher, roots, self._connections, stdout, limit)
+        except RefusedConnection as refusal:
+            self._refusal = refusal
         self._end(True)
 
     @asynccontextmanager

@@ -216,13 +216,12 @@ def _options(
     client: "McpClient", folders: list[str], tools: str | None, *, read_only: bool, review: bool, project: bool
 ) -> "EntryOptions":
     from holdfast.cli.install.entry import EntryOptions
-    from holdfast.tools.registry import Group
+    from holdfast.transport.doors.restrictions import parse_groups
 
-    groups = tuple(dict.fromkeys(part.strip() for part in (tools or "").split(",") if part.strip()))
-    known = [str(group) for group in Group]
-    unknown = [group for group in groups if group not in known]
-    if unknown or (tools is not None and not groups):
-        raise InvalidArgument(f"{tools!r} does not name groups of tools: they are {', '.join(known)}.")
+    groups: tuple[str, ...] = ()
+    if tools is not None:
+        groups = tuple(dict.fromkeys(name.strip() for name in tools.split(",")))
+        parse_groups(groups)
     if not folders and project and client.project_folder is not None:
         folders = [client.project_folder]
     if not folders and client.needs_folder:

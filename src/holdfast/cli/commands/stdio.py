@@ -7,7 +7,6 @@ import asyncio
 import os
 import sys
 from contextlib import ExitStack
-from dataclasses import replace
 
 import click
 
@@ -47,8 +46,9 @@ def stdio_command(
 ) -> None:
     """Speak MCP on stdin and stdout; this is what an MCP client starts.
 
-    DIR are the directories the client's agent may use; without any it is the working directory, unless that is / or
-    the home folder. The work is done by one server for all clients, started in the background when there is none.
+    DIR are the directories the client's agent may use; roots that the client declares narrow them. Without any, the
+    declared roots are used, or else the working directory, unless that is / or the home folder. The work is done by
+    one server for all clients, started in the background when there is none.
     """
     if in_process:
         log_to_stderr()
@@ -72,6 +72,7 @@ def _parse_groups(tools: str | None) -> frozenset[str] | None:
 
 def serve_in_process(directories: tuple[str, ...], settings_path: str | None, restrictions: Restrictions) -> None:
     """Be the one server of the state folder, for this client and for those that connect to the socket."""
+    from holdfast.transport.doors.client_roots import RefusedConnection
     from holdfast.transport.doors.stdio import claim_stdout
 
     stdout = claim_stdout()
@@ -83,10 +84,12 @@ def serve_in_process(directories: tuple[str, ...], settings_path: str | None, re
         exit_within(MAX_EXIT_SECONDS)
     except Exception as fault:  # noqa: BLE001 - whatever it is, the client is answered
         # A relay without a server answers every request of the client with the error.
-        error = fault if isinstance(fault, StateFault) else describe_fault(fault)
+        unanswered = fault.request_id if isinstance(fault, RefusedConnection) else None
+        reason = fault.fault if isinstance(fault, RefusedConnection) else fault
+        error = reason if isinstance(reason, StateFault) else describe_fault(reason)
         code = error.code if isinstance(error, HoldfastError) else "INTERNAL"
         relay_without_server = Relay(folder, Client("agent", [], [], "/"), stdout=stdout)
-        sys.exit(relay_without_server.give_up(code, str(error), error.exit_status))
+        sys.exit(relay_without_server.give_up(code, str(error), error.exit_status, unanswered))
 
 
 def _serve(
@@ -97,6 +100,7 @@ def _serve(
     restrictions: Restrictions,
     stdout: int,
 ) -> None:
+    from holdfast.transport.doors.client_roots import open_connection_roots
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
 
@@ -106,14 +110,14 @@ def _serve(
     stack.callback(wired.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO, restrictions=restrictions)
-    caller = replace(caller, roots=tuple(wired.folders.open_roots(caller)))
+    connection = open_connection_roots(caller, wired.folders.open_roots)
     options = ServerOptions(
         folder,
         settings,
         IN_PROCESS,
         wired.dispatcher,
         wired.folders.open_roots,
-        stdio=(caller, stdout),
+        stdio=(connection, stdout),
         release=wired.release,
         index_status=wired.index_status,
     )

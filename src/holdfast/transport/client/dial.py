@@ -8,6 +8,7 @@ Standard library only: the relay and the commands use it.
     server → {"challenge": nonce}                     to a person and to control; the answer is {"proof": …}
     server → {"ok": true, "version", "pid", "kind", "max_message_bytes"}   or   {"error": {"code", "message", …}}
              and "restrictions" as they hold
+    server → {"holdfast": "refused", "error": …}      later, to an agent without directories whose client declares no roots
 """
 
 import json

@@ -15,6 +15,7 @@ _ID_PREFIX = b'{"jsonrpc":"2.0","id":'
 _SPACE = b" \t\r\n"
 STOP_NOTICE = b'{"holdfast":"stopping"}'
 """The last line of a server that was told to stop: a relay starts it again only when its client sends something."""
+_REFUSAL_PREFIX = b'{"holdfast":"refused","error":'
 QUESTION_ID_PREFIX = "ask-"
 """How the id of a question to the client begins."""
 _QUESTION_PREFIX = f'{_ID_PREFIX.decode()}"{QUESTION_ID_PREFIX}'.encode()
@@ -107,6 +108,17 @@ def question_id(line: bytes) -> RequestId | None:
     if not line.startswith(_QUESTION_PREFIX):
         return None
     return _to_id(_parse(line[len(_ID_PREFIX) : _token_end(line, len(_ID_PREFIX))]))
+
+
+def refusal_line(error: dict[str, object]) -> bytes:
+    """Return the last line, newline included, of a server that finds after its welcome that it cannot serve the client."""
+    return _REFUSAL_PREFIX + json.dumps(error, separators=(",", ":")).encode() + b"}\n"
+
+
+def parse_refusal(line: bytes) -> dict[str, object] | None:
+    """Return the error of such a line, None for any other."""
+    error = _parse_object(line).get("error") if line.startswith(_REFUSAL_PREFIX) else None
+    return error if isinstance(error, dict) else None
 
 
 def withdrawn_question_id(line: bytes) -> RequestId | None:

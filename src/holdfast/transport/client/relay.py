@@ -27,6 +27,7 @@ from holdfast.transport.client.frames import (
     cancelled_request_id,
     error_line,
     oversized_error,
+    parse_refusal,
     parse_request,
     question_id,
     withdrawal_line,
@@ -138,13 +139,13 @@ class Relay:
             self._disconnect()
         return 0
 
-    def give_up(self, code: str, message: str, status: int) -> int:
-        """Print on stderr why there is no server, answer the client's requests with it, and return the status."""
+    def give_up(self, code: str, message: str, status: int, unanswered: RequestId | None = None) -> int:
+        """Print on stderr why there is no server, answer the client's requests and an earlier one with it; return the status."""
         _print_error(message)
+        self._pending |= {} if unanswered is None else {unanswered: None}
         for pending_id in self._pending:
             self._send_error(pending_id, code, message)
-        has_answered = bool(self._pending)
-        linger_until = time.monotonic() + _LINGER_SECONDS
+        has_answered, linger_until = bool(self._pending), time.monotonic() + _LINGER_SECONDS
         while self._exit_at is None and (not has_answered or time.monotonic() < linger_until):
             self._flush_to_client()
             wait = max(0.0, linger_until - time.monotonic()) if has_answered else None
@@ -258,6 +259,8 @@ class Relay:
             if message == STOP_NOTICE:
                 self._handle_lost_server(restart=False)
                 return
+            if (refusal := parse_refusal(message)) is not None:
+                raise ServerRefusal(refusal)
             self._track_server_message(message)
             self._to_client += message
             self._to_client += b"\n"

@@ -13,7 +13,7 @@ import secrets
 import socket
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 import anyio
@@ -25,7 +25,13 @@ from holdfast.errors import HoldfastError, Internal, InvalidArgument, Permission
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.dial import MAX_HELLO_BYTES, peer_uid, prove_key
-from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error
+from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error, refusal_line
+from holdfast.transport.doors.client_roots import (
+    ConnectionRoots,
+    OpenRoots,
+    RefusedConnection,
+    open_connection_roots,
+)
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.restrictions import parse_restrictions
 from holdfast.transport.doors.stream import serve_stream
@@ -39,7 +45,6 @@ _READ_BYTES = 262_144
 _BACKLOG = 128
 _KINDS = ("agent", "person", "control")
 
-OpenRoots = Callable[[Caller], list[str]]
 Control = Callable[[str], Awaitable[dict[str, object]]]
 
 
@@ -93,7 +98,7 @@ class SocketDoor:
             kind = _parse_kind(hello)
             if kind != "agent":
                 await self._challenge(peer)
-        caller = await self._build_caller(kind, hello)
+        caller, roots = await self._build_caller(kind, hello)
         welcome = {
             "ok": True,
             "version": __version__,
@@ -108,7 +113,9 @@ class SocketDoor:
             return
         with self.connections.stream():
             try:
-                await serve_stream(self.dispatcher, caller, peer.next_message, peer.send_message)
+                await serve_stream(self.dispatcher, caller, peer.next_message, peer.send_message, roots)
+            except RefusedConnection as refusal:
+                await peer.send_message(refusal_line(refusal.fault.payload()).rstrip())
             finally:
                 # Without waiting, because a connection that is cut off may not: its relay must not start a server again.
                 if self.connections.is_ending_for_good:
@@ -121,9 +128,10 @@ class SocketDoor:
         if not hmac.compare_digest(proof.encode(), prove_key(self.person_key.reveal(), challenge).encode()):
             raise PermissionDenied("The proof of person.key is wrong.")
 
-    async def _build_caller(self, kind: str, hello: dict[str, object]) -> Caller | None:
+    async def _build_caller(self, kind: str, hello: dict[str, object]) -> tuple[Caller | None, ConnectionRoots | None]:
+        """Return the caller, none for control, and the roots that its client may add to or narrow."""
         if kind == "control":
-            return None
+            return None, None
         connection = secrets.token_hex(8)
         roots = _string_list(hello, "roots")
         cwd = hello.get("cwd", "/")
@@ -132,11 +140,14 @@ class SocketDoor:
         restrictions = parse_restrictions(hello.get("restrictions"))
         client = ClientInfo(is_command=hello.get("is_command") is True)
         if not roots and (kind == "person" or hello.get("folders") is False):
-            return Caller(LOCAL_USER, CallerKind(kind), (), cwd, client, restrictions, connection, Door.SOCKET)
+            caller = Caller(LOCAL_USER, CallerKind(kind), (), cwd, client, restrictions, connection, Door.SOCKET)
+            return caller, None
         roots = roots or self.spare_roots or _string_list(hello, "spare_roots")
         caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, restrictions, connection, Door.SOCKET)
-        opened = await anyio.to_thread.run_sync(partial(self.open_roots, caller))
-        return replace(caller, roots=tuple(opened))
+        opened = await anyio.to_thread.run_sync(partial(open_connection_roots, caller, self.open_roots))
+        if opened.fault is not None and client.is_command:
+            raise opened.fault
+        return opened.caller, opened
 
     async def _serve_control(self, peer: "_Peer") -> None:
         while (line := await peer.next_message()) is not None:

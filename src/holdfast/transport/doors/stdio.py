@@ -5,9 +5,9 @@ import os
 import anyio
 import anyio.to_thread
 
-from holdfast.auth.context import Caller
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import LineSplitter, OversizedLine, oversized_error
+from holdfast.transport.doors.client_roots import ConnectionRoots
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.stream import serve_stream
 
@@ -22,9 +22,9 @@ def claim_stdout() -> int:
 
 
 async def serve_stdio(
-    dispatcher: Dispatcher, caller: Caller, connections: Connections, stdout: int, max_bytes: int
+    dispatcher: Dispatcher, roots: ConnectionRoots, connections: Connections, stdout: int, max_bytes: int
 ) -> None:
-    """Serve the messages on stdin until it ends; the answers go to the descriptor `stdout`."""
+    """Serve the messages on stdin until it ends; the answers go to the descriptor `stdout`. Raises RefusedConnection."""
     lines = LineSplitter(max_bytes)
     complete: list[bytes | OversizedLine] = []
 
@@ -52,4 +52,4 @@ async def serve_stdio(
             complete.extend(lines.feed(data))
 
     with connections.stream():
-        await serve_stream(dispatcher, caller, next_message, send)
+        await serve_stream(dispatcher, roots.caller, next_message, send, roots)

@@ -9,11 +9,13 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import replace
 from typing import Any
 
 import anyio
 import anyio.abc
 import mcp_types as types
+from mcp.server.lowlevel import NotificationOptions
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request
 from mcp.shared.message import SessionMessage
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
@@ -24,6 +26,7 @@ from holdfast.call import Elicit, ProgressSink
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import SERVER_ERROR, RequestId
+from holdfast.transport.doors.client_roots import NO_ROOTS, ClientRoots, ConnectionRoots, RefusedConnection
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
@@ -45,16 +48,26 @@ _MESSAGES_IN_A_ROW = 8
 _MAX_AT_ONCE = 32
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
 _DRAIN_SECONDS = 5.0
+_ROOTS_SECONDS = 5.0
+"""A client that declares roots and does not answer `roots/list` in that time has none."""
+_ROOTS_NOTICES = ("notifications/initialized", "notifications/roots/list_changed")
 _CONNECTION_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
 
 
-async def serve_stream(dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send) -> None:
-    """Serve one connection until `receive` gives None; calls that are still running have a few seconds to end."""
-    await _Connection(dispatcher, caller, receive, send).run()
+async def serve_stream(
+    dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send, roots: ConnectionRoots | None = None
+) -> None:
+    """Serve one connection until `receive` gives None; calls that are still running have a few seconds to end.
+
+    With `roots` the client may declare some. Raises RefusedConnection when there are none and it declares none.
+    """
+    await _Connection(dispatcher, caller, receive, send, roots).run()
 
 
 class _Connection:
-    def __init__(self, dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, caller: Caller, receive: Receive, send: Send, roots: ConnectionRoots | None
+    ) -> None:
         self._dispatcher = dispatcher
         self._caller = caller
         self._receive = receive
@@ -74,6 +87,8 @@ class _Connection:
         self._capabilities: object = None
         self._questions = OpenQuestions(self._post)
         self._takes_forms = False
+        self._roots = ClientRoots(roots, self._ask_for_roots, self._serve_roots) if roots is not None else None
+        self._refusal: RefusedConnection | None = None
 
     async def run(self) -> None:
         with self._to_sdk, self._sdk_reads, self._sdk_writes, self._from_sdk:
@@ -83,7 +98,7 @@ class _Connection:
                 tasks.start_soon(self._forward_from_sdk)
                 try:
                     count = 0
-                    while (raw := await self._receive()) is not None:
+                    while self._refusal is None and (raw := await self._receive()) is not None:
                         if raw.strip():
                             await self._handle(raw)
                         count += 1
@@ -95,12 +110,18 @@ class _Connection:
                     await self._drain()
                 finally:
                     self._questions.close()
+                    if self._roots is not None:
+                        self._roots.close()
                     for task in self._calls.values():
                         task.cancel()
                     tasks.cancel_scope.cancel()
+        if self._refusal is not None:
+            raise self._refusal
 
     async def _run_sdk(self) -> None:
-        await self._server.run(self._sdk_reads, self._sdk_writes, self._server.create_initialization_options())
+        may_change = self._roots is not None and not self._roots.connection.are_named
+        options = self._server.create_initialization_options(NotificationOptions(tools_changed=may_change))
+        await self._server.run(self._sdk_reads, self._sdk_writes, options)
 
     async def _forward_from_sdk(self) -> None:
         async for outgoing in self._from_sdk:
@@ -197,6 +218,11 @@ class _Connection:
         return None if is_rejected else _MODERN
 
     async def _run_call(self, call: ToolCall, version: str) -> None:
+        if self._roots is not None and not self._roots.is_known:
+            await self._roots.settle()
+        if (fault := self._missing_roots(call.name)) is not None:
+            await self._respond(call.request_id, version, wire.error_result(fault))
+            return
         is_async = self._is_async(call.name)
         try:
             elicit = self._elicit_for(call, version) if is_async else None
@@ -218,6 +244,34 @@ class _Connection:
             return self._dispatcher.find(self._caller, name).run_async is not None
         except HoldfastError:
             return True
+
+    def _missing_roots(self, name: str) -> HoldfastError | None:
+        """Return why a tool cannot be called on a connection whose client declared no directory that can be used."""
+        if self._roots is None or self._roots.connection.fault is None or self._caller.roots:
+            return None
+        try:
+            self._dispatcher.find(self._caller, name)
+        except HoldfastError:
+            return NO_ROOTS
+        return None
+
+    async def _ask_for_roots(self) -> object:
+        with anyio.move_on_after(_ROOTS_SECONDS):
+            return await self._questions.request({"method": "roots/list"})
+        return None
+
+    async def _serve_roots(self, answer: object) -> None:
+        """Serve the roots of a client's answer from now on; its list of tools changes with the first and the last one."""
+        assert self._roots is not None
+        try:
+            roots = await self._dispatcher.in_thread(self._caller, self._roots.connection.resolve, answer)
+        except ResourceBusy:
+            _log.warning("the roots of a client were not looked at: too much is waiting")
+            return
+        has_changed = bool(roots) != bool(self._caller.roots)
+        self._caller = replace(self._caller, roots=roots)
+        if has_changed:
+            self._post(to_json({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
 
     def _elicit_for(self, call: ToolCall, version: str) -> Elicit | None:
         if version == _MODERN:
@@ -263,19 +317,47 @@ class _Connection:
             fault = types.INVALID_REQUEST, "Invalid request: not a JSON-RPC 2.0 message"
             await self._send_error(parse_id(body.get("id")), fault)
             return
+        if isinstance(message, types.JSONRPCRequest) and len(self._sdk_requests) >= _MAX_SDK_REQUESTS:
+            text = f"More than {_MAX_SDK_REQUESTS} requests are open on this connection; wait for answers."
+            await self._send_error(message.id, (SERVER_ERROR, text))
+            return
+        if not self._note_roots(message):
+            return
         if isinstance(message, types.JSONRPCRequest):
-            if len(self._sdk_requests) >= _MAX_SDK_REQUESTS:
-                text = f"More than {_MAX_SDK_REQUESTS} requests are open on this connection; wait for answers."
-                await self._send_error(message.id, (SERVER_ERROR, text))
-                return
             self._has_opened = True
             self._sdk_requests.add(message.id)
             if message.method == "initialize":
                 self._initialize_id = message.id
                 self._capabilities = (message.params or {}).get("capabilities")
                 self._caller = declare_client(self._caller, (message.params or {}).get("clientInfo"))
+            elif message.method != "ping" and self._roots is not None and not self._roots.is_known:
+                self._tasks.start_soon(self._hand_when_settled, SessionMessage(message))
+                return
+        await self._hand_over(SessionMessage(message))
+
+    async def _hand_when_settled(self, message: SessionMessage) -> None:
+        assert self._roots is not None
+        await self._roots.settle()
+        await self._hand_over(message)
+
+    async def _hand_over(self, message: SessionMessage) -> None:
         with suppress(*_CONNECTION_LOST):
-            await self._to_sdk.send(SessionMessage(message))
+            await self._to_sdk.send(message)
+
+    def _note_roots(self, message: types.JSONRPCMessage) -> bool:
+        """Note what a message says about the client's roots; False when nothing can be served to this client."""
+        if self._roots is None:
+            return True
+        method = getattr(message, "method", "")
+        params = getattr(message, "params", None) or {}
+        is_declared = method == "initialize" and self._roots.declare(params.get("capabilities"))
+        if method in _ROOTS_NOTICES:
+            self._roots.ask_again()
+        fault = self._roots.connection.fault
+        if fault is None or is_declared or self._has_opened:
+            return True
+        self._refusal = RefusedConnection(fault, getattr(message, "id", None))
+        return False
 
     async def _send_error(self, request_id: RequestId | None, fault: Fault) -> None:
         code, text = fault

@@ -85,18 +85,22 @@ class OpenQuestions:
 
     async def ask(self, question: Question) -> Reply:
         """Send the question and wait for the reply; a cancelled question is withdrawn."""
+        result = await self.request(wire.elicitation_request(question))
+        return _UNANSWERED if result is None else parse_reply(question, result)
+
+    async def request(self, message: Mapping[str, Any]) -> object:
+        """Send a request and wait for its result, None when the client sends an error or goes away."""
         if self._is_closed:
-            return _UNANSWERED
+            return None
         question_id = f"{QUESTION_ID_PREFIX}{secrets.token_hex(12)}"
         answer: asyncio.Future[object] = asyncio.get_running_loop().create_future()
         self._open[question_id] = answer
-        self._post(to_json({"jsonrpc": "2.0", "id": question_id, **wire.elicitation_request(question)}))
+        self._post(to_json({"jsonrpc": "2.0", "id": question_id, **message}))
         try:
-            result = await answer
+            return await answer
         finally:
             if self._open.pop(question_id, None) is not None:
                 self._post(withdrawal_line(question_id).rstrip())
-        return _UNANSWERED if result is None else parse_reply(question, result)
 
     def take_answer(self, message: Mapping[str, Any]) -> bool:
         """Take a client's message if it answers an open question; an error counts as no answer."""
