@@ -25,6 +25,7 @@ from holdfast.adapters.redis_credentials import RedisKeyStore
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.sqlite.state.database import inspect_database
 from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
+from holdfast.adapters.sqlite.state.image_table import read_image_usage
 from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.adapters.sqlite.state.keys import SqliteKeys
 from holdfast.adapters.sqlite.state.plan_notes import SqlitePlanNotes, open_plan_notes
@@ -35,6 +36,7 @@ from holdfast.app import App
 from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
+from holdfast.changes.disk.image_room import describe_full_roots, find_cap
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.settings import EmbedderSettings, FilesSettings, Settings
@@ -329,6 +331,14 @@ def model_fault(settings: EmbedderSettings) -> str | None:
 def database_fault(path: str) -> str | None:
     """Return what is wrong with a state database, None when nothing is; the file is only looked at."""
     return inspect_database(path)
+
+
+def history_warnings(settings: Settings, state_dir: str) -> list[str]:
+    """Return a sentence for each allowed directory whose undo history is nearly full, without a server."""
+    usage = read_image_usage(os.path.join(state_dir, "state.db"))
+    if not usage:
+        return []
+    return list(describe_full_roots(usage, find_cap(settings.journal, state_dir, usage)).values())
 
 
 def counter_fault(redis_url: str) -> str | None:

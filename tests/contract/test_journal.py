@@ -21,6 +21,7 @@ from holdfast.changes.model import (
     Outcome,
     Plan,
     PlanStatus,
+    RootUsage,
 )
 from holdfast.changes.ports import Journal
 from holdfast.errors import Conflict
@@ -62,7 +63,7 @@ def test_an_intent_and_its_image_are_there_after_a_crash(opener: Callable[[str],
     first.begin(plan("p"), [image()])
     second = opener(str(tmp_path))
     (found,) = second.find_unfinished()
-    kept = second.find_image(OLD)
+    kept = second.images.find(OLD)
     assert found.id == "p"
     assert found.first == plan("p").first
     assert kept is not None
@@ -77,7 +78,7 @@ def test_opening_twice_changes_nothing(opener: Callable[[str], Journal], tmp_pat
             journal.find_unfinished(),
             journal.list_changes(["/r"], 10, None),
             journal.find("ended"),
-            journal.find_image(OLD),
+            journal.images.find(OLD),
         )
 
     first = opener(str(tmp_path))
@@ -116,7 +117,7 @@ def test_single_items_may_end_otherwise(journal: Journal) -> None:
 
 def test_a_failed_plan_may_have_kept_foreign_bytes(journal: Journal) -> None:
     journal.begin(plan("p"), [image()])
-    assert journal.keep_image(image("c" * 64), LATER)
+    assert journal.keep_image(image("c" * 64))
     kept = Item(Op.SAVE, "/r/a", before_hash="c" * 64, status=ItemStatus.DONE)
     journal.finish("p", Outcome.failed("conflict", kept), LATER)
     found = journal.find("p")
@@ -197,25 +198,118 @@ def test_an_image_is_kept_once(journal: Journal) -> None:
     assert journal.begin(plan("2"), [image()]) == [image()]
 
 
-def test_the_oldest_images_expire_first_and_those_in_use_stay(journal: Journal) -> None:
-    hashes = [str(number) * 64 for number in range(4)]
-    for hash_ in hashes:
-        journal.begin(plan(hash_), [image(hash_, 100)])
-        if hash_ != hashes[3]:
-            journal.finish(hash_, Outcome.done(), LATER)
-    assert journal.expire(250, "") == []
-    assert [journal.find_image(hash_) is not None for hash_ in hashes] == [False, False, True, True]
-    journal.expire(0, "")
-    assert [journal.find_image(hash_) is not None for hash_ in hashes] == [False, False, False, True]
+def change(
+    journal: Journal, id_: str, hash_: str, *, path: str = "/r/a", root: str = "/r", at: str = AT, size: int = 100
+) -> None:
+    """Make a change of a path that begins with an image of so many bytes."""
+    item = Item(Op.REPLACE, path, before_hash=hash_, after_hash=NEW)
+    journal.begin(Plan(id_, ChangeKind.EDIT, root, (item,), at), [image(hash_, size)])
+    journal.finish(id_, Outcome.done(), at)
+
+
+def kept(journal: Journal, *hashes: str) -> list[bool]:
+    return [journal.images.find(hash_) is not None for hash_ in hashes]
+
+
+def test_over_the_cap_images_in_between_go_oldest_first_and_the_oldest_of_a_path_stays(journal: Journal) -> None:
+    for hash_ in "12345":
+        change(journal, hash_, hash_ * 64)
+    change(journal, "other", "6" * 64, path="/r/b")
+    hashes = [hash_ * 64 for hash_ in "123456"]
+    assert journal.images.expire(350, "") == []
+    assert kept(journal, *hashes) == [True, False, False, False, True, True]
+    assert journal.images.usage() == {"/r": RootUsage(300, 200)}
+    journal.images.expire(0, "")
+    assert kept(journal, *hashes) == [True, False, False, False, False, True]
+    assert journal.images.usage() == {"/r": RootUsage(200, 200)}
+
+
+def test_running_changes_keep_their_images_and_what_they_restore(journal: Journal) -> None:
+    change(journal, "1", "1" * 64)
+    change(journal, "2", "2" * 64)
+    back = Item(Op.RESTORE, "/r/a", after_hash="2" * 64)
+    journal.begin(Plan("undo", ChangeKind.UNDO, "/r", (back,), AT), [])
+    journal.begin(plan("running"), [image("4" * 64, 100)])
+    journal.images.expire(0, "")
+    assert kept(journal, "1" * 64, "2" * 64, "4" * 64) == [True, True, True] or journal.find("running") is None
+    assert kept(journal, "2" * 64) == [True]
+
+
+def test_no_root_evicts_what_another_has_within_its_share(journal: Journal) -> None:
+    for hash_ in "123":
+        change(journal, f"quiet{hash_}", hash_ * 64, root="/quiet", path="/quiet/a")
+    for hash_ in "456789abcdef":
+        change(journal, f"loud{hash_}", hash_ * 64, root="/loud", path="/loud/a")
+    journal.images.expire(600, "")
+    assert kept(journal, *(hash_ * 64 for hash_ in "123")) == [True] * 3
+    assert journal.images.usage() == {"/quiet": RootUsage(300, 100), "/loud": RootUsage(300, 100)}
+
+
+def test_a_content_counts_once_in_a_root_however_often_it_comes_back(journal: Journal) -> None:
+    for number in range(6):
+        change(journal, str(number), "12"[number % 2] * 64)
+    change(journal, "elsewhere", "1" * 64, root="/s", path="/s/a")
+    assert journal.images.usage() == {"/r": RootUsage(200, 100), "/s": RootUsage(100, 100)}
+    journal.images.expire(100, "")
+    assert kept(journal, "1" * 64, "2" * 64) == [True, False]
+    assert journal.images.usage() == {"/r": RootUsage(100, 100), "/s": RootUsage(100, 100)}
+
+
+def test_when_the_oldest_is_past_its_days_the_next_one_takes_its_place(journal: Journal) -> None:
+    change(journal, "1", "1" * 64, at=AT)
+    for hash_ in "234":
+        change(journal, hash_, hash_ * 64, at=LATER)
+    journal.images.expire(10_000, LATER)
+    assert kept(journal, *(hash_ * 64 for hash_ in "1234")) == [False, True, True, True]
+    journal.images.expire(0, LATER)
+    assert kept(journal, *(hash_ * 64 for hash_ in "234")) == [True, False, False]
+    assert journal.images.usage() == {"/r": RootUsage(100, 100)}
+
+
+def test_the_sums_are_the_same_after_a_new_start_and_after_a_failure(
+    opener: Callable[[str], Journal], tmp_path: Path
+) -> None:
+    first = opener(str(tmp_path))
+    change(first, "1", "1" * 64)
+    change(first, "2", "2" * 64, path="/r/b")
+    before = first.images.usage()
+    with pytest.raises(sqlite3.IntegrityError):
+        change(first, "1", "3" * 64)
+    assert first.images.usage() == before == {"/r": RootUsage(200, 200)}
+    first.close()
+    second = opener(str(tmp_path))
+    assert second.images.usage() == before
+    second.close()
+
+
+def test_a_packed_image_keeps_the_one_it_differs_from(journal: Journal) -> None:
+    change(journal, "1", "1" * 64, at=AT, size=5000)
+    change(journal, "2", "2" * 64, at=LATER, size=5000)
+    assert journal.images.base_for("2" * 64) == "1" * 64
+    packed = Image("2" * 64, 5000, data=b"x", stored_bytes=1, is_packed=True, base_hash="1" * 64, prefix_bytes=4999)
+    assert journal.images.pack("2" * 64, packed) is None
+    assert journal.images.usage() == {"/r": RootUsage(5001, 5000)}
+    journal.images.expire(10_000, LATER)
+    assert kept(journal, "1" * 64, "2" * 64) == [True, True]
+    journal.images.expire(10_000, "2027")
+    assert kept(journal, "1" * 64, "2" * 64) == [False, False]
+    assert journal.images.usage() == {}
+
+
+def test_images_that_no_change_uses_are_forgotten(journal: Journal) -> None:
+    change(journal, "1", "1" * 64)
+    journal.keep_image(Image("2" * 64, 9, file="22/lost"))
+    assert journal.images.forget_unused() == ["22/lost"]
+    assert kept(journal, "1" * 64, "2" * 64) == [True, False]
 
 
 def test_images_older_than_allowed_expire_and_their_files_are_named(journal: Journal) -> None:
     journal.begin(plan("1"), [Image(OLD, 5, file="aa/old")])
     journal.finish("1", Outcome.done(), AT)
-    assert journal.list_image_files() == {"aa/old"}
-    assert journal.expire(1_000, AT) == []
-    assert journal.expire(1_000, LATER) == ["aa/old"]
-    assert journal.find_image(OLD) is None
+    assert journal.images.files() == {"aa/old"}
+    assert journal.images.expire(1_000, AT) == []
+    assert journal.images.expire(1_000, LATER) == ["aa/old"]
+    assert journal.images.find(OLD) is None
     (change,) = journal.list_changes(["/r"], 10, None)
     assert not change.undoable
 

@@ -1,5 +1,6 @@
 """Small disks that can be filled, and bytes that no compression makes smaller."""
 
+import base64
 import os
 import random
 import resource
@@ -59,6 +60,11 @@ def small_disk(folder: Path, kilobytes: int) -> Iterator[SmallDisk]:
 def noise(size: int, seed: int = 0) -> bytes:
     """Return random bytes, the same for the same seed."""
     return random.Random(seed).randbytes(size)
+
+
+def noise_text(size: int, seed: int = 0) -> str:
+    """Return random text of that many characters, of which compression saves a quarter."""
+    return base64.b64encode(noise(size, seed)).decode()[:size]
 
 
 def disk_use(*folders: Path) -> int:

@@ -143,7 +143,7 @@ def _in_one_thread() -> None:
     JournalUpkeep.wake = _nothing  # type: ignore[method-assign, assignment]
 
 
-def _nothing(_owner: object) -> None:
+def _nothing(*_given: object) -> None:
     """Leave it for another time."""
 
 

@@ -150,8 +150,8 @@ def _journal_problems(moment: Moment, stage: Stage, *, exact: bool) -> list[str]
         problems.append(f"the journal says {statuses(stage)}, but the disk says {moment.statuses}")
     folder = stage.world.state / "images"
     stored = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    if stored != journal.list_image_files():
-        problems.append(f"image files on disk and in the journal differ: {sorted(stored ^ journal.list_image_files())}")
+    if stored != journal.images.files():
+        problems.append(f"image files on disk and in the journal differ: {sorted(stored ^ journal.images.files())}")
     return problems
 
 

@@ -21,7 +21,6 @@ from holdfast.adapters.sqlite.state import database as sqlite_database
 from holdfast.adapters.sqlite.state.database import Database, register_functions
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.migrations import migrate
-from holdfast.adapters.statements import named_statements
 from holdfast.changes.disk import files
 from holdfast.changes.disk import files as files_module
 from holdfast.changes.plans.resolve_moves import MoveRequest
@@ -50,11 +49,7 @@ class VolatileDatabase(Database):
     def __init__(self, disks: Disks, image: bytes | None) -> None:
         self._disks = disks
         self._lock = threading.RLock()
-        names = [
-            name for name in ("queries.sql", "reviews.sql") if (Path(sqlite_database.__file__).with_name(name)).exists()
-        ]
-        package = "holdfast.adapters.sqlite.state"
-        self._statements = {key: text for name in names for key, text in named_statements(package, name).items()}
+        self._statements = sqlite_database.state_statements()
         self._connection = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
         self._connection.row_factory = sqlite3.Row
         register_functions(self._connection)

@@ -69,14 +69,35 @@ class NodeType(StrEnum):
     LINK = "link"
 
 
+MIN_PACKED_BYTES = 4096
+"""A smaller before-image stays as it is."""
+
+
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A before-image, bytes kept under their SHA-256: inside the journal (`data`) or as a file of the image store (`file`)."""
+    """A before-image, bytes kept under their SHA-256: inside the journal (`data`) or as a file of the image store (`file`).
+
+    What is stored of a packed one is compressed. With a `base_hash` it is only what differs from that image, between its
+    first `prefix_bytes` and its last `suffix_bytes`.
+    """
 
     hash: str
     size_bytes: int
     data: bytes | None = None
     file: str | None = None
+    stored_bytes: int = 0
+    is_packed: bool = False
+    base_hash: str | None = None
+    prefix_bytes: int = 0
+    suffix_bytes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class RootUsage:
+    """What the before-images of one allowed directory take up: all of them, and the oldest of each path."""
+
+    used_bytes: int = 0
+    oldest_bytes: int = 0
 
 
 class Item(NamedTuple):
@@ -254,6 +275,11 @@ class UndoResult:
     change_id: str | None
     back: int = 0
     stayed: tuple[Item, ...] = ()
+
+
+def share_of(cap_bytes: int, roots: int) -> int:
+    """Return the part of the cap on before-images that is each root's own."""
+    return cap_bytes // max(1, roots)
 
 
 def is_beneath(path: str, roots: Sequence[str]) -> bool:

@@ -14,6 +14,7 @@ from holdfast.changes.model import (
     PlanOverview,
     PlanStatus,
     QuarantinedFile,
+    RootUsage,
 )
 from holdfast.changes.selection import ChangeFilter, PrunedImages, PruneSelection
 
@@ -63,12 +64,50 @@ class PlanJournal(Protocol):
         """Record that they are gone."""
 
 
+class ImageTable(Protocol):
+    """The before-images, and which changes of which paths use them. The oldest of a path is never removed for others."""
+
+    def find(self, hash_: str) -> Image | None:
+        """Return kept bytes, or the file that holds them; None when they are gone."""
+
+    def files(self) -> set[str]:
+        """Return the names of all files of the image store that are in use."""
+
+    def usage(self) -> dict[str, RootUsage]:
+        """Return what each root takes up; from memory, so it costs nothing."""
+
+    def has_oldest(self, path: str) -> bool:
+        """Return whether an earlier content of a path is kept."""
+
+    def expire(self, cap_bytes: int, kept_since: str) -> list[str]:
+        """Remove images past their days and, over the cap, those that are not the oldest of a path; returns their files.
+
+        The oldest changes go first, and only those of roots over their share. RUNNING changes keep theirs.
+        """
+
+    def forget_unused(self) -> list[str]:
+        """Remove images that no change uses, as a crash leaves them; returns their files. For the start of a server."""
+
+    def unpacked(self) -> list[str]:
+        """Return the hashes of some images that nobody has tried to pack."""
+
+    def base_for(self, hash_: str) -> str | None:
+        """Return the image that another one may be kept as a difference from."""
+
+    def pack(self, hash_: str, packed: Image | None) -> str | None:
+        """Store an image in less space, or note that it stays as it is; returns the file that is no longer in use."""
+
+
 class Journal(Protocol):
     """The record of every change on this machine. Safe to use from any thread."""
 
     @property
     def plans(self) -> PlanJournal:
         """Return the stepwise plans."""
+
+    @property
+    def images(self) -> ImageTable:
+        """Return the before-images."""
 
     def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Make a plan and its before-images durable, in one transaction; returns the images that were kept already."""
@@ -79,7 +118,7 @@ class Journal(Protocol):
         Conflict unless it is APPROVED or FAILED.
         """
 
-    def keep_image(self, image: Image, at: str) -> bool:
+    def keep_image(self, image: Image) -> bool:
         """Make one more image durable for a RUNNING plan; False when it was kept already."""
 
     def finish(self, plan_id: str, outcome: Outcome, at: str) -> None:
@@ -108,20 +147,8 @@ class Journal(Protocol):
     def find_latest_on(self, path: str, after_seq: int) -> str | None:
         """Return the id of the newest change in effect that touched a path later than `after_seq`."""
 
-    def find_image(self, hash_: str) -> Image | None:
-        """Return kept bytes, or the file that holds them; None when they are gone."""
-
-    def list_image_files(self) -> set[str]:
-        """Return the names of all files of the image store that are in use."""
-
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:
         """Delete the oldest images that a person lets go, or only count them; returns the files to remove.
-
-        RUNNING changes keep theirs.
-        """
-
-    def expire(self, max_bytes: int, kept_since: str) -> list[str]:
-        """Delete the oldest images until the rest is within the limits; returns the files to remove.
 
         RUNNING changes keep theirs.
         """

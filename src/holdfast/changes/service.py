@@ -23,7 +23,8 @@ from holdfast.changes.single.content import SMALL_BYTES, BaseFile, ContentChange
 from holdfast.changes.single.directories import Directories, missing_directories
 from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import ChangeRequest, Recorder
-from holdfast.changes.single.remove import Removals
+from holdfast.changes.single.remove import Removals, check_empty
+from holdfast.changes.single.restore import StateRestore
 from holdfast.changes.single.undo import Undo
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import JournalSettings
@@ -32,13 +33,12 @@ from holdfast.errors import (
     Conflict,
     EditRejected,
     InvalidArgument,
-    NotEmpty,
     NotFound,
     ResourceBusy,
 )
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Jail, Place
-from holdfast.folders.access.syscalls import READ_DIRECTORY, read_fully
+from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.service import Folders
 from holdfast.text.decode import SAMPLE_BYTES
 from holdfast.text.display import display_name
@@ -105,6 +105,7 @@ class Changes:
         self._undo = Undo(
             journal, self._images, self._contents, self._removals, self._moves, self._directories, self._locks
         )
+        self._restore = StateRestore(self._undo, state_dir)
 
     def recover(self) -> int:
         """Recover changes that a crash left unfinished, before the first new one; returns how many they were."""
@@ -123,7 +124,7 @@ class Changes:
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 return _write_result(place, self._contents.put(place, None, data, request), created=True)
-            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.admit) as base:
+            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.room.admit) as base:
                 kind = binary_type(read_fully(base.fd, 0, SAMPLE_BYTES), place.name)
                 done = self._contents.put(place, base, data, request)
                 return replace(_write_result(place, done, created=False), binary_type=kind)
@@ -234,7 +235,7 @@ class Changes:
                 if not is_same_place(jail, path, place, follow=False):
                     continue
                 if is_directory(place.status) and not recursive:
-                    _check_empty(place)
+                    check_empty(place)
                 return self._removals.remove(jail, place, call, ChangeRequest(ChangeKind.DELETE, call.caller.client))
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
@@ -245,6 +246,7 @@ class Changes:
         """Remove before-images that a person lets go, or only count them; their changes cannot be undone any more."""
         pruned, files = self._journal.prune(selection, dry_run=dry_run)
         self._images.remove_files(files)
+        self._upkeep.packer.remove_replaced()
         return pruned
 
     def undo(self, folders: Folders, call: Call, change_id: str) -> UndoResult:
@@ -271,6 +273,15 @@ class Changes:
             raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to undo.")
         with _translate_os_errors(plan.first.src_path):
             return UndoResult(plan, self._undo.run(folders.jail, plan, call))
+
+    def restore_before(self, call: Call, change_id: str) -> UndoResult:
+        """Restore the state before a change, in any directory and whatever was changed there since; for the person."""
+        with _translate_os_errors(f"change {change_id}"):
+            return self._restore.run(change_id, call)
+
+    def storage_warnings(self) -> Sequence[str]:
+        """Return a sentence for each directory whose undo history is nearly full."""
+        return tuple(self._images.room.warnings().values())
 
     def _write_edit(
         self, place: Place, base: BaseFile | None, edited: EditResult, dry_run: bool, request: ChangeRequest
@@ -373,17 +384,6 @@ def _check_hash(present: str | None, expected: str | None, path: str) -> None:
         hint="Read the file again and repeat the edit with its new hash.",
         **({} if present is None else {"present_hash": HASH_PREFIX + present}),
     )
-
-
-def _check_empty(place: Place) -> None:
-    fd = os.open(place.name, READ_DIRECTORY, dir_fd=place.parent_fd)
-    try:
-        entries = len(os.listdir(fd))
-    finally:
-        os.close(fd)
-    if entries:
-        count = "1 entry" if entries == 1 else f"{entries} entries"
-        raise NotEmpty(f"{place.path} holds {count}. Set recursive to delete it with everything in it.")
 
 
 def _size_check(limit: int) -> Callable[[int, str], None]:

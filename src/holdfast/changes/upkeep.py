@@ -1,9 +1,10 @@
-"""Background upkeep of the journal: expires images and quarantined files, checkpoints the database."""
+"""Background upkeep of the journal: packs and expires images, expires quarantined files, checkpoints the database."""
 
 import logging
 import threading
 
 from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.pack_images import ImagePacker
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_days_ago
@@ -21,10 +22,12 @@ class JournalUpkeep:
         self._images = images
         self._quarantine = quarantine
         self._settings = settings
+        self._warned: frozenset[str] = frozenset()
         self._due = threading.Event()
         self._closing = threading.Event()
         self._started = threading.Event()
         self._starting = threading.Lock()
+        self.packer = ImagePacker(journal.images, images, self._closing.is_set)
         self._thread = threading.Thread(target=self._loop, name="journal-upkeep", daemon=True)
 
     def wake(self) -> None:
@@ -35,10 +38,21 @@ class JournalUpkeep:
 
     def run(self) -> None:
         """Do one round now."""
+        if self.packer.run():
+            self._due.set()
         kept_since = utc_days_ago(self._settings.keep_days)
-        self._images.remove_files(self._journal.expire(self._settings.max_bytes, kept_since))
+        files = self._journal.images.expire(self._images.room.cap_bytes, kept_since)
+        self._images.remove_files(files)
         self._quarantine.purge(self._journal.plans, kept_since)
         self._journal.checkpoint()
+        self._log_warnings()
+
+    def _log_warnings(self) -> None:
+        """Log which history is nearly full, once for each root."""
+        warnings = self._images.room.warnings()
+        for root in warnings.keys() - self._warned:
+            _log.warning("%s", warnings[root])
+        self._warned = frozenset(warnings)
 
     def close(self) -> None:
         """Stop the thread and wait for it."""

@@ -136,9 +136,16 @@ class FolderSettings(Section):
 class JournalSettings(Section):
     """Before-images of changed files."""
 
-    max_bytes: int = Field(200_000_000, gt=0, description="Bytes of before-images kept; the oldest go first.")
+    max_bytes: int = Field(
+        0,
+        ge=0,
+        description="Bytes of before-images kept, shared out by allowed directory; 0 is 2 GB or a tenth of the free disk, "
+        "whichever is less.",
+    )
     keep_days: float = Field(30.0, gt=0, description="Days that a before-image is kept.")
-    allow_unjournalled: bool = Field(False, description="Allow a change whose before-image alone exceeds max_bytes.")
+    allow_unjournalled: bool = Field(
+        False, description="Allow changes without undo where their before-images do not fit."
+    )
 
 
 class ReviewChannels(Section):

@@ -7,7 +7,7 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext
 from dataclasses import dataclass
 
@@ -53,7 +53,8 @@ class ServerOptions:
     """How to run a server: its settings, its dispatcher, its doors and its kind.
 
     `has_work` keeps an idle background server from ending: a review that waits, a job in the queue. `release` is
-    called when the server begins to end, so that calls that only wait return. `index_status` may be slow.
+    called when the server begins to end, so that calls that only wait return. `index_status` may be slow. `warnings`
+    are what the person should know.
     """
 
     folder: StateFolder
@@ -71,6 +72,7 @@ class ServerOptions:
     has_work: Callable[[], bool] = lambda: False
     release: Callable[[], None] = lambda: None
     index_status: Callable[[], dict[str, object]] = dict
+    warnings: Callable[[], Sequence[str]] = tuple
 
 
 class Server:
@@ -187,6 +189,7 @@ class Server:
             "port": address_of(options.listeners[0])[1] if options.listeners else None,
             # The connection that asks is not one of those it asks about.
             "connections": self._connections.count - 1,
+            "warnings": list(options.warnings()),
         }
 
     async def _end_when_idle(self) -> None:

@@ -133,7 +133,7 @@ def test_a_change_of_a_moved_file_is_one_effect_with_its_diff(world: World) -> N
 def test_bytes_that_are_gone_are_said_to_be(world: World) -> None:
     plant(world.root, {"a": "1\n"})
     change = world.write("a", "2\n")
-    world.changes._journal.expire(0, "9999")
+    world.changes._journal.images.expire(0, "9999")
     history = world.changes.history
     (effect,) = history.show(world.folders.jail, history.find(change))
     assert (effect.diff, effect.note) == ("", "its bytes before are no longer kept")

@@ -2,14 +2,17 @@
 
 import os
 import secrets
-from collections.abc import Iterable, Iterator
+import zlib
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import chain
 
 from holdfast.changes.disk.files import CHUNK_BYTES, hash_bytes, make_state_folder, read_chunks, write_new
+from holdfast.changes.disk.image_room import ImageRoom
 from holdfast.changes.model import Image
 from holdfast.changes.ports import Journal
 from holdfast.config.settings import JournalSettings
-from holdfast.errors import NotFound, PayloadTooLarge, StorageDamaged
+from holdfast.errors import NotFound, StorageDamaged
 
 INLINE_BYTES = 64 * 1024
 """Up to here one commit of the journal is cheaper than a file of its own with its two syncs (measured: 0.49 ms
@@ -19,27 +22,15 @@ _FOLDER = "images"
 
 
 class Images:
-    """Keeps image files in `images/` of the state folder, named by hash and a random part, so none is ever shared."""
+    """Keeps image files in `images/` of the state folder, named by hash and a random part, so none is ever shared.
+
+    `room` says how much may be kept.
+    """
 
     def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
-        self._journal = journal
-        self._settings = settings
-        self._folder = make_state_folder(state_dir, _FOLDER)
-
-    def admit(self, size_bytes: int, path: str) -> bool:
-        """Return whether an image of that size can be kept; PayloadTooLarge when it cannot and must be."""
-        if self.fits(size_bytes):
-            return True
-        if self._settings.allow_unjournalled:
-            return False
-        raise PayloadTooLarge(
-            f"{path}: {size_bytes} bytes would have to be kept for undo; the limit is {self._settings.max_bytes}. "
-            "Raise journal.max_bytes, or set journal.allow_unjournalled to go on without undo."
-        )
-
-    def fits(self, size_bytes: int) -> bool:
-        """Return whether an image of that size is within the limit."""
-        return size_bytes <= self._settings.max_bytes
+        self._table = journal.images
+        self.folder = make_state_folder(state_dir, _FOLDER)
+        self.room = ImageRoom(journal.images, self.folder, settings)
 
     def from_bytes(self, data: bytes) -> Image:
         """Make an image of bytes; a large one is on the disk when this returns."""
@@ -55,50 +46,84 @@ class Images:
 
     def read(self, hash_: str) -> Iterator[bytes]:
         """Yield the bytes of an image. NotFound when they are no longer kept, StorageDamaged when they are not those."""
-        image = self._journal.find_image(hash_)
+        image = self._table.find(hash_)
         if image is None:
-            raise NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
+            raise _no_longer_kept()
         digest = sha256()
         try:
-            for chunk in self._read_stored(image):
+            for chunk in self.read_unchecked(image):
                 digest.update(chunk)
                 yield chunk
-        except FileNotFoundError:
-            raise _damaged(hash_) from None
+        except (FileNotFoundError, zlib.error):
+            raise (_damaged(hash_) if self._table.find(hash_) else _no_longer_kept()) from None
         if digest.hexdigest() != hash_:
             raise _damaged(hash_)
 
-    def _read_stored(self, image: Image) -> Iterator[bytes]:
-        if image.data is not None:
-            yield image.data
+    def read_unchecked(self, image: Image) -> Iterator[bytes]:
+        """Yield the bytes of an image as they are stored, whether or not their hash is right."""
+        if not image.is_packed:
+            yield from self._read_stored(image)
             return
-        fd = os.open(os.path.join(self._folder, image.file or ""), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
-        try:
-            yield from read_chunks(fd)
-        finally:
-            os.close(fd)
+        base = self._table.find(image.base_hash) if image.base_hash is not None else None
+        if base is not None:
+            yield from _slice(self.read_unchecked(base), 0, image.prefix_bytes)
+        yield from _decompress(self._read_stored(image))
+        if base is not None and image.suffix_bytes:
+            yield from _slice(self.read_unchecked(base), base.size_bytes - image.suffix_bytes, base.size_bytes)
 
     def has(self, hash_: str) -> bool:
         """Return whether the bytes are still kept."""
-        return self._journal.find_image(hash_) is not None
+        return self._table.find(hash_) is not None
+
+    def store_packed(self, hash_: str, chunks: Iterator[bytes]) -> Image:
+        """Store the compressed bytes of an image; returns where they are, and how many, and no more."""
+        head: list[bytes] = []
+        for chunk in chunks:
+            head.append(chunk)
+            if sum(map(len, head)) > INLINE_BYTES:
+                break
+        else:
+            data = b"".join(head)
+            return Image(hash_, 0, data=data, stored_bytes=len(data), is_packed=True)
+        size = 0
+
+        def count() -> Iterator[bytes]:
+            nonlocal size
+            for chunk in chain(head, chunks):
+                size += len(chunk)
+                yield chunk
+
+        file = self._write_file(count(), lambda: hash_)
+        return Image(hash_, 0, file=file, stored_bytes=size, is_packed=True)
 
     def remove_files(self, files: Iterable[str]) -> None:
         """Remove image files that the journal no longer names."""
         for file in files:
             try:
-                os.unlink(os.path.join(self._folder, file))
+                os.unlink(os.path.join(self.folder, file))
             except FileNotFoundError:
                 continue
 
     def sweep(self) -> None:
         """Remove image files that a crash left: those that the journal does not know."""
-        known = self._journal.list_image_files()
-        for folder in os.scandir(self._folder):
+        self.remove_files(self._table.forget_unused())
+        known = self._table.files()
+        for folder in os.scandir(self.folder):
             if not folder.is_dir():
                 self.remove_files([folder.name])
                 continue
             files = (f"{folder.name}/{name}" for name in os.listdir(folder.path))
             self.remove_files(file for file in files if file not in known)
+
+    def _read_stored(self, image: Image) -> Iterator[bytes]:
+        if image.data is not None:
+            yield image.data
+            return
+        fd = os.open(os.path.join(self.folder, image.file or ""), os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW)
+        try:
+            yield from read_chunks(fd)
+        finally:
+            os.close(fd)
 
     def _store(self, data: Iterable[bytes]) -> Image:
         digest, size = sha256(), 0
@@ -110,18 +135,23 @@ class Images:
                 size += len(chunk)
                 yield chunk
 
+        file = self._write_file(hash_and_count(), digest.hexdigest)
+        return Image(digest.hexdigest(), size, file=file)
+
+    def _write_file(self, data: Iterable[bytes], find_hash: Callable[[], str]) -> str:
+        """Write an image file durably and return its name; the hash in it is asked for when all data was written."""
         temp = secrets.token_hex(16)
-        folder_fd = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder_fd = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            write_new(folder_fd, temp, hash_and_count(), mode=0o600)
-            file = f"{digest.hexdigest()[:2]}/{digest.hexdigest()}.{temp[:8]}"
+            write_new(folder_fd, temp, data, mode=0o600)
+            file = f"{find_hash()[:2]}/{find_hash()}.{temp[:8]}"
             self._publish(folder_fd, temp, file)
         except BaseException:
             self.remove_files([temp])
             raise
         finally:
             os.close(folder_fd)
-        return Image(digest.hexdigest(), size, file=file)
+        return file
 
     def _publish(self, folder_fd: int, temp: str, file: str) -> None:
         """Rename an image file to its final name, in the folder of its first two hash digits, durably."""
@@ -144,3 +174,30 @@ def _damaged(hash_: str) -> StorageDamaged:
         f"The bytes from before this change are damaged or missing in the state folder (images/{hash_[:2]}/{hash_[:12]}…), "
         "so nothing was restored. Put the state folder back from a backup to undo this change."
     )
+
+
+def _no_longer_kept() -> NotFound:
+    return NotFound("The bytes from before this change are no longer kept, so it cannot be undone any more.")
+
+
+def _slice(chunks: Iterable[bytes], start: int, stop: int) -> Iterator[bytes]:
+    """Yield the bytes from `start` to `stop` of what the chunks hold together."""
+    offset = 0
+    for chunk in chunks:
+        if offset >= stop:
+            return
+        part = chunk[max(0, start - offset) : max(0, stop - offset)]
+        offset += len(chunk)
+        if part:
+            yield part
+
+
+def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield what was compressed, in pieces of a bounded size, however small the compressed form is."""
+    unpacker = zlib.decompressobj()
+    for chunk in chunks:
+        given = chunk
+        while given:
+            yield unpacker.decompress(given, CHUNK_BYTES)
+            given = unpacker.unconsumed_tail
+    yield unpacker.flush()

@@ -39,7 +39,7 @@ class ContentSource:
 
     def find_image(self, hash_: str | None) -> KnownContent | None:
         """Return the content with a hash, None when it is no longer kept."""
-        image = None if hash_ is None else self.journal.find_image(hash_)
+        image = None if hash_ is None else self.journal.images.find(hash_)
         if image is None:
             return None
         data = b"".join(self.images.read(image.hash)) if image.size_bytes <= _MAX_COMPARED_BYTES else None

@@ -28,7 +28,6 @@ from holdfast.changes.disk.images import Images
 from holdfast.changes.model import ChangeAbandoned, Image, Item, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.ports import Journal
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
-from holdfast.clock import utc_now
 from holdfast.errors import Conflict, HoldfastError, PermissionDenied
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Place
@@ -133,15 +132,15 @@ class ContentChanges:
         """Save the bytes of another program's file with the change that met it; None when they cannot be kept."""
         with open_file(dir_fd, name, path) as fd:
             size = os.fstat(fd).st_size
-            if not self._images.fits(size):
+            if not self._images.room.fits(size):
                 return None
             image = self._images.from_file(fd)
-            if not self._journal.keep_image(image, utc_now()) and image.file:
+            if not self._journal.keep_image(image) and image.file:
                 self._images.remove_files([image.file])
             return Item(Op.SAVE, path, before_hash=image.hash, size_bytes=size, status=ItemStatus.DONE)
 
     def _make_image(self, base: BaseFile, path: str) -> list[Image]:
-        if not self._images.admit(base.status.st_size, path):
+        if not self._images.room.admit(base.status.st_size, path):
             return []
         return [self._images.from_file(base.fd) if base.data is None else self._images.from_bytes(base.data)]
 

@@ -46,7 +46,12 @@ class Recorder:
         When the work fails half way, `recover` looks at the disk, cleans up and returns what is true.
         Raises what went wrong, as a HoldfastError wherever the cause is the system's.
         """
-        kept_before = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
+        images = self._admitted(plan, images)
+        try:
+            kept_before = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
+        except BaseException:
+            self._images.remove_files(image.file for image in images if image.file)
+            raise
         self._images.remove_files(image.file for image in kept_before if image.file)
         try:
             outcome = work()
@@ -62,6 +67,16 @@ class Recorder:
         self.finish(plan, outcome)
         if outcome.status is PlanStatus.FAILED:
             raise Conflict(outcome.message or "Nothing was changed.")
+
+    def _admitted(self, plan: Plan, images: Sequence[Image]) -> Sequence[Image]:
+        """Return the images that the change keeps, none where it may go on without; the files of all others are removed."""
+        has_room = False
+        try:
+            has_room = self._images.room.has_room(plan, images)
+        finally:
+            if not has_room:
+                self._images.remove_files(image.file for image in images if image.file)
+        return images if has_room else ()
 
     def finish(self, plan: Plan, outcome: Outcome) -> None:
         """Record the outcome of a change."""

@@ -1,6 +1,7 @@
 """Removes and restores a file, link or tree: renamed to a temporary name, compared with its images, then erased."""
 
 import errno
+import os
 from collections.abc import Iterator, Sequence
 
 from holdfast.call import Call, uncancellable_call
@@ -19,9 +20,9 @@ from holdfast.changes.disk.tree import (
 )
 from holdfast.changes.model import ChangeAbandoned, Image, Item, NodeType, Op, Outcome, Plan
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
-from holdfast.errors import Conflict, HoldfastError, NotFound, PermissionDenied
+from holdfast.errors import Conflict, HoldfastError, NotEmpty, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
-from holdfast.folders.access.syscalls import rename_noreplace
+from holdfast.folders.access.syscalls import READ_DIRECTORY, rename_noreplace
 
 
 class Removals:
@@ -77,7 +78,7 @@ class Removals:
 
     def _read_with_images(self, jail: Jail, place: Place, call: Call, images: dict[str, Image]) -> list[Item]:
         sizes = read_tree(place.parent_fd, place.name, place.path, TreeOptions.without_hashes(call, jail.is_hidden))
-        if not self._images.admit(sum(item.size_bytes for item in sizes), place.path):
+        if not self._images.room.admit(sum(item.size_bytes for item in sizes), place.path):
             return read_tree(place.parent_fd, place.name, place.path, TreeOptions(call, jail.is_hidden))
 
         def keep(image: Image) -> str:
@@ -208,3 +209,15 @@ def _not_removable(path: str, error: OSError) -> HoldfastError:
     if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
         return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
     return PermissionDenied(f"{path} cannot be removed whole ({error.strerror}); all of it was left in place.")
+
+
+def check_empty(place: Place) -> None:
+    """Raise NotEmpty when the directory at a place has entries."""
+    fd = os.open(place.name, READ_DIRECTORY, dir_fd=place.parent_fd)
+    try:
+        entries = len(os.listdir(fd))
+    finally:
+        os.close(fd)
+    if entries:
+        count = "1 entry" if entries == 1 else f"{entries} entries"
+        raise NotEmpty(f"{place.path} holds {count}. Set recursive to delete it with everything in it.")

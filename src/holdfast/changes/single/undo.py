@@ -67,7 +67,7 @@ class Undo:
             status = stat_entry(place.parent_fd, place.name)
             if status is None or not stat.S_ISREG(status.st_mode):
                 raise self._in_the_way(plan, item.src_path)
-            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self.images.admit) as base:
+            with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self.images.room.admit) as base:
                 if base.hash != item.before_hash:
                     raise self._in_the_way(plan, item.src_path)
                 return self.contents.put(place, base, data, request).change_id

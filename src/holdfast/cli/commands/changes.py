@@ -23,6 +23,7 @@ from holdfast.cli.output import confirm, json_option, json_text
 from holdfast.clock import format_utc, utc_clock
 from holdfast.errors import InvalidArgument
 from holdfast.text.decode import has_lone_surrogate
+from holdfast.text.display import display_name
 
 _EXAMPLES = """\b
 Examples:
@@ -32,6 +33,7 @@ Examples:
   holdfast changes show 3f2a9c1d            what one change did, as a diff
   holdfast changes diff --since 1h          what all of the last hour comes to, as one diff
   holdfast undo --since 10m                 take it back
+  holdfast changes restore 3f2a9c1d         a file as it was before that change, whatever came after
 
 \b
 A change is named by its id or the beginning of it. Times are a length of time back from now, such as 10m, 2h, 3d or 1w,
@@ -149,6 +151,25 @@ def diff(directory: str | None, *, selection: dict[str, Any], as_json: bool) -> 
     for file in answer["files"]:
         click.echo("\n".join(effect_lines(file, where.get("directory"))))
     click.echo(effect_summary(answer), err=bool(answer["files"]))
+
+
+@changes_group.command("restore", epilog="Example: holdfast changes restore 3f2a9c1d")
+@click.argument("change", metavar="ID")
+@json_option
+def restore(change: str, *, as_json: bool) -> None:
+    """Restore what a file was before a change, whatever was changed there since, also where undo cannot go step by step.
+
+    The content that is there now is kept, as by any change: `holdfast undo` brings it back.
+    """
+    with open_session() as session:
+        answer = session.call_as_person("restore_before", change_id=change)
+    path = display_name(answer["path"])
+    if as_json:
+        click.echo(json_text(answer))
+    elif answer.get("restore_id"):
+        click.echo(f"{path} is again what it was before change {answer['change_id'][:8]}.")
+    else:
+        click.echo(f"{path} is what it was before change {answer['change_id'][:8]}; nothing was changed.")
 
 
 @changes_group.command("prune", epilog="Example: holdfast changes prune --before 10d")

@@ -67,6 +67,7 @@ def run_checks(settings_path: str | None) -> list[Finding]:
         _check_variables,
         _check_state_folder,
         _check_database,
+        lambda: _check_history(settings_path),
         _check_store,
         _check_redis,
         lambda: _check_model(settings_path),
@@ -146,6 +147,18 @@ def _check_database() -> Iterator[Finding]:
         yield Finding(
             BROKEN, "database", f"{path}: {fault}", "Run `holdfast stop`, then move the file aside or restore it."
         )
+
+
+def _check_history(path: str | None) -> Iterator[Finding]:
+    from holdfast.wiring import history_warnings
+
+    try:
+        settings = load(path).settings
+    except InvalidArgument:
+        return
+    for warning in history_warnings(settings, state_dir()):
+        text, _, advice = warning.partition(" `holdfast changes prune`")
+        yield Finding(WARNING, "undo history", text, f"`holdfast changes prune`{advice}")
 
 
 def _check_store() -> Iterator[Finding]:
@@ -238,7 +251,7 @@ def _check_disk() -> Iterator[Finding]:
     free = shutil.disk_usage(folder).free
     text = f"{free / 1e9:.1f} GB free for the journal"
     if free < _MIN_FREE_BYTES:
-        yield Finding(WARNING, "disk", text, "Free some space, or lower settings.journal.max_bytes.")
+        yield Finding(WARNING, "disk", text, "Free some space, or set settings.journal.max_bytes lower.")
     else:
         yield Finding(OK, "disk", text)
 

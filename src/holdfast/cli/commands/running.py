@@ -12,6 +12,7 @@ from holdfast.cli.output import duration, json_option, json_text, quantity
 from holdfast.cli.startup import open_state_folder
 from holdfast.config.environment import STATE_DIR_VARIABLE, plain_state_dir
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
+from holdfast.text.display import escape_invisible
 from holdfast.transport.client.dial import Client, Message, NoServer, ServerRefusal, send_control
 from holdfast.transport.client.launch import CannotStart, reach
 from holdfast.transport.lifecycle import COMMAND
@@ -124,7 +125,13 @@ def _describe(status: Message) -> str:
         return f"No server is running.{_describe_elsewhere(status)}"
     where = f" at {status['url']}" if status.get("url") else ""
     connections = quantity(int(str(status["connections"])), "connection")
-    return (
+    warnings = status.get("warnings")
+    summary = (
         f"A {status['kind']} server {status['version']} is running (pid {status['pid']}){where}, "
         f"for {duration(float(str(status['uptime_seconds'])))}, with {connections}."
     )
+    lines = [
+        summary,
+        *(f"Warning: {warning}" for warning in (warnings if isinstance(warnings, list) else [])),
+    ]
+    return "\n".join(map(escape_invisible, lines))

@@ -105,6 +105,7 @@ def _run(
         has_work=wired.has_work,
         release=wired.release,
         index_status=wired.index_status,
+        warnings=wired.app.changes.storage_warnings,
         announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http),
     )
     wired.workers.start()

@@ -120,6 +120,7 @@ def _serve(
         stdio=(connection, stdout),
         release=wired.release,
         index_status=wired.index_status,
+        warnings=wired.app.changes.storage_warnings,
     )
     wired.workers.start()
     asyncio.run(Server(options).run())

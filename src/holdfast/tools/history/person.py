@@ -28,6 +28,8 @@ from holdfast.tools.history.shapes import (
     PreviewUndoAnswer,
     PruneImages,
     PruneImagesAnswer,
+    RestoreBefore,
+    RestoreBeforeAnswer,
     ShowChange,
     ShowChangeAnswer,
     UndoForPerson,
@@ -146,6 +148,20 @@ def undo_for_person(app: App, call: Call, args: UndoForPerson) -> Answer:
     folders = app.folders_of(replace(call.caller, roots=app.changes.history.roots_of([plan])))
     result = app.changes.undo(folders, call, plan.id)
     return Answer.of("Undone.", data=UndoForPersonAnswer.of(result))
+
+
+@tool(
+    "restore_before",
+    group=Group.FILES,
+    effect=Effect.DESTROY,
+    title="Restore the state before a change",
+    output=RestoreBeforeAnswer,
+    audience=CallerKind.PERSON,
+)
+def restore_before(app: App, call: Call, args: RestoreBefore) -> Answer:
+    """Restore what a path was before a change, whatever was changed there since. The present content is kept for undo."""
+    done = app.changes.restore_before(call, app.changes.history.find(args.change_id).id)
+    return Answer.of("Restored." if done.change_id else "Nothing to restore.", data=RestoreBeforeAnswer.of(done))
 
 
 @tool(

@@ -240,6 +240,30 @@ class UndoForPersonAnswer(BaseModel):
         return cls(change_id=result.plan.id, undo_id=result.change_id, stayed=stayed)
 
 
+class RestoreBefore(Arguments):
+    """Arguments of restore_before."""
+
+    change_id: str = Field(
+        min_length=1,
+        max_length=64,
+        description="The change before which the state is wanted, or the beginning of its id.",
+    )
+
+
+class RestoreBeforeAnswer(BaseModel):
+    """Answer of restore_before; `restore_id` is None when nothing had to be changed."""
+
+    change_id: str
+    path: str
+    restore_id: str | None
+
+    @classmethod
+    def of(cls, result: UndoResult) -> "RestoreBeforeAnswer":
+        """Return what was restored."""
+        path = replace_lone_surrogates(result.plan.first.src_path)
+        return cls(change_id=result.plan.id, path=path, restore_id=result.change_id)
+
+
 class PruneImagesAnswer(BaseModel):
     """Answer of prune_images: what goes or went, and which changes can then not be undone any more."""
 

@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import lru_cache
-from typing import Any, TypeVar
+from typing import Any, LiteralString, TypeVar
 from urllib.parse import quote
 
 from holdfast.adapters.sqlite.connection import (
@@ -54,10 +54,7 @@ class Database:
         create_private_file(path)
         self._path = path
         self._lock = threading.RLock()
-        self._statements = {
-            **named_statements(__package__, "queries.sql"),
-            **named_statements(__package__, "reviews.sql"),
-        }
+        self._statements = state_statements()
         self._durable = True
         with state_errors():
             self._connection = _connect(path)
@@ -133,6 +130,12 @@ class Database:
         with self._lock:
             self._checkpointer.close()
             self._connection.close()
+
+
+def state_statements() -> dict[str, LiteralString]:
+    """Return the statements of the journal, its before-images and the reviews, by name."""
+    files = ("queries.sql", "images.sql", "reviews.sql")
+    return {name: statement for file in files for name, statement in named_statements(__package__, file).items()}
 
 
 def state_errors() -> AbstractContextManager[None]:

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from holdfast.adapters.sqlite.state.database import (
@@ -16,6 +17,7 @@ from holdfast.adapters.sqlite.state.database import (
     read_plan,
     stored_path,
 )
+from holdfast.adapters.sqlite.state.image_table import SqliteImageTable
 from holdfast.adapters.sqlite.state.journal_plans import SqlitePlanJournal
 from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import (
@@ -36,7 +38,6 @@ from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 
 _MAX_INTEGER = 2**63 - 1
-_MAX_EXPIRED = 500
 _MAX_AFFECTED = 10
 
 
@@ -51,46 +52,51 @@ class SqliteJournal:
     def __init__(self, database: Database) -> None:
         self._db = database
         self._plans = SqlitePlanJournal(database, self.find)
-        self._running = {row["id"]: row["seq"] for row in database.fetch("unfinished_plans")}
-        self._image_bytes: int = database.fetch("images_bytes")[0][0]
-        self._oldest_kept_at = ""
+        self._images = SqliteImageTable(database)
+        for plan in self.find_unfinished():
+            self._images.hold(plan)
 
     @property
     def plans(self) -> SqlitePlanJournal:
         """Return the stepwise plans."""
         return self._plans
 
+    @property
+    def images(self) -> SqliteImageTable:
+        """Return the before-images."""
+        return self._images
+
     def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Make a plan and its before-images durable in one transaction."""
-        with self._db.transaction(durable=True):
+        with self._images.accounted(), self._db.transaction(durable=True):
             seq = self._db.run("insert_plan", plan_row(plan)).lastrowid or 0
-            return self._add_items(plan, images, seq, plan.created_at)
+            return self._add_items(replace(plan, seq=seq), images, plan.created_at)
 
     def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Begin a proposal; its new seq makes it the newest change."""
         resumed = {"id": plan.id, "temp_name": plan.temp_name, **client_row(plan.client)}
-        with self._db.transaction(durable=True):
+        with self._images.accounted(), self._db.transaction(durable=True):
             if self._db.run("resume_plan", resumed).rowcount != 1:
                 raise Conflict(f"Change {plan.id} is not approved, or it is running or done already.")
             (seq,) = self._db.run("last_seq").fetchone()
             self._db.run("delete_items", {"plan_id": plan.id})
-            return self._add_items(plan, images, seq, utc_now())
+            return self._add_items(replace(plan, seq=seq), images, utc_now())
 
-    def keep_image(self, image: Image, at: str) -> bool:
+    def keep_image(self, image: Image) -> bool:
         """Make one more image durable."""
         with self._db.transaction(durable=True):
-            (seq,) = self._db.run("last_seq").fetchone()
-            return self._add_image(image, at, seq)
+            return self._images.add(image)
 
     def finish(self, plan_id: str, outcome: Outcome, at: str) -> None:
         """Record how a plan ended. Not durable: after a power cut recovery finds the outcome on the disk."""
-        with self._db.transaction(durable=False):
+        with self._images.accounted(), self._db.transaction(durable=False):
             for position, (status, message) in outcome.exceptions.items():
                 self._finish_items(plan_id, status, message, None, (position, position))
             self._finish_items(plan_id, outcome.item_status, outcome.message, outcome.identity, (0, _MAX_INTEGER))
             if outcome.saved is not None:
                 (position,) = self._db.run("next_position", {"plan_id": plan_id}).fetchone()
                 self._db.run("insert_item", item_row(plan_id, position, outcome.saved))
+                self._images.add_saved(plan_id, outcome.saved, at)
             plan = {"id": plan_id, "status": outcome.status.value, "executed_at": at, "error_msg": outcome.message}
             if (
                 not plan_may_become(PlanStatus.RUNNING, outcome.status)
@@ -99,7 +105,7 @@ class SqliteJournal:
                 raise Conflict(f"Change {plan_id} is not running, so it cannot end.")
             if outcome.status is PlanStatus.EXECUTED:
                 self._update_review_and_undone_plans(plan_id)
-        self._running.pop(plan_id, None)
+        self._images.release(plan_id)
 
     def find(self, plan_id: str) -> Plan | None:
         """Return a plan with its items."""
@@ -169,50 +175,21 @@ class SqliteJournal:
         rows = self._db.fetch("latest_on_path", {"path": stored_path(path), "after_seq": after_seq})
         return rows[0]["id"] if rows else None
 
-    def find_image(self, hash_: str) -> Image | None:
-        """Return kept bytes, or the file that holds them."""
-        rows = self._db.fetch("find_image", {"hash": hash_})
-        return Image(**dict(rows[0])) if rows else None
-
-    def list_image_files(self) -> set[str]:
-        """Return the names of the image files in use."""
-        return {row["file"] for row in self._db.fetch("image_files")}
-
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:
         """Delete images that a person lets go, or only count them."""
-        roots = json.dumps(list(selection.roots)) if selection.roots else None
-        with self._db.transaction(durable=False):
-            oldest_running = min(self._running.values(), default=_MAX_INTEGER)
-            rows = self._db.run("prunable_images", {"before_seq": oldest_running, "roots": roots}).fetchall()
-            chosen = _choose_images(rows, selection)
+        with self._images.accounted(), self._db.transaction(durable=False):
+            chosen = self._images.choose(selection)
             hashes = json.dumps([row["hash"] for row in chosen])
             affected = [row["id"] for row in self._db.run("changes_that_need", {"hashes": hashes}).fetchall()]
-            for row in () if dry_run else chosen:
-                self._delete_image(row)
+            files = [] if dry_run else self._images.let_go(chosen)
         newest = (self.find(plan_id) for plan_id in affected[:_MAX_AFFECTED])
         pruned = PrunedImages(
             len(chosen),
-            sum(row["size_bytes"] for row in chosen),
+            sum(row["stored_bytes"] for row in chosen),
             len(affected),
             tuple(plan for plan in newest if plan is not None),
         )
-        return pruned, [] if dry_run else [row["file"] for row in chosen if row["file"]]
-
-    def expire(self, max_bytes: int, kept_since: str) -> list[str]:
-        """Delete images, oldest use first, until the rest is within the limits."""
-        if self._image_bytes <= max_bytes and self._oldest_kept_at >= kept_since:
-            return []
-        files: list[str] = []
-        with self._db.transaction(durable=False):
-            oldest_running = min(self._running.values(), default=_MAX_INTEGER)
-            for row in self._db.run("oldest_images", {"before_seq": oldest_running, "limit": _MAX_EXPIRED}).fetchall():
-                if self._image_bytes <= max_bytes and row["kept_at"] >= kept_since:
-                    self._oldest_kept_at = row["kept_at"]
-                    break
-                self._delete_image(row)
-                if row["file"]:
-                    files.append(row["file"])
-        return files
+        return pruned, files
 
     def checkpoint(self) -> None:
         """Move the log's pages into the database file."""
@@ -222,33 +199,14 @@ class SqliteJournal:
         """Close the database."""
         self._db.close()
 
-    def _add_items(self, plan: Plan, images: Sequence[Image], seq: int, at: str) -> list[Image]:
-        kept_before = [image for image in images if not self._add_image(image, at, seq)]
-        added = {image.hash for image in images}
-        for hash_ in {h for item in plan.items for h in (item.before_hash, item.after_hash) if h} - added:
-            self._db.run("touch_image", {"hash": hash_, "kept_at": at, "used_seq": seq})
+    def _add_items(self, plan: Plan, images: Sequence[Image], at: str) -> list[Image]:
+        kept_before = [image for image in images if not self._images.add(image)]
+        self._images.add_uses(plan, at)
         self._db.run_many(
             "insert_item", [item_row(plan.id, position, item) for position, item in enumerate(plan.items)]
         )
-        self._running[plan.id] = seq
+        self._images.hold(plan)
         return kept_before
-
-    def _add_image(self, image: Image, at: str, seq: int) -> bool:
-        use = {"hash": image.hash, "kept_at": at, "used_seq": seq}
-        if self._db.run("touch_image", use).rowcount == 1:
-            return False
-        data_id = None
-        if image.data is not None:
-            data_id = self._db.run("insert_image_data", {"data": image.data}).lastrowid
-        self._db.run("insert_image", {**use, "size_bytes": image.size_bytes, "data_id": data_id, "file": image.file})
-        self._image_bytes += image.size_bytes
-        return True
-
-    def _delete_image(self, row: Any) -> None:
-        self._db.run("delete_image", {"hash": row["hash"]})
-        if row["data_id"] is not None:
-            self._db.run("delete_image_data", {"id": row["data_id"]})
-        self._image_bytes -= row["size_bytes"]
 
     def _finish_items(
         self,
@@ -296,17 +254,3 @@ def _filter_parameters(wanted: ChangeFilter) -> dict[str, Any]:
         "kinds": json.dumps([kind.value for kind in wanted.kinds]) if wanted.kinds else None,
         "directory": json.dumps([wanted.directory]) if wanted.directory else None,
     }
-
-
-def _choose_images(rows: Sequence[Any], selection: PruneSelection) -> list[Any]:
-    """Return the images to let go among those that may go, which come oldest use first."""
-    if selection.before is not None:
-        return [row for row in rows if row["kept_at"] < selection.before]
-    left = sum(row["size_bytes"] for row in rows)
-    chosen = []
-    for row in rows:
-        if left <= (selection.to_bytes or 0):
-            break
-        chosen.append(row)
-        left -= row["size_bytes"]
-    return chosen

@@ -237,6 +237,35 @@ STEPS = (
     ALTER TABLE reviews RENAME COLUMN twin TO proposal_hash;
     CREATE INDEX reviews_proposal_hash ON reviews (proposal_hash);
     """,
+    # Which changes use an image is known by path and root, so that the oldest of each path can outlive all others.
+    """
+    CREATE TABLE image_uses (
+        path TEXT NOT NULL,
+        seq INTEGER NOT NULL,
+        hash TEXT NOT NULL,
+        root_dir TEXT NOT NULL,
+        kept_at TEXT NOT NULL,
+        is_oldest INTEGER NOT NULL,
+        PRIMARY KEY (path, seq, hash)
+    ) WITHOUT ROWID;
+    CREATE INDEX image_uses_hash ON image_uses (hash, root_dir, is_oldest);
+    CREATE INDEX image_uses_turn ON image_uses (root_dir, is_oldest, seq);
+    INSERT OR IGNORE INTO image_uses (path, seq, hash, root_dir, kept_at, is_oldest)
+    SELECT i.src_path, p.seq, i.before_hash, p.root_dir, m.kept_at,
+           row_number() OVER (PARTITION BY i.src_path ORDER BY p.seq, i.position) = 1
+    FROM plan_items i JOIN plans p ON p.id = i.plan_id JOIN images m ON m.hash = i.before_hash
+    WHERE i.op IN ('replace', 'remove', 'kept');
+    ALTER TABLE images ADD COLUMN stored_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE images ADD COLUMN packing TEXT CHECK (packing IN ('plain', 'packed'));
+    ALTER TABLE images ADD COLUMN base_hash TEXT;
+    ALTER TABLE images ADD COLUMN prefix_bytes INTEGER NOT NULL DEFAULT 0;
+    ALTER TABLE images ADD COLUMN suffix_bytes INTEGER NOT NULL DEFAULT 0;
+    UPDATE images SET stored_bytes = size_bytes, packing = CASE WHEN size_bytes < 4096 THEN 'plain' END;
+    ALTER TABLE images DROP COLUMN kept_at;
+    ALTER TABLE images DROP COLUMN used_seq;
+    CREATE INDEX images_base ON images (base_hash) WHERE base_hash IS NOT NULL;
+    CREATE INDEX images_unpacked ON images (size_bytes) WHERE packing IS NULL;
+    """,
 )
 
 

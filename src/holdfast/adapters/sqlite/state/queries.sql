@@ -28,16 +28,6 @@ VALUES (:plan_id, :position, :op, :src_path, :dest_path, :node, :before_hash, :a
         :composite_hash, :xattrs, :temp_name, :quarantine_path, :intended_at, :reverses, :dest_identity, :unit,
         :source_directory, :dest_directory);
 
--- name: insert_image
-INSERT INTO images (hash, size_bytes, data_id, file, kept_at, used_seq)
-VALUES (:hash, :size_bytes, :data_id, :file, :kept_at, :used_seq);
-
--- name: insert_image_data
-INSERT INTO image_data (data) VALUES (:data);
-
--- name: touch_image
-UPDATE images SET used_seq = :used_seq, kept_at = :kept_at WHERE hash = :hash;
-
 -- name: last_seq
 SELECT coalesce(max(seq), 0) FROM plans;
 
@@ -220,39 +210,8 @@ SELECT p.id FROM plan_items i JOIN plans p ON p.id = i.plan_id
 WHERE (i.src_path = :path OR i.dest_path = :path) AND i.status = 'DONE' AND p.status = 'EXECUTED' AND p.seq > :after_seq
 ORDER BY p.seq DESC LIMIT 1;
 
--- name: find_image
-SELECT m.hash, m.size_bytes, d.data, m.file
-FROM images m LEFT JOIN image_data d ON d.id = m.data_id WHERE m.hash = :hash;
-
--- name: image_files
-SELECT file FROM images WHERE file IS NOT NULL;
-
--- name: images_bytes
-SELECT coalesce(sum(size_bytes), 0) FROM images;
-
--- name: oldest_images
-SELECT hash, size_bytes, file, data_id, kept_at FROM images WHERE used_seq < :before_seq
-ORDER BY used_seq, hash LIMIT :limit;
-
--- name: prunable_images
--- With roots, an image that a change outside them needs too stays.
-SELECT hash, size_bytes, file, data_id, kept_at FROM images
-WHERE used_seq < :before_seq
-  AND (:roots IS NULL
-       OR (hash IN (SELECT i.before_hash FROM plan_items i JOIN plans p ON p.id = i.plan_id
-                    WHERE i.before_hash IS NOT NULL AND is_beneath(p.root_dir, :roots))
-           AND hash NOT IN (SELECT i.before_hash FROM plan_items i JOIN plans p ON p.id = i.plan_id
-                            WHERE i.before_hash IS NOT NULL AND NOT is_beneath(p.root_dir, :roots))))
-ORDER BY used_seq, hash;
-
 -- name: changes_that_need
 SELECT DISTINCT p.id, p.seq FROM plan_items i JOIN plans p ON p.id = i.plan_id
 WHERE i.before_hash IN (SELECT value FROM json_each(:hashes)) AND i.status = 'DONE'
   AND i.op IN ('replace', 'remove', 'kept') AND p.status IN ('EXECUTED', 'FAILED')
 ORDER BY p.seq DESC;
-
--- name: delete_image
-DELETE FROM images WHERE hash = :hash;
-
--- name: delete_image_data
-DELETE FROM image_data WHERE id = :id;

@@ -1,0 +1,144 @@
+"""Measure what each of three floods costs the disk, and whether the first of many changes comes back.
+
+    python benchmarks/disk_shares.py [--quick] [--folder DIR]
+
+It prints Markdown: the disk use of the state folder before and at the end of each flood, with the caps at work. The floods
+go through the services that tools call, on SQLite.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
+from holdfast.changes.service import Changes
+from holdfast.config.settings import FolderSettings, JournalSettings
+from holdfast.errors import HoldfastError
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.roots import close_roots, identity_of, open_roots
+from holdfast.folders.service import Folders
+from tests.helpers.disks import disk_use, noise, noise_text
+
+MB = 1_000_000
+
+
+def main() -> None:
+    """Run every flood and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--quick", action="store_true", help="small files and few changes: a smoke test, not a figure")
+    parser.add_argument("--folder", help="where to make the files (the system's temporary folder)")
+    options = parser.parse_args()
+    scale = 50 if options.quick else 1
+    floods: list[Callable[[Path, int], list[str]]] = [wash_out, first_of_many]
+    print("| flood | changes made | refused | most on disk, MB | after, MB | the first state | seconds |")
+    print("|---|---|---|---|---|---|---|")
+    for flood in floods:
+        with tempfile.TemporaryDirectory(dir=options.folder) as folder:
+            print("| " + " | ".join(flood(Path(folder), scale)) + " |", flush=True)
+
+
+class Flooded:
+    """One root under a flood, with the most that the state folder took up."""
+
+    def __init__(self, changes: Changes, folders: Folders, root: Path, state: Path) -> None:
+        self.changes = changes
+        self.folders = folders
+        self.root = root
+        self.state = state
+        self.made = self.refused = self.most_bytes = 0
+
+    def call(self) -> Call:
+        """Return a call of the local user."""
+        return Call(Caller(LOCAL_USER, roots=(str(self.root),)), 600.0)
+
+    def change(self, act: Callable[[Folders, Call], object]) -> None:
+        """Make a change, whether or not it is refused."""
+        try:
+            act(self.folders, self.call())
+            self.made += 1
+        except HoldfastError:
+            self.refused += 1
+        self.most_bytes = max(self.most_bytes, disk_use(self.state))
+
+    def settle(self) -> None:
+        """Do what the background upkeep does, until it has nothing left."""
+        for _ in range(30):
+            self.changes._upkeep.run()
+
+
+@contextmanager
+def flooded(folder: Path) -> Iterator[Flooded]:
+    """Open the journal of a new state folder on a new root."""
+    root, state = folder / "root", folder / "state"
+    root.mkdir()
+    state.mkdir(mode=0o700)
+    changes = Changes(open_journal(str(state)), str(state), JournalSettings())
+    roots = open_roots([str(root)], "/", str(state))
+    try:
+        yield Flooded(changes, Folders(Jail(roots, [identity_of(os.stat(state))]), FolderSettings()), root, state)
+    finally:
+        changes.close()
+        close_roots(roots)
+
+
+def wash_out(folder: Path, scale: int) -> list[str]:
+    """Overwrite a small file, then change a file of 48 MB 16 times: 12 times by one byte at its end, 4 times whole."""
+    begun_at = time.monotonic()
+    size = 48 * MB // scale
+    with flooded(folder) as world:
+        (world.root / "thesis.txt").write_text("years of work")
+        (world.root / "large.txt").write_text(noise_text(size))
+        first = world.changes.write(world.folders, world.call(), str(world.root / "thesis.txt"), "").change_id or ""
+        path = str(world.root / "large.txt")
+        for _ in range(12):
+            world.change(partial(world.changes.append, path=path, content="x"))
+        for number in range(4):
+            world.change(partial(world.changes.write, path=path, content=noise_text(size, number + 1)))
+        world.settle()
+        world.changes.restore_before(world.call(), first)
+        back = (world.root / "thesis.txt").read_text() == "years of work"
+        return _row("16 changes of a 48 MB file", world, back, begun_at)
+
+
+def first_of_many(folder: Path, scale: int) -> list[str]:
+    """Change one file 10,000 times, then bring the first state back."""
+    begun_at = time.monotonic()
+    with flooded(folder) as world:
+        path = world.root / "a.txt"
+        path.write_bytes(b"the first state\n" + noise(20_000).hex().encode())
+        before = path.read_bytes()
+        first = world.changes.write(world.folders, world.call(), str(path), "x").change_id or ""
+        for number in range(10_000 // scale):
+            content = f"{number}\n" + noise_text(20_000, number)
+            world.changes.write(world.folders, world.call(), str(path), content)
+            world.made += 1
+        world.most_bytes = disk_use(world.state)
+        world.settle()
+        world.changes.restore_before(world.call(), first)
+        return _row(f"{10_000 // scale} changes of one file", world, path.read_bytes() == before, begun_at)
+
+
+def _row(name: str, world: Flooded, is_back: bool, begun_at: float) -> list[str]:
+    after = disk_use(world.state)
+    seconds = time.monotonic() - begun_at
+    figures = [
+        f"{world.most_bytes / MB:.1f}",
+        f"{after / MB:.1f}",
+        "came back" if is_back else "LOST",
+        f"{seconds:.1f}",
+    ]
+    return [name, str(world.made), str(world.refused), *figures]
+
+
+if __name__ == "__main__":
+    main()
