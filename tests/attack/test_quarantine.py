@@ -23,7 +23,7 @@ LINKS = {
 }
 READING: dict[str, dict[str, Any]] = {
     "read_text_file": {"path": "{}/3.0"},
-    "read_file": {"path": "{}/3.0"},
+    "read_files": {"files": [{"path": "{}/3.0"}]},
     "read_media_file": {"path": "{}/3.0"},
     "read_multiple_files": {"paths": ["{}/3.0"]},
     "list_directory": {"path": "{}"},
@@ -31,21 +31,23 @@ READING: dict[str, dict[str, Any]] = {
     "directory_tree": {"path": "{}"},
     "get_file_info": {"path": "{}/3.0"},
     "search_files": {"path": "{}", "pattern": "*"},
-    "grep_content": {"path": "{}", "pattern": "bytes"},
-    "query_json": {"path": "{}/data.json", "query": "."},
-    "query_yaml": {"path": "{}/data.json", "query": "."},
+    "grep_content": {"search_path": "{}", "pattern": "bytes"},
+    "query_json": {"file_path": "{}/data.json", "expression": "."},
+    "query_yaml": {"file_path": "{}/data.json", "expression": "."},
     "search_folders": {"path": "{}", "query": "bytes"},
 }
 CHANGING: dict[str, dict[str, Any]] = {
     "write_file": {"path": "{}/new.txt", "content": "x"},
     "edit_file": {"path": "{}/3.0", "edits": [{"oldText": "bytes", "newText": "x"}]},
-    "append_file": {"path": "{}/3.0", "content": "x"},
+    "edit_files": {"files": [{"path": "{}/3.0", "edits": [{"old_string": "bytes", "new_string": "x"}]}]},
+    "append_text": {"path": "{}/3.0", "content": "x"},
     "create_directory": {"path": "{}/folder"},
     "move_file": {"source": "{}/3.0", "destination": "stolen.txt"},
     "delete_file": {"path": "{}/3.0"},
     "propose_and_review": {"path": "{}/3.0", "old_string": "bytes", "new_string": "x"},
     "create_organization_plan": {"folder_path": "{}"},
 }
+REFUSALS = {"NOT_FOUND", "ACCESS_DENIED", "NOT_DIRECTORY"}
 OF_THE_LINK = ("move_file", "delete_file")
 """These move or delete a link itself, and leave alone what it leads to."""
 
@@ -67,6 +69,8 @@ def fill(arguments: dict[str, Any], link: str) -> dict[str, Any]:
     def put(value: Any) -> Any:
         if isinstance(value, list):
             return [put(each) for each in value]
+        if isinstance(value, dict):
+            return {name: put(each) for name, each in value.items()}
         if not isinstance(value, str) or "{}" not in value:
             return value
         return link if link == "file" else value.format(link)
@@ -87,17 +91,18 @@ def test_no_verb_reaches_the_quarantine(agent: Agent, link: str) -> None:
         reply = agent.call(tool, **fill(arguments, link))
         assert SECRET not in reply.text, (tool, link)
         assert reply.refusals, (tool, link, reply.text)
-        assert set(reply.refusals) <= {"NOT_FOUND", "ACCESS_DENIED", "NOT_DIRECTORY", "INVALID_ARGUMENT"}, (tool, link)
+        assert "unknown argument" not in reply.text, reply.text
+        assert set(reply.refusals) <= REFUSALS, (tool, link, reply.text)
 
 
 @pytest.mark.req("FS-02.b")
 def test_a_search_from_above_finds_nothing_in_the_quarantine(agent: Agent) -> None:
     for tool, arguments in (
-        ("grep_content", {"path": ".", "pattern": "bytes", "include_ignored": True}),
+        ("grep_content", {"search_path": ".", "pattern": "bytes", "include_ignored": True}),
         ("search_files", {"path": ".", "pattern": "**/*3.0*"}),
         ("directory_tree", {"path": "."}),
         ("search_folders", {"query": "the bytes of another plan"}),
     ):
-        reply = agent.call(tool, **arguments)
+        reply = agent.call(tool, **arguments).ok()
         assert SECRET not in reply.text, tool
         assert '"3.0"' not in reply.text, tool

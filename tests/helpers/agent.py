@@ -105,10 +105,12 @@ class Agent:
         elicit: ElicitationFnT | None = None,
         name: str = "",
         version: str = "",
+        prefix: Sequence[str] = (),
     ) -> None:
+        program, *arguments = [*prefix, *command("stdio", *options, *map(str, roots))]
         self._parameters = StdioServerParameters(
-            command=sys.executable,
-            args=["-m", "holdfast", "stdio", *options, *map(str, roots)],
+            command=program,
+            args=arguments,
             env={"HOLDFAST_STATE_DIR": str(state_dir), **(env or {})},
             cwd=str(cwd),
         )

@@ -50,7 +50,7 @@ def test_a_child_has_no_environment_no_network_and_no_way_to_write(tmp_path: Pat
         "    except OSError as e:\n        print(type(e).__name__)\n"
     )
     said = run_child(new_call(), python_child("-c", code, str(tmp_path / "new"))).stdout.decode().split("\n")
-    assert said[:3] == ["['LC_ALL']", "PermissionError", "PermissionError"]
+    assert said[:3] == ["['HOME', 'LC_ALL']", "PermissionError", "PermissionError"]
     assert not (tmp_path / "new").exists()
 
 

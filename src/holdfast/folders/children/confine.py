@@ -83,6 +83,10 @@ def can_confine() -> bool:
     return landlock_abi() > 0
 
 
+_CHILD_ENVIRONMENT = {"LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
+"""Without a home Python would look its user up, which asks a name service where the machine has one."""
+
+
 def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = ()) -> Child:
     """Return a child that runs Python with these arguments; it can read the interpreter's files and `pass_fds` only."""
     return Child(
@@ -90,7 +94,7 @@ def python_child(*arguments: str, stdin: bytes = b"", pass_fds: Sequence[int] = 
         runnable_paths=_python_paths(),
         pass_fds=pass_fds,
         stdin=stdin,
-        environment={"LC_ALL": "C.UTF-8"},
+        environment=_CHILD_ENVIRONMENT,
     )
 
 
