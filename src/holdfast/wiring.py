@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 
 from holdfast.adapters.counters import MemoryCounters
-from holdfast.adapters.langfuse import CLOUD, Access, LangfuseObserver, access_fault
+from holdfast.adapters.langfuse import CLOUD, LangfuseAccess, LangfuseObserver, access_fault
 from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault, for_queries
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
@@ -39,11 +39,13 @@ from holdfast.auth.limits import Admission
 from holdfast.changes.disk.image_room import describe_full_roots, find_cap
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
+from holdfast.config.load import PolicyFile
 from holdfast.config.settings import EmbedderSettings, FilesSettings, Settings
 from holdfast.credentials.envelope import KeyEncryptionKeys
 from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
+from holdfast.folders.access.policy_rules import PolicyRules
 from holdfast.folders.service import OpenFolders
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.planning.build_plan import OrganiserState
@@ -135,9 +137,13 @@ class ServerParts:
         self.opened.close()
 
 
-def build(settings: Settings, state_dir: str) -> ServerParts:
-    """Put the parts together for one process that holds the lock of this state folder."""
-    folders = OpenFolders(settings.folders, state_dir)
+def build(settings: Settings, state_dir: str, settings_path: str | None = None) -> ServerParts:
+    """Put the parts together for one process that holds the lock of this state folder.
+
+    `settings_path` is the file that the settings came from, if it is not the usual one: its policy may change.
+    """
+    policy = PolicyFile(settings_path)
+    folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
     journal = open_journal(state_dir)
     changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
     changes.recover()
@@ -290,10 +296,10 @@ def _organiser(
     return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer)
 
 
-def _langfuse() -> Access | None:
+def _langfuse() -> LangfuseAccess | None:
     public_key, secret_key = variable("LANGFUSE_PUBLIC_KEY"), variable("LANGFUSE_SECRET_KEY")
     if public_key and secret_key:
-        return Access(public_key, Secret(secret_key), variable("LANGFUSE_HOST") or CLOUD)
+        return LangfuseAccess(public_key, Secret(secret_key), variable("LANGFUSE_HOST") or CLOUD)
     if public_key or secret_key:
         _log.warning("plans are not recorded: Langfuse needs LANGFUSE_PUBLIC_KEY and LANGFUSE_SECRET_KEY")
     return None
@@ -348,4 +354,4 @@ def counter_fault(redis_url: str) -> str | None:
 
 def langfuse_fault(public_key: str, secret_key: str, host: str | None) -> str | None:
     """Return what keeps plans from being recorded by Langfuse, None when nothing does; it is asked."""
-    return access_fault(Access(public_key, Secret(secret_key), host or CLOUD))
+    return access_fault(LangfuseAccess(public_key, Secret(secret_key), host or CLOUD))

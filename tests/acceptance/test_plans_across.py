@@ -10,7 +10,7 @@ import pytest
 from holdfast.changes.disk import files
 from holdfast.changes.disk.files import hash_bytes
 from holdfast.changes.model import Op
-from holdfast.folders.access.jail import QUARANTINE
+from holdfast.folders.access.path_syntax import QUARANTINE
 from tests.helpers.agent import Agent
 from tests.helpers.trees import harvest, plant
 from tests.unit.changes.world import killed, moves, opened_world, seen

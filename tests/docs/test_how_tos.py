@@ -54,6 +54,10 @@ def prepare_folders(reader: Reader) -> None:
     plant(reader.home, {"notes": {}, "work": {}})
 
 
+def prepare_notes(reader: Reader) -> None:
+    plant(reader.home, {"project": {"notes.md": "# Notes\n"}})
+
+
 def prepare_changes(reader: Reader) -> None:
     """Have an agent change some files."""
     plant(reader.home, {"project": {f"{name}.md": "old\n" for name in "abcd"}})
@@ -125,6 +129,7 @@ PAGES = {
         shows=("EXECUTED", "UNDONE", "Ideas/"),
     ),
     "pipe": Page(tool="mcp_pipe"),
+    "policy": Page(prepare_notes, shows=("no rules", "May an agent write it? Yes.")),
     "review": Page(
         prepare_proposal,
         words={"3f2a": lambda reader: str(reader.json("holdfast review list")["reviews"][0]["review_id"])},

@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Access:
+class LangfuseAccess:
     """The address of a Langfuse server, and the two keys of a project there."""
 
     public_key: str
@@ -45,7 +45,7 @@ def is_installed() -> bool:
     return importlib.util.find_spec("langfuse") is not None
 
 
-def access_fault(access: Access) -> str | None:
+def access_fault(access: LangfuseAccess) -> str | None:
     """Return why plans cannot be recorded, None if the keys open a project; asks Langfuse, for a few seconds at most."""
     if not is_installed():
         return "the package langfuse is not installed"
@@ -67,7 +67,7 @@ def access_fault(access: Access) -> str | None:
 class LangfuseObserver:
     """An Observer. The library is loaded and the thread started with the first record; call `close()` at the end."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: LangfuseAccess) -> None:
         self._access = access
         self._waiting: Queue[PlanRecord | None] = Queue(_MAX_WAITING)
         self._lock = threading.Lock()
@@ -117,7 +117,7 @@ class LangfuseObserver:
 class _Sender:
     """The library, configured to send these records and nothing else; used by one thread."""
 
-    def __init__(self, access: Access) -> None:
+    def __init__(self, access: LangfuseAccess) -> None:
         from langfuse import Langfuse, LangfuseOtelSpanAttributes
         from opentelemetry.sdk.resources import Resource
         from opentelemetry.sdk.trace import TracerProvider

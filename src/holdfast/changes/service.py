@@ -11,15 +11,24 @@ from holdfast.changes.disk.files import error_from_os, stat_entry
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.places import Locks, is_directory, is_same_place, lock_place, open_place
+from holdfast.changes.disk.policy_gate import check_paths, check_tree, hides_any, is_visible
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.history.service import ChangeHistory
-from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, UndoResult, is_beneath
+from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, UndoResult
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
 from holdfast.changes.recover import Recovery
 from holdfast.changes.selection import PrunedImages, PruneSelection
-from holdfast.changes.single.content import SMALL_BYTES, BaseFile, ContentChanges, ContentResult, read_base
+from holdfast.changes.single.content import (
+    SMALL_BYTES,
+    BaseFile,
+    ContentChanges,
+    ContentResult,
+    EditPreview,
+    read_base,
+    size_check,
+)
 from holdfast.changes.single.directories import Directories, missing_directories
 from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import ChangeRequest, Recorder
@@ -29,6 +38,7 @@ from holdfast.changes.single.undo import Undo
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import (
+    AccessDenied,
     AlreadyExists,
     Conflict,
     EditRejected,
@@ -37,9 +47,10 @@ from holdfast.errors import (
     ResourceBusy,
 )
 from holdfast.folders.access.file_version import identity_text
-from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.jail import HiddenByPolicy, Jail, Place
 from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.service import Folders
+from holdfast.text.budget import visible_rows
 from holdfast.text.decode import SAMPLE_BYTES
 from holdfast.text.display import display_name
 from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, EditResult, edit_bytes
@@ -62,20 +73,6 @@ class WriteResult:
     before: str = ""
     after: str = ""
     binary_type: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class EditPreview:
-    """What edits would write: the real path and root of the file, its bytes (None when it is missing), the new bytes.
-
-    `directory` is the identity of the directory that the file is in.
-    """
-
-    path: str
-    root: str
-    base: bytes | None
-    data: bytes
-    directory: str
 
 
 class Changes:
@@ -120,7 +117,7 @@ class Changes:
 
     def write(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
         """Create a file or replace its whole content."""
-        data, request = _encode(content), ChangeRequest(ChangeKind.WRITE, call.caller.client)
+        data, request = _encode(content), ChangeRequest(ChangeKind.WRITE, call.caller.client, folders.jail)
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 return _write_result(place, self._contents.put(place, None, data, request), created=True)
@@ -148,21 +145,26 @@ class Changes:
             if stat_entry(place.parent_fd, place.name) is None:
                 _check_hash(None, expected_hash, place.path)
                 edited = _edit_content(None, path, edits, folders, call)
-                return self._write_edit(place, None, edited, dry_run, ChangeRequest(kind, call.caller.client))
-            with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
+                return self._write_edit(
+                    place, None, edited, dry_run, ChangeRequest(kind, call.caller.client, folders.jail)
+                )
+            with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
                 _check_hash(base.hash, expected_hash, place.path)
                 edited = _edit_content(base.data, path, edits, folders, call)
-                done = self._write_edit(place, base, edited, dry_run, ChangeRequest(kind, call.caller.client))
+                done = self._write_edit(
+                    place, base, edited, dry_run, ChangeRequest(kind, call.caller.client, folders.jail)
+                )
                 return replace(done, binary_type=binary_type((base.data or b"")[:SAMPLE_BYTES], place.name))
 
     def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
         """Return what edits would write, refused as `edit` refuses them; nothing is written."""
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+            check_paths(folders.jail.approved(), [place.path])
             directory = identity_text(os.fstat(place.parent_fd))
             if stat_entry(place.parent_fd, place.name) is None:
                 edited = _edit_content(None, path, edits, folders, call)
                 return EditPreview(place.path, place.root.path, None, edited.data, directory)
-            with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
+            with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
                 edited = _edit_content(base.data, path, edits, folders, call)
                 return EditPreview(place.path, place.root.path, base.data, edited.data, directory)
 
@@ -181,7 +183,7 @@ class Changes:
         `content` gets the bytes of the file, None when it is missing, and returns the new bytes, or raises. Conflict
         when another directory than `directory` holds the file; None accepts any.
         """
-        request = ChangeRequest(plan.kind, call.caller.client, proposed=plan)
+        request = ChangeRequest(plan.kind, call.caller.client, folders.jail, proposed=plan)
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
             _check_directory(place, path, directory)
             status = stat_entry(place.parent_fd, place.name)
@@ -189,7 +191,7 @@ class Changes:
                 return _write_result(place, self._contents.put(place, None, content(None), request), created=True)
             if not stat.S_ISREG(status.st_mode):
                 raise Conflict(f"{place.path} is not a regular file any more. Nothing was written.")
-            with read_base(place, with_data=True, admit=_size_check(folders.settings.max_edit_bytes)) as base:
+            with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
                 return _write_result(place, self._contents.put(place, base, content(base.data), request), created=False)
 
     def append(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
@@ -206,7 +208,9 @@ class Changes:
     def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
         """Make a directory and those above it; returns the change id (None when it exists) and the real path."""
         with _translate_os_errors(path), self._lock_missing_directories(folders.jail, call, path):
-            return self._directories.make(folders.jail, path, ChangeRequest(ChangeKind.MKDIR, call.caller.client))
+            return self._directories.make(
+                folders.jail, path, ChangeRequest(ChangeKind.MKDIR, call.caller.client, folders.jail)
+            )
 
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
         """Move or rename; AlreadyExists when the destination exists. Returns the id of the change."""
@@ -221,7 +225,9 @@ class Changes:
                 if is_same_place(jail, source, old, follow=False) and is_same_place(
                     jail, destination, new, follow=False
                 ):
-                    return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE, call.caller.client))
+                    return self._moves.move(
+                        jail, old, new, call, ChangeRequest(ChangeKind.MOVE, call.caller.client, jail)
+                    )
 
     def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
         """Delete a file, link or directory, keeping an image of every byte; returns the id of the change."""
@@ -234,13 +240,20 @@ class Changes:
             ):
                 if not is_same_place(jail, path, place, follow=False):
                     continue
+                check_tree(jail, call, place)
                 if is_directory(place.status) and not recursive:
                     check_empty(place)
-                return self._removals.remove(jail, place, call, ChangeRequest(ChangeKind.DELETE, call.caller.client))
+                request = ChangeRequest(ChangeKind.DELETE, call.caller.client, jail)
+                return self._removals.remove(jail, place, call, request)
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a `seq` below the given one."""
-        return self._journal.list_changes(folders.jail.allowed_paths, limit, before_seq)
+        jail = folders.jail
+
+        def fetch(before: int | None) -> Sequence[Change]:
+            return self._journal.list_changes(jail.allowed_paths, limit, before)
+
+        return visible_rows(fetch, lambda row: not hides_any(jail, (row.path, row.dest_path)), limit, before_seq)
 
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> PrunedImages:
         """Remove before-images that a person lets go, or only count them; their changes cannot be undone any more."""
@@ -256,8 +269,7 @@ class Changes:
         NotFound for a change that is not beneath the caller's roots, Conflict when a newer one is in the way.
         """
         plan = self._journal.find(change_id)
-        allowed = folders.jail.allowed_paths
-        if plan is None or not all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root):
+        if plan is None or not is_visible(plan, folders.jail):
             raise NotFound(f"There is no change {change_id!r}. list_changes shows those that can be undone.")
         if plan.stepwise:
             return self.plans.undo(folders, call, plan)
@@ -317,6 +329,8 @@ def _translate_os_errors(path: str) -> Iterator[None]:
     """Turn errors of the system into HoldfastErrors that name the path."""
     try:
         yield
+    except HiddenByPolicy:
+        raise AccessDenied(f"Access denied: {path} is closed to this client. Nothing was changed.") from None
     except FileExistsError:
         raise AlreadyExists(f"{path} exists already.") from None
     except OSError as error:
@@ -384,15 +398,3 @@ def _check_hash(present: str | None, expected: str | None, path: str) -> None:
         hint="Read the file again and repeat the edit with its new hash.",
         **({} if present is None else {"present_hash": HASH_PREFIX + present}),
     )
-
-
-def _size_check(limit: int) -> Callable[[int, str], None]:
-    def check(size_bytes: int, path: str) -> None:
-        if size_bytes > limit:
-            raise EditRejected(
-                "validation_error",
-                f"{path} has {size_bytes} bytes; files up to {limit} bytes can be edited.",
-                "Use a smaller file, or raise folders.max_edit_bytes.",
-            )
-
-    return check

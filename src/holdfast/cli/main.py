@@ -28,6 +28,7 @@ Examples:
   holdfast files ls -p notes        the files of the project store
   holdfast index status             how fresh the index of stored files is
   holdfast keys create              a key for a caller that is not you
+  holdfast policy test ~/project/.env  what agents may do with a file, and why
   holdfast config show              every setting and where its value came from"""
 
 _COMMANDS = {
@@ -48,6 +49,7 @@ _COMMANDS = {
     "index": "holdfast.cli.commands.index:index_group",
     "worker": "holdfast.cli.commands.deployment:worker_command",
     "keys": "holdfast.cli.commands.keys:keys_group",
+    "policy": "holdfast.cli.commands.policy:policy_group",
     "config": "holdfast.cli.commands.config:config_group",
     "doctor": "holdfast.cli.commands.doctor:doctor_command",
     "migrate": "holdfast.cli.commands.deployment:migrate_command",

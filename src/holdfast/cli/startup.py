@@ -21,13 +21,15 @@ def open_state_folder() -> StateFolder:
 
 
 def load_settings(path: str | None) -> "LoadedSettings":
-    """Load the settings and check the tool and group names in them. Raises InvalidArgument, naming every problem."""
+    """Load the settings and check the names and the rules in them. Raises InvalidArgument, naming every problem."""
     from holdfast.config.load import check_names, load
+    from holdfast.folders.access.policy_rules import build_rules
     from holdfast.tools.registry import Group
     from holdfast.tools.table import TOOLS
 
     loaded = load(path)
     check_names(loaded, [tool.name for tool in TOOLS], list(Group))
+    build_rules(loaded.settings.policy, None)
     return loaded
 
 

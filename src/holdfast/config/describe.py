@@ -41,6 +41,9 @@ def setting_rows(section: type[BaseModel] = Settings, prefix: str = ROOT) -> Ite
             yield from setting_rows(field.annotation, name)  # type: ignore[arg-type]  # _is_section has just checked it
         elif _is_section(inner):
             yield from setting_rows(inner, f"{name}.<name>")
+        elif _is_section(_item_type(field.annotation)):
+            yield SettingRow(name, "a list", _default(field), field.description or "")
+            yield from setting_rows(_item_type(field.annotation), f"{name}.<number>")
         elif inner is not None:
             yield SettingRow(f"{name}.<name>", describe_type(inner), None, field.description or "")
         else:
@@ -85,6 +88,8 @@ def _values_of(value: Any, name: str) -> Iterator[tuple[str, Any]]:
     elif isinstance(value, dict):
         for key, item in value.items():
             yield from _values_of(item, f"{name}.{key}")
+    elif isinstance(value, list) and any(isinstance(item, Section) for item in value):
+        yield name, [item.model_dump() for item in value]
     else:
         yield name, _mask(value)
 
@@ -104,5 +109,9 @@ def _value_type(annotation: Any) -> Any:
     return get_args(annotation)[1] if get_origin(annotation) is dict else None
 
 
+def _item_type(annotation: Any) -> Any:
+    return get_args(annotation)[0] if get_origin(annotation) is list else None
+
+
 def _default(field: FieldInfo) -> Any:
-    return field.get_default(call_default_factory=True)
+    return None if field.is_required() else field.get_default(call_default_factory=True)

@@ -11,7 +11,7 @@ from pydantic import SecretStr, ValidationError
 from holdfast.config.describe import ROOT, annotation_at, describe_type, setting_rows
 from holdfast.config.document import at_line, read_document, read_text
 from holdfast.config.environment import SETTINGS_VARIABLE, state_dir, variable
-from holdfast.config.settings import Settings
+from holdfast.config.settings import PolicySettings, Settings
 from holdfast.errors import InvalidArgument
 
 DEFAULT = "default"
@@ -44,6 +44,32 @@ def load(path: str | None = None) -> LoadedSettings:
         if not os.path.exists(path):
             return LoadedSettings(Settings())
     return parse(read_text(path), path)
+
+
+class PolicyFile:
+    """The rules of the policy in a settings file, read again when the file changes while a server runs."""
+
+    def __init__(self, path: str | None = None) -> None:
+        self.path = path or variable(SETTINGS_VARIABLE) or os.path.join(state_dir(), FILE_NAME)
+        self._version = self._read_version()
+
+    def read_changed(self) -> PolicySettings | None:
+        """Return the rules when the file has changed since the last call. Raises InvalidArgument when it is not valid.
+
+        None also while there is no file: an editor may be replacing it.
+        """
+        version = self._read_version()
+        if version is None or version == self._version:
+            return None
+        self._version = version
+        return parse(read_text(self.path), self.path).settings.policy
+
+    def _read_version(self) -> tuple[int, int, int] | None:
+        try:
+            status = os.stat(self.path)
+        except OSError:
+            return None
+        return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def parse(text: str, path: str) -> LoadedSettings:

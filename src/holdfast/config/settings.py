@@ -133,6 +133,25 @@ class FolderSettings(Section):
     search_seconds: float = Field(20.0, gt=0, description="Seconds a name or content search may take.")
 
 
+class RuleSettings(Section):
+    """One rule of the policy: which access agents have to what; the strictest rule that matches a path wins."""
+
+    access: Literal["allow", "review", "read-only", "deny"] = Field(
+        description="deny: does not exist; read-only: cannot be changed; review: changes wait for you; allow: no rule."
+    )
+    root: str = Field(
+        "", description="Directory that the rule is for; `~` is the home folder. Empty: each allowed one."
+    )
+    glob: str = Field("", description="Pattern of paths beneath the root, without `/` at any depth; empty: all of it.")
+    client: str = Field("", description="Pattern of the name that an MCP client declares; empty: every client.")
+
+
+class PolicySettings(Section):
+    """What agents may do with which paths."""
+
+    rules: list[RuleSettings] = Field([], max_length=1_000, description="Rules of access, root, glob and client.")
+
+
 class JournalSettings(Section):
     """Before-images of changed files."""
 
@@ -370,6 +389,7 @@ class Settings(Section):
     auth: AuthSettings = AuthSettings()
     limits: LimitSettings = LimitSettings()
     folders: FolderSettings = FolderSettings()
+    policy: PolicySettings = PolicySettings()
     journal: JournalSettings = JournalSettings()
     organiser: OrganiserSettings = OrganiserSettings()
     search_folders: FolderSearchSettings = FolderSearchSettings()

@@ -1,46 +1,56 @@
-"""The folders of a caller: its jail and limits, opened once for each set of roots and shared by connections."""
+"""The folders of a caller: its jail and limits, opened once for each set of roots and rules, shared by connections."""
 
 import os
 import threading
 import weakref
 from collections import OrderedDict
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from holdfast.auth.context import Caller
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.policy import Policy, PolicyRule, rules_near
+from holdfast.folders.access.policy_rules import PolicyRules
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 
 _MAX_OPEN = 64
 
+FoldersKey = tuple[str, tuple[str, ...], tuple[PolicyRule, ...], tuple[PolicyRule, ...]]
+
 
 @dataclass(frozen=True)
 class Folders:
-    """What the folder tools work with; one for each set of roots, shared by all calls of its connections."""
+    """What the folder tools work with; one for each set of roots and rules, shared by all calls of its connections."""
 
     jail: Jail
     settings: FolderSettings
 
+    def approved(self) -> "Folders":
+        """Return the same folders for changes that a person approved."""
+        return replace(self, jail=self.jail.approved())
+
 
 @dataclass
 class OpenFolders:
-    """A cache of the open roots of connections, by working directory and roots; the least recently used leave first.
+    """A cache of the open roots of connections, by working directory, roots and rules; the least recently used leave first.
 
     One that has left is closed when its last call ends, and opened again when it is needed.
     """
 
     settings: FolderSettings
     state_dir: str
-    _open: OrderedDict[tuple[str, tuple[str, ...]], Folders] = field(default_factory=OrderedDict)
+    rules: PolicyRules = field(default_factory=PolicyRules)
+    _open: OrderedDict[FoldersKey, Folders] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folders_of(self, caller: Caller) -> Folders:
         """Return the folders of a caller; InvalidArgument when none of its roots can be used."""
-        key = (caller.cwd, caller.roots)
+        binding, common = self.rules.binding(caller)
+        key = (caller.cwd, caller.roots, binding, common)
         with self._lock:
             folders = self._open.get(key)
             if folders is None or _is_gone(folders):
-                folders = self._open[key] = self._open_roots(caller)
+                folders = self._open[key] = self._open_roots(caller, binding, common)
             self._open.move_to_end(key)
             if len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=False)
@@ -58,9 +68,12 @@ class OpenFolders:
         with self._lock:
             self._open.clear()
 
-    def _open_roots(self, caller: Caller) -> Folders:
+    def _open_roots(self, caller: Caller, binding: tuple[PolicyRule, ...], common: tuple[PolicyRule, ...]) -> Folders:
         roots = open_roots(caller.roots, caller.cwd, self.state_dir)
-        jail = Jail(roots, hidden=[identity_of(os.stat(self.state_dir))])
+        allowed = [root.path for root in roots]
+        near = rules_near(binding, allowed)
+        policy = Policy(near, allowed) if near else None
+        jail = Jail(roots, [identity_of(os.stat(self.state_dir))], policy, common)
         weakref.finalize(jail, close_roots, roots)
         return Folders(jail, self.settings)
 

@@ -12,7 +12,7 @@ from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
 from holdfast.changes.plans.service import Plans
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound, PermissionDenied
-from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.jail import HiddenByPolicy, Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
 from holdfast.organiser.planning.build_plan import (
@@ -114,7 +114,8 @@ class Organiser:
     def find_job(self, folders: Folders, plan_id: str) -> PlanJob | None:
         """Return the job of a plan of the caller that is in the making or lately was; None for any other."""
         job = self.jobs.find(plan_id)
-        return job if job is not None and is_beneath(job.root, folders.jail.allowed_paths) else None
+        is_callers = job is not None and is_beneath(job.root, folders.jail.allowed_paths)
+        return job if job is not None and is_callers and not folders.jail.hides(job.folder) else None
 
     def show(self, folders: Folders, plan_id: str) -> PlanView:
         """Return a plan of the caller. NotFound for any other, Conflict for one whose scan was interrupted."""
@@ -129,6 +130,7 @@ class Organiser:
                     status="INTERRUPTED",
                 ) from None
             raise
+        _check_notes_visible(folders.jail, plan, notes)
         return PlanView(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
 
     def read_uncertain(
@@ -241,6 +243,8 @@ class Organiser:
             return self._state.notes.find_moves(paths, folders.jail.allowed_paths)
 
         current, hops = trace_moves(real_path, find_moves, exists=exists)
+        if any(folders.jail.hides(path) for path in (current, *(hop.move.src for hop in hops))):
+            raise NotFound(f"No such file or directory: {path}")
         moves = find_moves(path_and_parents(current))
         pending = next((move for move in moves if move.src == current and move.status == "PENDING"), None)
         newest = pending or (hops[0].move if hops else None)
@@ -299,11 +303,22 @@ class Organiser:
         return self._state.files.load_excerpts([hash_ for hash_ in hashes if hash_])
 
 
+def _check_notes_visible(jail: Jail, plan: Plan, notes: Notes) -> None:
+    """Raise NotFound for a plan whose notes name a path that is hidden from the caller."""
+    if jail.policy is None:
+        return
+    relatives = [*(file.relative for file in notes.uncertain), *(entry.relative for entry in notes.skipped)]
+    if any(jail.hides(f"{plan.folder}/{relative}") for relative in relatives):
+        raise NotFound(f"There is no plan {plan.id!r}.")
+
+
 def _locate(jail: Jail, path: str) -> tuple[bool, str]:
     """Return whether a path exists, and the path with the links above it resolved."""
     try:
         with jail.place(path, follow=False) as place:
             return place.status is not None, place.path
+    except HiddenByPolicy:
+        raise
     except (NotFound, NotDirectory):
         return False, jail.absolute(path)
 

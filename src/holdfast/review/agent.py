@@ -19,6 +19,7 @@ from holdfast.review.model import (
     request_hash,
 )
 from holdfast.review.records import ReviewRecords
+from holdfast.text.budget import visible_rows
 from holdfast.text.decode import decode, detect_encoding, round_trips
 from holdfast.text.diff import unified_diff
 from holdfast.text.edit import Edit, EditLimits, edit_bytes, encode_text
@@ -150,6 +151,7 @@ class AgentReviews:
         if (
             review is None
             or not is_beneath(review.root, folders.jail.allowed_paths)
+            or folders.jail.hides(review.path)
             or not _is_path(folders, path, review)
         ):
             raise NotFound("There is no such review of this file. list_reviews shows the open ones.")
@@ -157,7 +159,13 @@ class AgentReviews:
 
     def list_open(self, folders: Folders, limit: int, before_seq: int | None) -> list[ReviewSummary]:
         """Return a caller's open reviews, newest first."""
-        return self._records.book.list_open(folders.jail.allowed_paths, limit, before_seq)
+        jail = folders.jail
+        return visible_rows(
+            lambda before: self._records.book.list_open(jail.allowed_paths, limit, before),
+            lambda review: not jail.hides(review.path),
+            limit,
+            before_seq,
+        )
 
     def session_path(self, session: str) -> str:
         """Return the path that agents know a session by."""
@@ -174,7 +182,7 @@ class AgentReviews:
         content = CommitContent(review)
         try:
             written = self._changes.apply_approved(
-                folders, call, plan, review.path, content.choose, directory=review.directory
+                folders.approved(), call, plan, review.path, content.choose, directory=review.directory
             )
         except Conflict as error:
             fields = {"user_action": UserAction.CONFLICT.value, "session_path": session_path}

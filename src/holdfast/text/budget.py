@@ -97,6 +97,20 @@ def read_position(cursor: str | None, key: str, origin: str = "") -> int | None:
     return position
 
 
+def visible_rows(
+    fetch: Callable[[int | None], Sequence[Row]], is_visible: Callable[[Row], bool], limit: int, before_seq: int | None
+) -> list[Row]:
+    """Return that many rows, newest first, without those that the caller may not see; `fetch(before)` gives `limit` rows."""
+    rows: list[Row] = []
+    while len(rows) < limit:
+        page = fetch(before_seq)
+        rows += filter(is_visible, page)
+        if len(page) < limit:
+            break
+        before_seq = page[-1].seq
+    return rows[:limit]
+
+
 def first_page(rows: Sequence[Row], limit: int, key: str) -> tuple[Sequence[Row], str | None]:
     """Return the first `limit` rows and the cursor to the rest, which a query for one row more than that shows to exist."""
     page = rows[:limit]

@@ -37,7 +37,7 @@ from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, Group, Registry, Tool
+from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
 from holdfast.tools.validate import is_small, nearest_tool, parse_arguments, shorten
 
@@ -113,10 +113,6 @@ class Dispatcher:
             await self.admit(caller, tool.rate_class)
             if tool.mutates and self._settings.folders.read_only and tool.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
-            if tool.mutates and caller.restrictions.review and tool.group in (Group.FILES, Group.ORGANISE):
-                raise PermissionDenied(
-                    f"{name} is refused: changes of this client wait for the user: propose_and_review."
-                )
             if is_small(arguments):
                 parsed = parse_arguments(tool, arguments)
             else:

@@ -14,7 +14,8 @@ from holdfast.changes.model import Change, Op, Plan
 from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
-from holdfast.folders.access.jail import QUARANTINE, Jail
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.path_syntax import QUARANTINE
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
 from holdfast.text.edit import Edit

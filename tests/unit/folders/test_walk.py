@@ -64,7 +64,7 @@ def test_links_are_reported_and_never_followed(tmp_path: Path) -> None:
 def test_a_fifo_and_a_socket_are_entries_like_any_other(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo")
     with open_start(folders_over(tmp_path).jail, ".", ignore=False) as start:
-        assert list_entries(folders_over(tmp_path).jail, start.fd) == [("fifo", EntryType.OTHER)]
+        assert list_entries(folders_over(tmp_path).jail, start.fd, None) == [("fifo", EntryType.OTHER)]
 
 
 def test_the_state_folder_is_left_out_at_any_depth(tmp_path: Path) -> None:

@@ -125,7 +125,7 @@ def unread(tmp_path: Path, root: Path, query: str) -> UnreadFileScanner:
     """Return a look through the files of a root of which none has been read."""
     jail = folders_over(root).jail
     context = IndexingContext(SqliteFolderIndex(str(tmp_path / "folders")), LIMITS, nobody_watches, None)
-    folder = IndexedRoot(jail.roots[0], [], context, lambda: None)
+    folder = IndexedRoot(jail.roots[0], [], (), context, lambda: None)
     folder.state.queue_texts(f"/{path.name}" for path in root.iterdir())
     return UnreadFileScanner(jail, [RootScope(folder, span_below(""))], query, LIMITS, lambda: None)
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from holdfast.call import Call
 from holdfast.changes.model import is_beneath
 from holdfast.errors import HoldfastError, NotFound
-from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.jail import HiddenByPolicy, Jail, Place
 from holdfast.text.display import display_name
 
 _CHECK_SECONDS = 0.1
@@ -119,6 +119,8 @@ def open_place(jail: Jail, path: str, *, follow: bool) -> Iterator[Place]:
     try:
         context = jail.place(path, follow=follow)
         place = context.__enter__()
+    except HiddenByPolicy:
+        raise
     except NotFound:
         message = f"The directory of {display_name(path)} does not exist. Call create_directory first."
         raise NotFound(message, path=path) from None

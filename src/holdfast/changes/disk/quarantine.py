@@ -10,7 +10,8 @@ from holdfast.changes.disk.tree import erase_tree
 from holdfast.changes.model import QuarantinedFile
 from holdfast.changes.ports import PlanJournal
 from holdfast.errors import HoldfastError, InvalidArgument, NotFound
-from holdfast.folders.access.jail import QUARANTINE, Jail, Place
+from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.path_syntax import QUARANTINE
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.folders.access.syscalls import READ_DIRECTORY
 

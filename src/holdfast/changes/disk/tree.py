@@ -22,7 +22,7 @@ from holdfast.changes.disk.files import (
 )
 from holdfast.changes.model import Item, NodeType, Op
 from holdfast.errors import Conflict, InvalidArgument, PermissionDenied
-from holdfast.folders.access.jail import QUARANTINE
+from holdfast.folders.access.path_syntax import QUARANTINE
 from holdfast.folders.access.roots import Identity, identity_of
 from holdfast.folders.access.syscalls import READ_DIRECTORY
 

@@ -9,7 +9,8 @@ from typing import Self
 from holdfast.changes.disk.files import stat_entry
 from holdfast.changes.disk.identity import is_same_entry
 from holdfast.errors import HoldfastError, InvalidPath
-from holdfast.folders.access.jail import MAX_NAME_BYTES, Jail, JailedPath, Place
+from holdfast.folders.access.jail import Jail, JailedPath, Place
+from holdfast.folders.access.path_syntax import MAX_NAME_BYTES
 from holdfast.folders.access.roots import Identity, Root, identity_of
 
 _MAX_KEPT_BETWEEN_BATCHES = 100

@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
+from holdfast.changes.disk.policy_gate import check_plan, check_tree, hides_any, is_visible
 from holdfast.changes.model import (
     ChangeKind,
     Item,
@@ -16,7 +17,6 @@ from holdfast.changes.model import (
     PlanOverview,
     PlanStatus,
     UndoResult,
-    is_beneath,
 )
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.layout import plan_hash
@@ -24,9 +24,12 @@ from holdfast.changes.plans.resolve_moves import MoveRequest, assign_destination
 from holdfast.changes.plans.undo import build_undo_plan, explain_failures, is_undone
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
-from holdfast.errors import Conflict, InvalidArgument, NotFound, PermissionDenied
+from holdfast.errors import AccessDenied, Conflict, HoldfastError, InvalidArgument, NotFound, PermissionDenied
+from holdfast.folders.access.jail import HiddenByPolicy, Jail
 from holdfast.folders.service import Folders
+from holdfast.text.budget import visible_rows
 
+_BY_SETTINGS = "settings"
 _RUNNABLE = frozenset({PlanStatus.APPROVED, PlanStatus.RUNNING, PlanStatus.FAILED})
 
 
@@ -72,7 +75,7 @@ class Plans:
         InvalidArgument when there is nothing to move or moves contradict each other. With `may_be_empty` an empty plan
         is recorded, and `revise` adds moves.
         """
-        layout = build_layout(folders.jail, requests, call)
+        layout = build_layout(folders.jail, _without_closed(folders.jail, call, requests), call)
         if not layout.items and not may_be_empty:
             raise InvalidArgument("There is nothing to move: every file is where it should be.")
         roots = layout.roots or (folders.jail.parse(folder).root.path,)
@@ -159,7 +162,13 @@ class Plans:
 
     def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanOverview]":
         """Return the caller's plans, newest first, those with a smaller `seq` than given."""
-        return self._plan_journal.list_plans(folders.jail.allowed_paths, limit, before_seq)
+        jail = folders.jail
+        return visible_rows(
+            lambda before: self._plan_journal.list_plans(jail.allowed_paths, limit, before),
+            lambda plan: not jail.hides(plan.folder),
+            limit,
+            before_seq,
+        )
 
     def list_all(self, limit: int) -> Sequence[PlanOverview]:
         """Return the newest plans of this machine, whoever made them, for the person."""
@@ -176,9 +185,11 @@ class Plans:
             done_before = frozenset(item.position for item in plan.items if item.status is ItemStatus.DONE)
             status = plan.status
             if status is not PlanStatus.EXECUTED:
+                jail = folders.jail.approved() if _has_persons_approval(plan) else folders.jail
+                check_plan(jail, call, [item for item in plan.items if item.status is not ItemStatus.DONE])
                 self._check_approval(plan)
                 self._plan_journal.start(plan_id, call.caller.client)
-                status = self._executor.run(folders.jail, _as_started(plan), call)
+                status = self._executor.run(jail, _as_started(plan), call)
             return Execution(status, done_before, partial(self.find, folders, plan_id))
 
     def undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None) -> UndoResult:
@@ -192,6 +203,7 @@ class Plans:
             undo_plan = build_undo_plan(self._journal, folders.jail, plan, positions, call)
             if undo_plan is None:
                 return UndoResult(plan, None)
+            check_plan(folders.jail, call, undo_plan.items)
             if positions is None and plan.status is PlanStatus.RUNNING:
                 self._plan_journal.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
             self._plan_journal.create(undo_plan)
@@ -220,11 +232,36 @@ class Plans:
         if plan.status is PlanStatus.CREATED:
             if self._require_approval:
                 raise PermissionDenied(f"A person has to approve plan {plan.id} before it is executed.")
-            self._plan_journal.approve(plan.id, self.hash_of(plan), "settings", utc_now())
+            self._plan_journal.approve(plan.id, self.hash_of(plan), _BY_SETTINGS, utc_now())
         elif plan.status not in _RUNNABLE:
             raise Conflict(f"Plan {plan.id} is {plan.status}, so it cannot be executed.", status=plan.status)
         elif plan.approved_hash != self.hash_of(plan):
             raise Conflict(f"Plan {plan.id} is not the one that was approved; nothing was moved.")
+
+
+def _without_closed(jail: Jail, call: Call, requests: Sequence[MoveRequest]) -> list[MoveRequest]:
+    """Return the moves that the policy would let the client make, once a person approved them."""
+    if jail.policy is None:
+        return list(requests)
+    approved = jail.approved()
+    closed = {request for request in requests if not _is_open_to(approved, call, request)}
+    units = {request.unit for request in closed if request.unit is not None}
+    return [request for request in requests if request not in closed and request.unit not in units]
+
+
+def _has_persons_approval(plan: Plan) -> bool:
+    return plan.approved_by not in (None, _BY_SETTINGS)
+
+
+def _is_open_to(jail: Jail, call: Call, request: MoveRequest) -> bool:
+    try:
+        with jail.place(request.src, follow=False) as place:
+            check_tree(jail, call, place, jail.absolute(request.dest))
+    except (AccessDenied, HiddenByPolicy, PermissionDenied):
+        return False
+    except HoldfastError:
+        return True
+    return True
 
 
 def _as_started(plan: Plan) -> Plan:
@@ -246,5 +283,5 @@ def _next_position(plan: Plan) -> int:
 
 
 def _is_visible(plan: Plan, folders: Folders) -> bool:
-    allowed = folders.jail.allowed_paths
-    return all(is_beneath(root, allowed) for root in (plan.root_dir, plan.other_root) if root)
+    paths = (path for item in plan.items for path in (item.src_path, item.dest_path))
+    return is_visible(plan, folders.jail) and not hides_any(folders.jail, paths)

@@ -53,7 +53,7 @@ def build_undo_plan(
     if not items:
         raise Conflict(f"Change {plan.id} left nothing that could be undone.")
     numbered = tuple(item._replace(position=position) for position, item in enumerate(items))
-    request = ChangeRequest(ChangeKind.UNDO, call.caller.client, plan.id)
+    request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail, plan.id)
     made = new_plan(request, plan.root_dir, numbered, None, other_root=plan.other_root)
     return replace(made, stepwise=True, folder=plan.folder)
 

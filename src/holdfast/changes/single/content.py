@@ -25,10 +25,11 @@ from holdfast.changes.disk.files import (
     temp_name,
 )
 from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.policy_gate import check_paths
 from holdfast.changes.model import ChangeAbandoned, Image, Item, ItemStatus, Op, Outcome, Plan
 from holdfast.changes.ports import Journal
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
-from holdfast.errors import Conflict, HoldfastError, PermissionDenied
+from holdfast.errors import Conflict, EditRejected, HoldfastError, PermissionDenied
 from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import Place
 from holdfast.folders.access.roots import Identity, identity_of
@@ -59,6 +60,20 @@ class ContentResult:
     hash: str
 
 
+@dataclass(frozen=True, slots=True)
+class EditPreview:
+    """What edits would write: the real path and root of the file, its bytes (None when it is missing), the new bytes.
+
+    `directory` is the identity of the directory that the file is in.
+    """
+
+    path: str
+    root: str
+    base: bytes | None
+    data: bytes
+    directory: str
+
+
 @contextmanager
 def read_base(
     place: Place, *, with_data: bool, max_bytes: int | None = None, admit: Callable[[int, str], object] | None = None
@@ -83,6 +98,20 @@ def read_base(
         closer.close(fd)
 
 
+def size_check(limit: int) -> Callable[[int, str], None]:
+    """Return a check that refuses to edit a file larger than the limit."""
+
+    def check(size_bytes: int, path: str) -> None:
+        if size_bytes > limit:
+            raise EditRejected(
+                "validation_error",
+                f"{path} has {size_bytes} bytes; files up to {limit} bytes can be edited.",
+                "Use a smaller file, or raise folders.max_edit_bytes.",
+            )
+
+    return check
+
+
 class ContentChanges:
     """Creates and replaces single files."""
 
@@ -96,6 +125,7 @@ class ContentChanges:
 
         Conflict when another program changes the file at the same moment; then its version stays.
         """
+        check_paths(request.jail, [place.path])
         after = hash_bytes(data)
         images = [] if base is None else self._make_image(base, place.path)
         item = _item(place, base, after)

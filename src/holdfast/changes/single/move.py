@@ -11,6 +11,7 @@ from holdfast.changes.disk import files
 from holdfast.changes.disk.cross_device import CrossDeviceMove
 from holdfast.changes.disk.files import hash_file, open_file, stat_entry, temp_name
 from holdfast.changes.disk.identity import is_same_entry
+from holdfast.changes.disk.policy_gate import check_tree
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.disk.tree import TreeOptions, read_tree, tree_digest
 from holdfast.changes.model import ChangeAbandoned, Item, NodeType, Op, Outcome, Plan
@@ -43,6 +44,7 @@ class Moves:
         if status is None:
             raise NotFound(f"No such file or directory: {source.path}")
         source = replace(source, status=status)
+        check_tree(jail, call, source, target.path)
         same_device = os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
         tree = (
             None

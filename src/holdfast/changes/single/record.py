@@ -7,21 +7,24 @@ from dataclasses import dataclass, replace
 from holdfast.auth.context import ClientInfo
 from holdfast.changes.disk.files import error_from_os
 from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.policy_gate import check_paths
 from holdfast.changes.model import ChangeAbandoned, ChangeKind, Image, Item, Outcome, Plan, PlanStatus
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
+from holdfast.folders.access.jail import Jail
 
 
 @dataclass(frozen=True, slots=True)
 class ChangeRequest:
-    """Why a change is made: its kind, the program that asks for it, and which change it undoes.
+    """Why a change is made: its kind, the program that asks for it, through which jail, and which change it undoes.
 
     `proposed` is an approved proposal, which becomes the change under its own id.
     """
 
     kind: ChangeKind
     client: ClientInfo
+    jail: Jail
     undoes: str | None = None
     proposed: Plan | None = None
 
@@ -87,7 +90,11 @@ class Recorder:
 def new_plan(
     request: ChangeRequest, root: str, items: Sequence[Item], temp_name: str | None, other_root: str | None = None
 ) -> Plan:
-    """Return a RUNNING plan with a random id, or an approved proposal with its new items."""
+    """Return a RUNNING plan with a random id, or an approved proposal with its new items.
+
+    Raises what the policy says against one of the items.
+    """
+    check_paths(request.jail, (path for item in items for path in (item.src_path, item.dest_path) if path))
     if request.proposed is not None:
         return replace(
             request.proposed,

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from holdfast.call import Call, uncancellable_call
 from holdfast.changes.disk.files import stat_entry, sync_directory, temp_name
 from holdfast.changes.disk.images import Images
+from holdfast.changes.disk.policy_gate import check_tree
 from holdfast.changes.disk.tree import (
     TreeOptions,
     build_tree,
@@ -39,6 +40,7 @@ class Removals:
 
         With `expected`, Conflict unless the tree is exactly that.
         """
+        check_tree(jail, call, place)
         images: dict[str, Image] = {}
         try:
             items = self._read_with_images(jail, place, call, images)
@@ -205,14 +207,8 @@ class Removals:
         return Outcome.failed("It was interrupted, and something else is in its place.")
 
 
-def _not_removable(path: str, error: OSError) -> HoldfastError:
-    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
-        return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
-    return PermissionDenied(f"{path} cannot be removed whole ({error.strerror}); all of it was left in place.")
-
-
 def check_empty(place: Place) -> None:
-    """Raise NotEmpty when the directory at a place has entries."""
+    """Raise NotEmpty for a directory that holds something."""
     fd = os.open(place.name, READ_DIRECTORY, dir_fd=place.parent_fd)
     try:
         entries = len(os.listdir(fd))
@@ -221,3 +217,9 @@ def check_empty(place: Place) -> None:
     if entries:
         count = "1 entry" if entries == 1 else f"{entries} entries"
         raise NotEmpty(f"{place.path} holds {count}. Set recursive to delete it with everything in it.")
+
+
+def _not_removable(path: str, error: OSError) -> HoldfastError:
+    if error.errno in (errno.ENOTEMPTY, errno.EEXIST):
+        return Conflict(f"Another program put something into {path} at the same moment; it was left in place.")
+    return PermissionDenied(f"{path} cannot be removed whole ({error.strerror}); all of it was left in place.")

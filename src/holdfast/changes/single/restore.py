@@ -64,7 +64,7 @@ class StateRestore:
         return plan
 
     def _restore_file(self, jail: Jail, place: Place, item: Item, call: Call) -> str | None:
-        request = ChangeRequest(ChangeKind.UNDO, call.caller.client)
+        request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail)
         status = stat_entry(place.parent_fd, place.name)
         if status is not None and not stat.S_ISREG(status.st_mode):
             raise Conflict(f"{place.path} is not a regular file any more; move it away to restore the file.")

@@ -40,7 +40,7 @@ class Undo:
         items = reverse_items(plan.items)
         if not items:
             raise Conflict(f"Change {plan.id} left nothing that could be undone.")
-        request = ChangeRequest(ChangeKind.UNDO, call.caller.client, plan.id)
+        request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail, plan.id)
         if items[0].op in (Op.MKDIR, Op.RMDIR):
             with self.locks.hold_trees(call, *(item.src_path for item in items)):
                 return self.directories.run(jail, plan.root_dir, items, request)
@@ -58,7 +58,7 @@ class Undo:
         with jail.open_directory(folder) as fd:
             free = free_name(add_label(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
         with lock_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
-            request = ChangeRequest(ChangeKind.UNDO, call.caller.client)
+            request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail)
             return self.contents.put(place, None, data, request).change_id
 
     def _undo_content(self, jail: Jail, plan: Plan, item: Item, request: ChangeRequest, call: Call) -> str:

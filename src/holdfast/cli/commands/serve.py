@@ -13,6 +13,7 @@ from holdfast.auth.context import LOCAL_USER, Caller, Restrictions
 from holdfast.cli.commands.stdio import serve_in_process
 from holdfast.cli.startup import load_settings, log_to_stderr, open_state_folder
 from holdfast.config.environment import root_dirs
+from holdfast.config.load import LoadedSettings
 from holdfast.config.settings import Settings
 from holdfast.text.display import display_name
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
@@ -62,22 +63,22 @@ def serve_command(
         return
     from holdfast.transport.doors.http_server import listen_on
 
-    settings = load_settings(settings_path).settings
+    loaded = load_settings(settings_path)
     folder = open_state_folder()
-    addresses = _addresses(settings, host, port, http_host, http_port)
+    addresses = _addresses(loaded.settings, host, port, http_host, http_port)
     with ExitStack() as stack:
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
         listeners = tuple(
             stack.enter_context(listen_on(host, port, or_any_port=background)) for host, port in addresses
         )
-        _run(stack, folder, settings, directories, listeners, no_ui, no_http, background)
+        _run(stack, folder, loaded, directories, listeners, no_ui, no_http, background)
     exit_within(MAX_EXIT_SECONDS)
 
 
 def _run(
     stack: ExitStack,
     folder: StateFolder,
-    settings: Settings,
+    loaded: LoadedSettings,
     directories: tuple[str, ...],
     listeners: tuple[socket.socket, ...],
     no_ui: bool,
@@ -87,7 +88,8 @@ def _run(
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
 
-    wired = build(settings, folder.path)
+    settings = loaded.settings
+    wired = build(settings, folder.path, loaded.path)
     stack.callback(wired.close)
     directories = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     roots = wired.folders.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []

@@ -104,9 +104,10 @@ def _serve(
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring import build
 
-    settings = load_settings(settings_path).settings
+    loaded = load_settings(settings_path)
+    settings = loaded.settings
     stack.enter_context(hold_server_lock(folder, IN_PROCESS))
-    wired = build(settings, folder.path)
+    wired = build(settings, folder.path, loaded.path)
     stack.callback(wired.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO, restrictions=restrictions)

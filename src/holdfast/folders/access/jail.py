@@ -9,7 +9,6 @@ import errno
 import os
 import stat
 import sys
-import unicodedata
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,21 +19,23 @@ from holdfast.errors import (
     AccessDenied,
     InvalidPath,
     IsDirectory,
-    NotDirectory,
     NotFound,
     PermissionDenied,
 )
+from holdfast.folders.access.path_syntax import (
+    QUARANTINE,
+    check_syntax,
+    names_quarantine,
+    raise_for_errno,
+    split_path,
+    without_quarantine,
+)
+from holdfast.folders.access.policy import FolderPolicy, Policy, PolicyRule
 from holdfast.folders.access.roots import Identity, Root, identity_of
 from holdfast.folders.access.syscalls import has_openat2, openat2_beneath
 from holdfast.text.display import display_name
 
 MAX_LINKS = 40
-MAX_NAME_BYTES = 255
-MAX_PATH_BYTES = 4096
-
-QUARANTINE = ".holdfast-quarantine"
-"""The directory that keeps the sources of moves to other devices for a while; no caller's path resolves into it."""
-
 _CHANGED = frozenset({errno.EINVAL, errno.ENOENT, errno.ELOOP, errno.ENOTDIR})
 """Errors for a name that stopped being a link or a directory between two system calls."""
 
@@ -89,12 +90,35 @@ class Place:
         return (identity_of(os.fstat(self.parent_fd)), self.name)
 
 
-class Jail:
-    """Opens files beneath the roots of one caller. Safe to share between threads."""
+class HiddenByPolicy(NotFound):
+    """A path that does not exist for this client, whether it is there or not; to change it is AccessDenied."""
 
-    def __init__(self, roots: Sequence[Root], hidden: Iterable[Identity] = ()) -> None:
+    @classmethod
+    def at(cls, path: str, shown: str = "") -> "HiddenByPolicy":
+        """Return the error that any missing path gives."""
+        return cls(NotFound.at(path, shown).message, path=path)
+
+
+class Jail:
+    """Opens files beneath the roots of one caller. Safe to share between threads.
+
+    `policy` holds the rules that bind the caller's client, None when there are none; `common_rules` bind every client.
+    With `is_approved` a person has agreed to the changes that are made through this jail.
+    """
+
+    def __init__(
+        self,
+        roots: Sequence[Root],
+        hidden: Iterable[Identity] = (),
+        policy: Policy | None = None,
+        common_rules: tuple[PolicyRule, ...] = (),
+    ) -> None:
         self.roots = tuple(roots)
         self.hidden = frozenset(hidden)
+        self.policy = policy
+        self.common_rules = common_rules
+        self.is_approved = False
+        self._approved_from: Jail | None = None
 
     @property
     def allowed_paths(self) -> list[str]:
@@ -103,11 +127,11 @@ class Jail:
 
     def parse(self, path: str) -> JailedPath:
         """Find the root that a path belongs to. InvalidPath on bad syntax, AccessDenied when it belongs to none."""
-        _check_syntax(path)
+        check_syntax(path)
         if not path.startswith("/"):
-            return JailedPath(self.roots[0], _without_quarantine(_split_path(path), path), path)
+            return JailedPath(self.roots[0], without_quarantine(split_path(path), path), path)
         root, rest = self._root_of(path)
-        return JailedPath(root, _without_quarantine(_split_path(rest), path), path)
+        return JailedPath(root, without_quarantine(split_path(rest), path), path)
 
     @contextmanager
     def open_file(self, path: str) -> Iterator[OpenFile]:
@@ -159,7 +183,25 @@ class Jail:
         """Resolve every link in a path; return its root and the names beneath it, which are empty for the root itself."""
         place = self._walk_to_place(self.parse(path), follow=True, root_as_self=True)
         os.close(place.parent_fd)
-        return place.root, _split_path(place.path[len(place.root.path.rstrip("/")) :])
+        return place.root, split_path(place.path[len(place.root.path.rstrip("/")) :])
+
+    def approved(self) -> "Jail":
+        """Return the same jail for changes that a person approved; hidden and read-only paths stay what they are."""
+        jail = Jail(self.roots, self.hidden, self.policy, self.common_rules)
+        jail.is_approved = True
+        jail._approved_from = self  # keeps the roots open
+        return jail
+
+    def policy_in(self, root: Root, folder: str) -> FolderPolicy | None:
+        """Return the policy in a directory by its path beneath a root; None when nothing in it or below may be hidden."""
+        if self.policy is None:
+            return None
+        policy = self.policy.folder(f"{root.path.rstrip('/')}/{folder}".rstrip("/"))
+        return policy if policy.may_deny else None
+
+    def hides(self, path: str) -> bool:
+        """Return whether a real absolute path does not exist for the client."""
+        return self.policy is not None and self.policy.hides(path)
 
     def is_hidden(self, identity: Identity) -> bool:
         """Return whether a directory is the state folder, which no caller sees."""
@@ -184,19 +226,26 @@ class Jail:
 
     def _open(self, jailed: JailedPath, flags: int) -> int:
         root = jailed.root
-        if has_openat2() and not root.walk_only:
+        if has_openat2() and not root.walk_only and self._is_visible(jailed):
             try:
                 return openat2_beneath(root.fd, "/".join(jailed.parts) or ".", flags)
             except OSError as error:
                 if error.errno not in (errno.EXDEV, errno.ELOOP, errno.ENOSYS):
-                    _raise_for_errno(error, jailed.display_path)
+                    raise_for_errno(error, jailed.display_path)
         try:
             return self._walk_open(jailed, flags)
         except OSError as error:
-            _raise_for_errno(error, jailed.display_path)
+            raise_for_errno(error, jailed.display_path)
+
+    def _is_visible(self, jailed: JailedPath) -> bool:
+        """Return whether a path that has no links may be opened as it is written; any other is walked."""
+        if self.policy is None:
+            return True
+        path = "/".join([jailed.root.path.rstrip("/"), *jailed.parts]) or "/"
+        return ".." not in jailed.parts and not self.policy.hides(path)
 
     def _walk_open(self, jailed: JailedPath, flags: int) -> int:
-        if not jailed.parts:
+        if not jailed.parts and self.policy is None:
             return os.open(".", flags, dir_fd=jailed.root.fd)
         for _ in range(8):
             place = self._walk_to_place(jailed, follow=not flags & os.O_NOFOLLOW, root_as_self=True)
@@ -220,7 +269,7 @@ class Jail:
             return walk.run(follow=follow, root_as_self=root_as_self)
         except OSError as error:
             walk.close()
-            _raise_for_errno(error, jailed.display_path)
+            raise_for_errno(error, jailed.display_path)
         except BaseException:
             walk.close()
             raise
@@ -238,6 +287,9 @@ class _Walk:
         self._enter(jailed.root)
 
     def _enter(self, root: Root) -> None:
+        self.policy = None if self.jail.policy is None else self.jail.policy.folder(root.path)
+        if self.policy is not None and self.policy.is_denied:
+            self._hide()
         fd = os.dup(root.fd)
         self.close()
         self.root = root
@@ -255,6 +307,8 @@ class _Walk:
             if name == "..":
                 self._up()
                 continue
+            if self.policy is not None and self.policy.hides(name):
+                self._hide()
             status = self._stat(name)
             is_link = status is not None and stat.S_ISLNK(status.st_mode)
             if not self.pending and not (is_link and follow):
@@ -295,6 +349,11 @@ class _Walk:
         os.close(self.fd)
         self.fd = below
         self.stack.append(name)
+        if self.policy is not None:
+            self.policy = self.policy.enter(name)
+
+    def _hide(self) -> NoReturn:
+        raise HiddenByPolicy.at(self.display_path, display_name(self.display_path))
 
     def _up(self) -> None:
         """Go one up by walking down again from the root: the kernel's own `..` may leave it after a rename."""
@@ -326,64 +385,10 @@ class _Walk:
             except AccessDenied:
                 raise AccessDenied.outside(self.display_path) from None
             self._enter(root)
-        parts = _split_path(target)
-        if _names_quarantine(parts, target):
-            raise NotFound(f"No such file or directory: {self.display_path}")
+        parts = split_path(target)
+        if names_quarantine(parts, target):
+            raise NotFound.at(self.display_path, display_name(self.display_path))
         self.pending.extendleft(reversed(parts))
-
-
-def _split_path(path: str) -> tuple[str, ...]:
-    return tuple(part for part in path.split("/") if part not in ("", "."))
-
-
-def _without_quarantine(parts: tuple[str, ...], path: str) -> tuple[str, ...]:
-    """Return the parts of a path. NotFound when one of them is the quarantine."""
-    if _names_quarantine(parts, path):
-        raise NotFound.at(path, display_name(path))
-    return parts
-
-
-def _names_quarantine(parts: tuple[str, ...], path: str) -> bool:
-    """Return whether a part of a path is the quarantine, however its name is spelt."""
-    if path.isascii() and ".holdfast-" not in path.lower():
-        return False
-    return any(_fold_name(part) == QUARANTINE for part in parts)
-
-
-def _fold_name(name: str) -> str:
-    """Return a name as file systems compare it that ignore case and invisible characters."""
-    decomposed = unicodedata.normalize("NFD", name).casefold()
-    return "".join(char for char in decomposed if unicodedata.category(char) != "Cf")
-
-
-def _check_syntax(path: str) -> None:
-    if "\0" in path:
-        raise InvalidPath("A path cannot hold a NUL byte.")
-    try:
-        encoded = path.encode("utf-8", "surrogateescape")  # the journal holds names that are not UTF-8
-    except UnicodeEncodeError:
-        raise InvalidPath("A path must be valid Unicode text; it holds a lone surrogate.") from None
-    if len(encoded) > MAX_PATH_BYTES:
-        raise InvalidPath(f"The path is {len(encoded)} bytes long; the limit is {MAX_PATH_BYTES}.")
-    if any(len(part) > MAX_NAME_BYTES for part in encoded.split(b"/")):
-        raise InvalidPath(f"A name in the path is longer than {MAX_NAME_BYTES} bytes: {path[:80]!r}…")
-
-
-def _raise_for_errno(error: OSError, display_path: str) -> NoReturn:
-    code = error.errno
-    if code == errno.ENOENT:
-        raise NotFound.at(display_path, display_name(display_path)) from None
-    if code == errno.ENOTDIR:
-        raise NotDirectory(f"A component of {display_path} is not a directory.") from None
-    if code in (errno.EXDEV, errno.ELOOP):
-        raise AccessDenied.outside(display_path) from None
-    if code in (errno.EACCES, errno.EPERM):
-        raise PermissionDenied(f"The operating system does not allow access to {display_path}.") from None
-    if code == errno.ENXIO:
-        raise PermissionDenied(f"{display_path} is not a regular file (a FIFO, socket or device).") from None
-    if code == errno.ENAMETOOLONG:
-        raise InvalidPath(f"A name in the path is too long: {display_path[:80]!r}…") from None
-    raise error
 
 
 if sys.platform not in {"linux", "darwin"}:

@@ -6,13 +6,13 @@ from dataclasses import replace
 from holdfast.call import Call
 from holdfast.errors import HoldfastError, TimedOut
 from holdfast.folders.access.syscalls import read_fully
-from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.grep import GlobFilter, Grep
 from holdfast.folders.finding.ripgrep import GrepQuery
 from holdfast.folders.finding.walk import EntryType, Walk, WalkStart, open_start
 from holdfast.folders.service import Folders
 from holdfast.text.decode import SAMPLE_BYTES
 from holdfast.text.display import display_name
+from holdfast.text.glob import Glob, State
 from holdfast.text.media_types import binary_type, document_format
 
 _SECONDS = 0.5

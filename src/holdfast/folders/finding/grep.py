@@ -9,10 +9,10 @@ from dataclasses import dataclass, field
 from holdfast.call import Call
 from holdfast.errors import TimedOut
 from holdfast.folders.children.confine import Child, ChildStalled, can_confine, run_child
-from holdfast.folders.finding.glob import Glob
 from holdfast.folders.finding.ripgrep import FileMatches, GrepQuery, RipgrepParser, pattern_error, ripgrep_path
 from holdfast.folders.finding.walk import EntryType, IgnoreChecker, PathKey, Walk, WalkFolder, WalkStart, path_key
 from holdfast.folders.service import Folders
+from holdfast.text.glob import Glob
 
 BATCH_FILES = 256
 UNSORTED_MATCHES = 2_000
@@ -56,7 +56,8 @@ class Grep:
 
     def search_directory(self, start: WalkStart) -> GrepResult:
         """Search a directory and everything below it."""
-        if can_confine() and not start.root.walk_only:
+        may_hide = self._jail.policy_in(start.root, start.folder) is not None
+        if can_confine() and not start.root.walk_only and not may_hide:
             # ripgrep blocks for ever on an ignore file that is a FIFO; the walk opens nothing that can block.
             with suppress(ChildStalled):
                 return self._search_by_path(start)

@@ -165,7 +165,7 @@ def _shown_parts(jail: Jail, path: str) -> Sequence[str]:
 
 def _read_beneath(jail: Jail, start: WalkStart, relative: str) -> tuple[bytes, bool] | None:
     folder, _, name = relative.rpartition("/")
-    parent = open_beneath(jail, start.fd, f"{folder}/" if folder else "")
+    parent = open_beneath(jail, start, f"{folder}/" if folder else "")
     if parent is None:
         return None
     fd = open_regular(parent, name)

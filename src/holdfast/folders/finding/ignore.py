@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from holdfast.errors import InvalidQuery
-from holdfast.folders.finding.glob import Glob
+from holdfast.text.glob import Glob
 
 MAX_FILE_BYTES = 4_000_000
 MAX_PATTERNS = 5_000

@@ -33,7 +33,7 @@ def list_directory(folders: Folders, call: Call, path: str, cursor: str | None =
     """Return `[FILE] name`, `[DIR] name` or `[LINK] name` lines, sorted by name, up to the token budget."""
     after = _cursor_text(cursor, "after")
     with open_start(folders.jail, path, ignore=False) as start:
-        entries = list_entries(folders.jail, start.fd)
+        entries = list_entries(folders.jail, start.fd, folders.jail.policy_in(start.root, start.folder))
         first = bisect_right(entries, os.fsencode(after), key=lambda entry: os.fsencode(entry[0])) if after else 0
         page = Page(folders.settings.max_answer_tokens)
         for index in range(first, len(entries), _BATCH):
@@ -93,7 +93,7 @@ def _target(jail: Jail, start: WalkStart, name: str, kind: EntryType) -> str:
 
 def _read_sizes(jail: Jail, call: Call, start: WalkStart) -> list[SizedEntry]:
     entries: list[SizedEntry] = []
-    for index, (name, kind) in enumerate(list_entries(jail, start.fd)):
+    for index, (name, kind) in enumerate(list_entries(jail, start.fd, jail.policy_in(start.root, start.folder))):
         if index % _BATCH == 0:
             call.check()
         try:

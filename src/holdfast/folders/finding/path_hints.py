@@ -150,7 +150,8 @@ class _Search:
     def _read_names(self, directory: str) -> list[str]:
         try:
             with open_start(self._jail, directory, ignore=False) as start:
-                return [name for name, _ in list_entries(self._jail, start.fd) if not has_lone_surrogate(name)]
+                entries = list_entries(self._jail, start.fd, self._jail.policy_in(start.root, start.folder))
+                return [name for name, _ in entries if not has_lone_surrogate(name)]
         except (HoldfastError, OSError):
             return []
 

@@ -15,7 +15,7 @@ from functools import cache
 from importlib.metadata import PackageNotFoundError, files
 
 from holdfast.errors import InvalidQuery, NotFound
-from holdfast.folders.access.jail import QUARANTINE
+from holdfast.folders.access.path_syntax import QUARANTINE
 from holdfast.text.decode import has_lone_surrogate
 
 MAX_PATTERN_CHARS = 20_000

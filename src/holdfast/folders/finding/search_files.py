@@ -4,11 +4,11 @@ from collections.abc import Iterator, Sequence
 
 from holdfast.call import Call
 from holdfast.folders.finding.empty_search import explain_no_names
-from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.walk import EntryType, PathKey, Walk, open_start, path_key
 from holdfast.folders.service import Folders
 from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice
 from holdfast.text.display import display_name
+from holdfast.text.glob import Glob, State
 
 NO_MATCHES = "No matches found."
 

@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from json.encoder import encode_basestring
 
 from holdfast.call import Call
-from holdfast.folders.finding.glob import Glob, State
 from holdfast.folders.finding.ignore import IgnoreRules
 from holdfast.folders.finding.walk import (
     EntryType,
@@ -29,6 +28,7 @@ from holdfast.folders.service import Folders
 from holdfast.text.budget import RESERVED_TOKENS, decode_cursor, estimate_tokens, invalid_cursor, more_notice
 from holdfast.text.decode import has_lone_surrogate
 from holdfast.text.display import display_name, is_plain
+from holdfast.text.glob import Glob, State
 
 BIG_DIRECTORY = 1_000
 """A directory with more entries than this stays collapsed, unless the tree starts there."""
@@ -162,11 +162,13 @@ class _Builder:
         if node.depth >= self.max_depth:
             self._count(node)
             return None
-        fd = open_beneath(self.jail, self.start.fd, node.relative)
+        fd = open_beneath(self.jail, self.start, node.relative)
         if fd is None:
             return []
         try:
-            entries, node.rules = list_unignored(self.jail, fd, self.start.folder + node.relative, node.rules)
+            entries, node.rules = list_unignored(
+                self.jail, fd, self.start.root, self.start.folder + node.relative, node.rules
+            )
         finally:
             os.close(fd)
         self.entry_count += len(entries)
@@ -213,9 +215,11 @@ class _Builder:
             return
         self.counted_directories += 1
         self.progress.is_overdue(self.entry_count)
-        fd = open_beneath(self.jail, self.start.fd, node.relative)
+        fd = open_beneath(self.jail, self.start, node.relative)
         if fd is not None:
-            node.entries = len(list_names(fd))
+            names = list_names(fd)
+            policy = self.jail.policy_in(self.start.root, self.start.folder + node.relative)
+            node.entries = len(names) - (0 if policy is None else len(policy.hidden_among(names)))
             os.close(fd)
 
 

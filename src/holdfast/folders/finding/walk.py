@@ -16,7 +16,9 @@ from typing import NamedTuple
 
 from holdfast.call import Call
 from holdfast.errors import NotDirectory
-from holdfast.folders.access.jail import QUARANTINE, Jail
+from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.path_syntax import QUARANTINE
+from holdfast.folders.access.policy import FolderPolicy
 from holdfast.folders.access.roots import Root, identity_of
 from holdfast.folders.access.syscalls import READ_DIRECTORY, READ_FILE
 from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, IgnoreRules, rules_in
@@ -100,7 +102,7 @@ def open_start(jail: Jail, path: str, *, ignore: bool) -> Iterator[WalkStart]:
         for depth, name in enumerate(parts):
             if ignore:
                 rules = rules_in(rules, fd, "".join(f"{part}/" for part in parts[:depth]), list_names(fd))
-            deeper = open_directory(jail, fd, name)
+            deeper = open_directory(jail, fd, name, jail.policy_in(root, "/".join(parts[:depth])))
             if deeper is None:
                 with jail.open_directory(path):
                     raise NotDirectory(f"{path} changed while it was opened, or cannot be listed.")
@@ -116,12 +118,14 @@ def path_key(relative: str) -> PathKey:
     return tuple(os.fsencode(relative).split(b"/"))
 
 
-def open_beneath(jail: Jail, fd: int, folder: str) -> int | None:
-    """Open a directory some levels below another, a level at a time, so that no link is followed on the way."""
-    opened: int | None = os.dup(fd)
+def open_beneath(jail: Jail, start: WalkStart, folder: str) -> int | None:
+    """Open a directory some levels below a start, a level at a time, so that no link is followed on the way."""
+    opened: int | None = os.dup(start.fd)
+    above = ""
     for name in folder.split("/")[:-1]:
         assert opened is not None
-        deeper = open_directory(jail, opened, name)
+        deeper = open_directory(jail, opened, name, jail.policy_in(start.root, start.folder + above))
+        above += f"{name}/"
         os.close(opened)
         opened = deeper
         if opened is None:
@@ -137,8 +141,10 @@ def list_names(fd: int) -> list[str]:
         return []
 
 
-def open_directory(jail: Jail, fd: int, name: str) -> int | None:
-    """Open a directory that lies in another; None when it is gone, unreadable, a link or hidden."""
+def open_directory(jail: Jail, fd: int, name: str, policy: FolderPolicy | None) -> int | None:
+    """Open a directory that lies in another, in which a policy holds; None when it is gone, unreadable, a link or hidden."""
+    if policy is not None and policy.hides(name):
+        return None
     try:
         opened = os.open(name, READ_DIRECTORY, dir_fd=fd)
     except OSError:
@@ -161,8 +167,8 @@ def open_regular(fd: int, name: str) -> int | None:
     return None
 
 
-def list_entries(jail: Jail, fd: int) -> list[tuple[str, EntryType]]:
-    """Return the entries of an open directory in byte order; those that cannot be examined are left out."""
+def list_entries(jail: Jail, fd: int, policy: FolderPolicy | None) -> list[tuple[str, EntryType]]:
+    """Return the entries of an open directory in byte order; those that cannot be examined are left out, and hidden ones."""
     hidden = {inode for _, inode in jail.hidden}
     listed: list[tuple[str, EntryType]] = []
     file = EntryType.FILE
@@ -180,6 +186,8 @@ def list_entries(jail: Jail, fd: int) -> list[tuple[str, EntryType]]:
                 listed.append((entry.name, kind))
     except OSError:
         return []
+    if policy is not None and (denied := policy.hidden_among([name for name, _ in listed])):
+        listed = [entry for entry in listed if entry[0] not in denied]
     return _sort_by_bytes(listed)
 
 
@@ -201,13 +209,13 @@ def _is_hidden(jail: Jail, fd: int, name: str) -> bool:
 
 
 def list_unignored(
-    jail: Jail, fd: int, folder: str, rules: IgnoreRules
+    jail: Jail, fd: int, root: Root, folder: str, rules: IgnoreRules
 ) -> tuple[list[tuple[str, EntryType]], IgnoreRules]:
     """Return the entries of a directory that are not ignored, and the ignore rules of the directory.
 
     `folder` is its path beneath the root. The `.git` directory is left out as well.
     """
-    entries = list_entries(jail, fd)
+    entries = list_entries(jail, fd, jail.policy_in(root, folder))
     rules = rules_in(rules, fd, folder, [name for name, _ in entries if name[0] == "."])
     maybe_ignored = rules.maybe_ignored(entries)
     if not maybe_ignored:
@@ -242,7 +250,7 @@ class IgnoreChecker:
         return rules is None or rules.ignores(self._start.folder + folder, name, is_directory=False)
 
     def _read_rules(self, above: IgnoreRules, folder: str) -> IgnoreRules | None:
-        fd = open_beneath(self._jail, self._start.fd, folder)
+        fd = open_beneath(self._jail, self._start, folder)
         if fd is None:
             return None
         try:
@@ -329,7 +337,8 @@ class Walk:
 
     def _descend(self, folder: WalkFolder, name: str) -> None:
         fd = self._fd_of(folder)
-        opened = None if fd is None else open_directory(self._jail, fd, name)
+        policy = self._policy_in(folder)
+        opened = None if fd is None else open_directory(self._jail, fd, name, policy)
         if opened is not None:
             self._enter(opened, f"{folder.relative}{name}/", name, folder.rules)
         elif fd is not None and _is_unreadable(fd, name):
@@ -337,12 +346,16 @@ class Walk:
 
     def _enter(self, fd: int, relative: str, name: str, rules: IgnoreRules) -> None:
         if self._ignore:
-            entries, rules = list_unignored(self._jail, fd, self._above + relative, rules)
+            entries, rules = list_unignored(self._jail, fd, self._start.root, self._above + relative, rules)
         else:
-            entries = [entry for entry in list_entries(self._jail, fd) if entry[0] != REPOSITORY]
+            policy = self._jail.policy_in(self._start.root, self._above + relative)
+            entries = [entry for entry in list_entries(self._jail, fd, policy) if entry[0] != REPOSITORY]
         self._stack.append(WalkFolder(relative, name, rules, entries, fd))
         if len(self._stack) > OPEN_DIRECTORIES:
             _close(self._stack[-OPEN_DIRECTORIES - 1])
+
+    def _policy_in(self, folder: WalkFolder) -> FolderPolicy | None:
+        return self._jail.policy_in(self._start.root, self._above + folder.relative)
 
     def _fd_of(self, folder: WalkFolder) -> int | None:
         return folder.fd if folder.fd >= 0 else self._reopen()
@@ -353,7 +366,7 @@ class Walk:
         keep_from = len(self._stack) - OPEN_DIRECTORIES
         for depth, folder in enumerate(self._stack):
             if depth:
-                deeper = open_directory(self._jail, fd, folder.name)
+                deeper = open_directory(self._jail, fd, folder.name, self._policy_in(self._stack[depth - 1]))
                 if depth - 1 < keep_from:
                     os.close(fd)
                 if deeper is None:

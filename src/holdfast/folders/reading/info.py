@@ -17,7 +17,9 @@ from typing import Any
 from holdfast.call import Call
 from holdfast.config.settings import FolderSettings
 from holdfast.errors import IsDirectory
-from holdfast.folders.access.jail import QUARANTINE, Jail, OpenFile
+from holdfast.folders.access.jail import Jail, OpenFile
+from holdfast.folders.access.path_syntax import QUARANTINE
+from holdfast.folders.access.policy import FolderPolicy
 from holdfast.folders.access.roots import identity_of
 from holdfast.folders.access.syscalls import birth_time, read_fully
 from holdfast.text.budget import estimate_tokens
@@ -60,8 +62,10 @@ def describe_path(call: Call, jail: Jail, path: str, settings: FolderSettings) -
         with jail.open_file(path) as file:
             return _describe_file(call, file, settings)
     except IsDirectory:
-        with jail.open_directory(path) as fd:
-            return replace(_status_info(fd), entries=_count_entries(call, jail, fd))
+        root, parts = jail.locate(path)
+        policy = jail.policy_in(root, "/".join(parts))
+        with jail.open_directory("/".join([root.path.rstrip("/"), *parts]) or "/") as fd:
+            return replace(_status_info(fd), entries=_count_entries(call, jail, fd, policy))
 
 
 def _status_info(fd: int) -> PathInfo:
@@ -76,11 +80,11 @@ def _status_info(fd: int) -> PathInfo:
     )
 
 
-def _count_entries(call: Call, jail: Jail, fd: int) -> int:
+def _count_entries(call: Call, jail: Jail, fd: int, policy: FolderPolicy | None) -> int:
     count = 0
     with os.scandir(fd) as entries:
         for entry in entries:
-            if entry.name == QUARANTINE:
+            if entry.name == QUARANTINE or (policy is not None and policy.hides(entry.name)):
                 continue
             if jail.hidden and jail.is_hidden(identity_of(entry.stat(follow_symlinks=False))):
                 continue

@@ -129,6 +129,7 @@ class PlanBuilder:
             report_step(call, PlanStep.SCAN, survey.entry_count, None, f"Scanned {survey.entry_count:,} entries")
         with jail.open_directory(folder) as fd, os.scandir(fd) as listing:
             directories = [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
+        directories = [name for name in directories if not jail.hides(f"{folder}/{name}")]
         return SurveyedFolder(folder, files, unreadable + skipped, closed, directories, survey)
 
     def build(

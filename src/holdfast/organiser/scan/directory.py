@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from operator import attrgetter
 
+from holdfast.folders.access.policy import FolderPolicy
 from holdfast.organiser.model import FileType, ScannedFile, SkippedFile, SkipReason, Unit
 from holdfast.organiser.scan import skips, units
 
@@ -105,13 +106,18 @@ class DirectoryEntries:
         )
 
 
-def list_directory(fd: int) -> DirectoryEntries:
-    """Return the entries of an open directory; the descriptor must stay open while their status is read."""
+def list_directory(fd: int, policy: FolderPolicy | None = None) -> DirectoryEntries:
+    """Return the entries of an open directory; the descriptor must stay open while their status is read.
+
+    What the policy in it hides is left out.
+    """
     files: list[Entry] = []
     directories: list[Entry] = []
     others: list[Entry] = []
     with os.scandir(fd) as entries:
         for entry in entries:
+            if policy is not None and policy.hides(entry.name):
+                continue
             if entry.is_file(follow_symlinks=False):
                 files.append(entry)
             elif entry.is_dir(follow_symlinks=False):

@@ -64,6 +64,7 @@ class FolderScan:
     def __iter__(self) -> Iterator[ScanBatch]:
         progress = WalkProgress(self._call, None)
         with open_start(self._jail, self._folder, ignore=False) as start:
+            self._start = start
             self._recorder.base = start.path.rstrip("/") + "/"
             try:
                 with closing(self._walk(start)) as steps:
@@ -92,7 +93,7 @@ class FolderScan:
     def _open(self, start: WalkStart, level: _Level, name: str) -> int | None:
         """Open a subdirectory; the state folder is left out without a trace."""
         if level.fd < 0:
-            reopened = open_beneath(self._jail, start.fd, level.relative)
+            reopened = open_beneath(self._jail, start, level.relative)
             level.fd = -1 if reopened is None else reopened
         try:
             fd = os.open(name, READ_DIRECTORY, dir_fd=level.fd)
@@ -107,7 +108,8 @@ class FolderScan:
     def _directory(self, level: _Level) -> Iterator[None]:
         """Add one directory, and keep it on the stack while it has subdirectories to walk."""
         try:
-            entries = list_directory(level.fd)
+            policy = self._jail.policy_in(self._start.root, self._start.folder + level.relative)
+            entries = list_directory(level.fd, policy)
             if not self._scanner.add_as_whole(level.fd, level.relative, entries):
                 yield from self._scanner.add_entries(level.relative, entries, level.below)
         except OSError as error:

@@ -48,8 +48,9 @@ class FolderIndexWorkers:
         """Request a scan of a root of the caller; returns the number to wait with. The first request starts the threads."""
         with self._wakeup:
             previous = indexed_root = self._roots.get(root.path)
-            if indexed_root is None or indexed_root.identity != root.identity:
-                indexed_root = IndexedRoot(root, jail.hidden, self._context, self.wake)
+            is_same = indexed_root is not None and indexed_root.identity == root.identity
+            if indexed_root is None or not is_same or indexed_root.rules != jail.common_rules:
+                indexed_root = IndexedRoot(root, jail.hidden, jail.common_rules, self._context, self.wake)
                 self._roots[root.path] = indexed_root
             self._roots.move_to_end(root.path)
             request = indexed_root.state.request_scan()

@@ -16,6 +16,7 @@ from holdfast.call import Call
 from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError, PermissionDenied
 from holdfast.folders.access.jail import Jail
+from holdfast.folders.access.policy import Policy, PolicyRule, rules_near
 from holdfast.folders.access.roots import Identity, Root, close_roots
 from holdfast.search.folders.file_text import FileReading, read_document, read_text
 from holdfast.search.folders.index_state import RootIndexState, scan_root
@@ -48,15 +49,25 @@ class IndexingContext:
 
 
 class IndexedRoot:
-    """Has its own descriptor of the root; `on_change` is called when something in the root changed."""
+    """Has its own descriptor of the root; `on_change` is called when something in the root changed.
+
+    What `rules`, which bind every client, hide is not indexed.
+    """
 
     def __init__(
-        self, root: Root, hidden: Iterable[Identity], context: IndexingContext, on_change: Callable[[], None]
+        self,
+        root: Root,
+        hidden: Iterable[Identity],
+        rules: tuple[PolicyRule, ...],
+        context: IndexingContext,
+        on_change: Callable[[], None],
     ) -> None:
         own_root = replace(root, fd=os.dup(root.fd))
+        self.rules = rules
         self.path, self.key, self.identity = root.path, index_key(TOKENIZER, root.path), root.identity
         self.state = RootIndexState()
-        self._jail = Jail([own_root], hidden)
+        near = rules_near(rules, [root.path])
+        self._jail = Jail([own_root], hidden, Policy(near, [root.path]) if near else None, rules)
         weakref.finalize(self._jail, close_roots, [own_root])
         self._index, self._limits, self._watcher = context.index, context.limits, context.watcher
         self._embedder, self._on_change = context.embedder, on_change

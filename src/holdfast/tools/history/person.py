@@ -13,8 +13,8 @@ from holdfast.changes.selection import ChangeFilter, PruneSelection
 from holdfast.clock import format_utc
 from holdfast.errors import InvalidArgument
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.finding.glob import Glob
 from holdfast.text.display import quantity
+from holdfast.text.glob import Glob
 from holdfast.tools.answer import Answer
 from holdfast.tools.history.shapes import (
     AllChanges,

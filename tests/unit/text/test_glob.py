@@ -5,7 +5,7 @@ import time
 import pytest
 
 from holdfast.errors import InvalidQuery
-from holdfast.folders.finding.glob import Glob
+from holdfast.text.glob import Glob
 
 
 @pytest.mark.parametrize(

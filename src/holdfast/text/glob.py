@@ -33,7 +33,8 @@ class Glob:
             raise InvalidQuery(f"A pattern may have {MAX_PATTERN_CHARS} characters; this one has {len(pattern)}.")
         body = pattern.lstrip("!") if not pattern.startswith("!(") else pattern
         self.negated = (len(pattern) - len(body)) % 2 == 1
-        self._branches = [_compile_segments(text) for text in _expand(body.removeprefix("./"))]
+        self._segments = [_merge_stars(_split(text)) for text in _expand(body.removeprefix("./"))]
+        self._branches = [[_compile_level(segment) for segment in segments] for segments in self._segments]
         self.start = self._state((branch, 0) for branch in range(len(self._branches)))
 
     def matches(self, path: str) -> bool:
@@ -74,6 +75,12 @@ class State:
         test, negated = self._test, self._glob.negated
         return [name for name, _ in entries if test(name) is not negated]
 
+    def last_segments(self) -> Iterator[str]:
+        """Yield the segments of which an entry of this directory has to match one, `**` for any name."""
+        for branch, at in self._positions:
+            if at + 1 == len(self._glob._branches[branch]):
+                yield self._glob._segments[branch][at]
+
     def enter(self, name: str) -> "State":
         """Return the state of a directory below; `is_dead` when nothing in it can match."""
         return self._glob._state(self._advance(name))
@@ -101,15 +108,19 @@ def _always(_name: str) -> bool:
     return True
 
 
-def _compile_segments(pattern: str) -> list[Test | None]:
-    """Return a test for each level; None stands for `**`, any number of levels."""
-    compiled: list[Test | None] = []
-    for segment in _split(pattern):
-        if segment != "**":
-            compiled.append(_compile_segment(segment))
-        elif not compiled or compiled[-1] is not None:
-            compiled.append(None)
-    return compiled
+def has_magic(segment: str) -> bool:
+    """Return whether a segment matches anything but its own text."""
+    return _MAGIC.search(segment) is not None
+
+
+def _merge_stars(segments: list[str]) -> list[str]:
+    """Return the segments with each run of `**` as one."""
+    return [segment for at, segment in enumerate(segments) if segment != "**" or at == 0 or segments[at - 1] != "**"]
+
+
+def _compile_level(segment: str) -> Test | None:
+    """Return the test of one level, None for `**`, any number of levels."""
+    return None if segment == "**" else compile_segment(segment)
 
 
 def _split(pattern: str) -> list[str]:
@@ -128,7 +139,8 @@ def _split(pattern: str) -> list[str]:
 
 
 @lru_cache(maxsize=4096)
-def _compile_segment(segment: str) -> Test:
+def compile_segment(segment: str) -> Test:
+    """Return the test of a name against one level of a pattern. InvalidQuery for one that is not valid."""
     if not _MAGIC.search(segment):
         return methodcaller("__eq__", segment)
     if segment.strip("*") == "":

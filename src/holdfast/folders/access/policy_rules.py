@@ -1,0 +1,119 @@
+"""The rules of the policy as the settings have them, and which of them bind a caller; they change while a server runs."""
+
+import logging
+import os
+import threading
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from holdfast.auth.context import Caller, CallerKind
+from holdfast.config.settings import PolicySettings
+from holdfast.errors import InvalidArgument
+from holdfast.folders.access.policy import ACCESS_BY_NAME, Access, PolicyRule
+
+_CHECK_SECONDS = 0.5
+_log = logging.getLogger(__name__)
+
+Rules = tuple[PolicyRule, ...]
+
+
+class PolicyRules:
+    """Every rule in force, with the built-in one that hides the settings file. Safe to share between threads.
+
+    `read_changed` gives new settings when their file has changed, None while it has not. A file that cannot be used
+    leaves the rules as they are.
+    """
+
+    def __init__(
+        self,
+        settings: PolicySettings | None = None,
+        settings_path: str | None = None,
+        read_changed: Callable[[], PolicySettings | None] = lambda: None,
+    ) -> None:
+        self._settings_path = settings_path
+        self._read_changed = read_changed
+        self._lock = threading.Lock()
+        self._checked_at = time.monotonic()
+        self.rules = build_rules(settings or PolicySettings(), settings_path)
+
+    def binding(self, caller: Caller) -> tuple[Rules, Rules]:
+        """Return the rules that bind a caller, and those that bind every client.
+
+        A person and a command of the person are bound by none.
+        """
+        self._refresh()
+        common = tuple(rule for rule in self.rules if not rule.client and rule.access is not Access.ALLOW)
+        if caller.kind is CallerKind.PERSON or caller.client.is_command:
+            return (), common
+        own = tuple(rule for rule in self.rules if rule.access is not Access.ALLOW and rule.binds(caller.client.name))
+        if caller.restrictions.review:
+            own += (PolicyRule(len(self.rules) + 1, Access.REVIEW, source="the option --review of this connection"),)
+        return own, common
+
+    def replace(self, settings: PolicySettings) -> None:
+        """Put other rules in force. InvalidArgument when one of them cannot be used; then nothing changes."""
+        self.rules = build_rules(settings, self._settings_path)
+
+    def _refresh(self) -> None:
+        if time.monotonic() - self._checked_at < _CHECK_SECONDS:
+            return
+        with self._lock:
+            if time.monotonic() - self._checked_at < _CHECK_SECONDS:
+                return
+            self._checked_at = time.monotonic()
+            try:
+                settings = self._read_changed()
+                if settings is not None:
+                    self.replace(settings)
+                    _log.info("the rules of the policy were read again: %d", len(settings.rules))
+            except (InvalidArgument, OSError) as fault:
+                _log.warning("the settings file changed and cannot be used; the rules stay as they were: %s", fault)
+
+
+def build_rules(settings: PolicySettings, settings_path: str | None) -> Rules:
+    """Return the rules of the settings, in their order, and the built-in one. InvalidArgument when one cannot be used."""
+    rules = [
+        PolicyRule(
+            number,
+            ACCESS_BY_NAME[rule.access],
+            _spellings(rule.root) if rule.root else (),
+            rule.glob,
+            rule.client,
+            f"settings policy rule {number}",
+        )
+        for number, rule in enumerate(settings.rules, start=1)
+    ]
+    for rule, given in zip(rules, settings.rules, strict=True):
+        rule.check()
+        if given.root and not os.path.isabs(os.path.expanduser(given.root)):
+            raise InvalidArgument(
+                f"{rule.source}: root must be an absolute path or begin with '~': {given.root!r:.100}"
+            )
+    if settings_path:
+        rules.append(
+            PolicyRule(0, Access.DENY, _spellings(settings_path), source="the settings file is not for agents")
+        )
+    return tuple(rules)
+
+
+def describe_rules(rules: Sequence[PolicyRule]) -> list[dict[str, object]]:
+    """Return the rules as plain values, in their order."""
+    return [
+        {
+            "number": rule.number or None,
+            "access": str(rule.access),
+            "root": rule.roots[0] if rule.roots else None,
+            "glob": rule.glob or None,
+            "client": rule.client or None,
+            "source": rule.source,
+        }
+        for rule in rules
+    ]
+
+
+def _spellings(path: str) -> tuple[str, ...]:
+    """Return an absolute path as it is written, with its directory's links resolved, and with all of them resolved."""
+    absolute = os.path.abspath(Path(path).expanduser())
+    folder, name = os.path.split(absolute)
+    return tuple(dict.fromkeys((os.path.realpath(absolute), os.path.join(os.path.realpath(folder), name), absolute)))
