@@ -1,6 +1,8 @@
 """Pure: divides a number of places between callers, so that whoever takes many always leaves some for the others."""
 
 from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 LARGE = 3
 """Alone, a caller gets three quarters of the places."""
@@ -46,3 +48,12 @@ class Shares:
         self._counts[caller] -= places
         if not self._counts[caller]:
             del self._counts[caller]
+
+    @contextmanager
+    def holding(self, caller: str, places: int) -> Iterator[None]:
+        """Count places of a caller until the context is left."""
+        self.take(caller, places)
+        try:
+            yield
+        finally:
+            self.give_back(caller, places)

@@ -43,7 +43,8 @@ class ServerSettings(Section):
     max_held_bytes: int = Field(
         256 * 1024 * 1024,
         gt=0,
-        description="Bytes of requests that are read or wait to be answered at once; one caller's at most half.",
+        description="Bytes of requests that wait to be answered and of answers that wait to be read; one caller's at most "
+        "half.",
     )
     max_connections: int = Field(256, gt=0, description="Connections served at once, over all doors.")
     max_sessions: int = Field(
@@ -56,7 +57,9 @@ class ServerSettings(Section):
         "that are executed at most half.",
     )
     max_heavy_calls: int = Field(
-        4, gt=0, description="Of these, the searches and walks of trees; one caller's at most half, one at least."
+        4,
+        gt=0,
+        description="Of these, the searches, walks of trees and edits; one caller's at most half, one at least.",
     )
     max_children: int = Field(
         6,

@@ -51,7 +51,8 @@ class CallThreads:
 
     A thread that is free takes the first job of the caller that has the fewest running, of those whose callers may take
     one more place of the pool and of the job's load (`Shares`). So no caller ever holds all threads, all places of heavy
-    work or all children, a job that waits for such a place holds no thread, and light calls find one in any flood.
+    work or all children, a job that waits for such a place holds no thread, and light calls find one in any flood. They
+    have half of the threads: more of them would only wait for each other, since Python computes in one at a time.
     """
 
     def __init__(self, limits: PoolLimits) -> None:
@@ -60,6 +61,7 @@ class CallThreads:
         self._max_waiting = limits.waiting_per_caller
         self._all = Shares(count, LARGE)
         self._by_load = {
+            Load.LIGHT: Shares(max(2, count // 2), LARGE),
             Load.HEAVY: Shares(limits.heavy, HALF),
             Load.CHILD: Shares(limits.children, HALF),
             Load.LONG: Shares(count // 2, LARGE),
@@ -124,8 +126,7 @@ class CallThreads:
             if not job.future.set_running_or_notify_cancel():
                 continue
             self._all.take(caller)
-            if load in self._by_load:
-                self._by_load[load].take(caller)
+            self._by_load[load].take(caller)
             self._running[job] = None
             jobs.append(job)
         return jobs
@@ -135,7 +136,7 @@ class CallThreads:
         ready = [
             (caller, load)
             for caller, load in self._queues
-            if self._all.has_room(caller) and (load not in self._by_load or self._by_load[load].has_room(caller))
+            if self._all.has_room(caller) and self._by_load[load].has_room(caller)
         ]
         return min(ready, key=lambda key: self._all.count(key[0]), default=None)
 
@@ -152,8 +153,7 @@ class CallThreads:
         """Give back the places of a job and return the next one."""
         del self._running[job]
         self._all.give_back(job.caller)
-        if job.load in self._by_load:
-            self._by_load[job.load].give_back(job.caller)
+        self._by_load[job.load].give_back(job.caller)
         ready = self._take_jobs()
         for other in ready[1:]:
             self._pool.submit(self._run_jobs, other)

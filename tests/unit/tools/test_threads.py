@@ -189,7 +189,7 @@ class Flood:
 
 
 async def test_a_caller_that_floods_the_pool_leaves_threads_to_the_others() -> None:
-    flood = Flood(CallThreads(PoolLimits(threads=8)))
+    flood = Flood(CallThreads(PoolLimits(threads=16)))
     await flood.add("flooder", 100)
     assert len(flood.begun) == 6
     async with asyncio.timeout(5):
@@ -210,7 +210,7 @@ async def test_heavy_work_and_children_of_one_caller_hold_half_of_their_places_a
 
 
 async def test_free_threads_go_to_the_caller_with_the_fewest_running() -> None:
-    flood = Flood(CallThreads(PoolLimits(threads=8)))
+    flood = Flood(CallThreads(PoolLimits(threads=16)))
     await flood.add("a", 100)
     await flood.add("b", 100)
     await flood.add("c", 100)
@@ -223,7 +223,7 @@ async def test_free_threads_go_to_the_caller_with_the_fewest_running() -> None:
 
 
 async def test_a_caller_with_too_many_waiting_calls_is_told_and_the_others_are_not() -> None:
-    flood = Flood(CallThreads(PoolLimits(threads=4, waiting_per_caller=10)))
+    flood = Flood(CallThreads(PoolLimits(threads=8, waiting_per_caller=10)))
     await flood.add("flooder", 13)
     with pytest.raises(ResourceBusy, match="10 of your calls are waiting already"):
         await flood.threads.run("flooder", str)

@@ -1,7 +1,9 @@
 """Results as the wire has them, made without the protocol's library."""
 
+import json
 import subprocess
 import sys
+from typing import Any
 
 import mcp_types
 import pytest
@@ -10,7 +12,7 @@ from pydantic_core import to_json
 
 from holdfast.errors import NotFound
 from holdfast.tools.answer import Answer
-from holdfast.transport.mcp.wire import SERVER_INFO, answer_result, error_result, stateless_result
+from holdfast.transport.mcp.wire import SERVER_INFO, answer_result, dump, error_result, stateless_result
 
 
 class Described(BaseModel):
@@ -39,3 +41,15 @@ def test_an_answer_or_error_that_quotes_a_lone_surrogate_can_be_sent(text: str) 
     error = error_result(NotFound(text, hint=text))
     assert error["structuredContent"]["hint"] == result["content"][0]["text"]
     to_json(error)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"a": "x" * 300_000, "b": [1, 'é\U0001f600\n"' * 60_000, None], "c": {"d": [{"e": "\u2028" * 200_000}]}},
+        {"content": [{"text": "\\" * 131_072 + '"'}], "isError": False, "n": 1.5},
+        {},
+    ],
+)
+def test_a_value_dumped_in_pieces_is_the_same_value(value: dict[str, Any]) -> None:
+    assert json.loads(dump(value)) == value

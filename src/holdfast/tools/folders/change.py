@@ -22,6 +22,7 @@ from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import describe_undo
 from holdfast.tools.organiser.plan_text import stayed_lines
 from holdfast.tools.registry import Arguments, Effect, ExactEdit, Group, tool
+from holdfast.tools.threads import Load
 
 _MAX_LISTED = 500
 
@@ -166,7 +167,7 @@ def write_file(app: App, call: Call, args: WriteFile) -> Answer:
     return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "replaced"))
 
 
-@tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="On disk: edit a file")
+@tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="On disk: edit a file", load=Load.HEAVY)
 def edit_file(app: App, call: Call, args: EditFile) -> Answer:
     """On disk: replace exact pieces of a text file and return the unified diff.
 
@@ -182,7 +183,12 @@ def edit_file(app: App, call: Call, args: EditFile) -> Answer:
 
 
 @tool(
-    "edit_files", group=Group.FILES, effect=Effect.DESTROY, title="On disk: edit several files", output=EditFilesAnswer
+    "edit_files",
+    group=Group.FILES,
+    effect=Effect.DESTROY,
+    title="On disk: edit several files",
+    output=EditFilesAnswer,
+    load=Load.HEAVY,
 )
 def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
     """On disk: edit several text files by exact replacement; each file is all or nothing.

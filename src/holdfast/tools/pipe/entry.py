@@ -62,7 +62,8 @@ async def mcp_pipe(app: App, call: Call, args: McpPipe, runner: Runner) -> Answe
     await run.run_all(stop_at_error=not args.continue_on_error)
     outcomes = [run.outcomes[step.id] for step in steps]
     mark = secrets.token_hex(3)
-    return build_pipe_answer(outcomes, run.answers, mark, app.settings.folders.max_answer_tokens, max_bytes)
+    max_tokens = app.settings.folders.max_answer_tokens
+    return await runner.in_thread(build_pipe_answer, outcomes, run.answers, mark, max_tokens, max_bytes)
 
 
 def _check_tool(step: PipeStep, runner: Runner) -> None:

@@ -27,6 +27,7 @@ from holdfast.transport.client.frames import SERVER_ERROR
 from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER, replay_first
+from holdfast.transport.doors.http_calls import HttpCalls
 from holdfast.transport.doors.http_sessions import SESSION_HEADER, HttpSessions
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.mcp import wire
@@ -61,6 +62,7 @@ class McpDoor:
         self._turns = Turns()
         server = build_server(dispatcher, _get_caller)
         self._server_info = server.server_info_stamp
+        self._calls = HttpCalls(dispatcher, self._server_info)
         self._with_session = StreamableHTTPSessionManager(
             server, max_request_body_size=settings.max_body_bytes, max_sessions=settings.max_sessions
         )
@@ -103,7 +105,9 @@ class McpDoor:
             scope[TURN] = turn = self._turns.of(scope[CALLER].share)
             send = _end_turn_with_body(turn, send)
             try:
-                if len(body) > TURN_BYTES:
+                if await self._calls.serve(scope[CALLER], body, scope, receive, send):
+                    return
+                if len(body) > TURN_BYTES or not traits.is_call:
                     await turn.take()
                 if SESSION_HEADER in Headers(scope=scope):
                     await self._sessions.serve(scope, replay_first(message, receive), send)
@@ -111,6 +115,8 @@ class McpDoor:
                     await self._open_session(body, scope, replay_first(message, receive), send)
                 else:
                     await self._without_session.handle_request(scope, replay_first(message, receive), send)
+            except ResourceBusy as busy:
+                await _refuse(body, 503, (SERVER_ERROR, busy.message))(scope, receive, send)
             finally:
                 ended.set()
                 turn.end()
@@ -232,15 +238,19 @@ class _BodyTraits(NamedTuple):
     """What decides how a body is served, known before it is parsed as a message."""
 
     is_cheap: bool
+    is_call: bool
     is_initialize: bool
     has_surrogate: bool
 
 
 def _inspect_body(body: bytes) -> _BodyTraits:
     if not is_cheap(body):
-        return _BodyTraits(is_cheap=False, is_initialize=False, has_surrogate=False)
+        return _BodyTraits(is_cheap=False, is_call=False, is_initialize=False, has_surrogate=False)
     return _BodyTraits(
-        is_cheap=True, is_initialize=_is_initialize(body), has_surrogate=_SURROGATE_ESCAPE.search(body) is not None
+        is_cheap=True,
+        is_call=b'"tools/call"' in body,
+        is_initialize=_is_initialize(body),
+        has_surrogate=_SURROGATE_ESCAPE.search(body) is not None,
     )
 
 

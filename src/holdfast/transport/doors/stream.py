@@ -30,10 +30,10 @@ from holdfast.transport.doors.client_roots import NO_ROOTS, ClientRoots, Connect
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import progress_to, run_tool
+from holdfast.transport.mcp.run import parse_message, progress_to, run_tool, write_result
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.turns import LARGE_BYTES
-from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse, parse_call, parse_id
+from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse_call, parse_id
 
 Receive = Callable[[], Awaitable[bytes | None]]
 Send = Callable[[bytes], Awaitable[None]]
@@ -43,10 +43,14 @@ _log = logging.getLogger(__name__)
 _MODERN = MODERN_PROTOCOL_VERSIONS[-1]
 _MAX_IN_FLIGHT = 1024
 _MAX_SDK_REQUESTS = 64
+_SDK_SECONDS = 1.0
+"""How long the next message waits for the answer to one such as `tools/list`: those are made on the event loop, one by one."""
+_LASTING_METHODS = frozenset({"tools/call", "subscriptions/listen"})
 _MAX_UNSENT_PROGRESS = 100
 _MESSAGES_IN_A_ROW = 8
-_MAX_AT_ONCE = 32
+_MAX_AT_ONCE = 16
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
+_TOO_MUCH_HELD = "Your requests and unread answers hold too much memory already; read what was answered."
 _DRAIN_SECONDS = 5.0
 _ROOTS_SECONDS = 5.0
 """A client that declares roots and does not answer `roots/list` in that time has none."""
@@ -83,6 +87,7 @@ class _Connection:
         self._version: str | None = None
         self._has_opened = False
         self._sdk_requests: set[RequestId] = set()
+        self._sdk_answered = anyio.Event()
         self._unsent_progress = 0
         self._capabilities: object = None
         self._questions = OpenQuestions(self._post)
@@ -132,6 +137,8 @@ class _Connection:
             await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
             if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
                 self._sdk_requests.discard(message.id)
+                self._sdk_answered.set()
+                self._sdk_answered = anyio.Event()
 
     async def _drain(self) -> None:
         with anyio.move_on_after(_DRAIN_SECONDS):
@@ -165,12 +172,10 @@ class _Connection:
 
     async def _parse(self, raw: bytes) -> tuple[dict[str, Any], Fault | None]:
         """Parse a message, in a thread of the caller's share when it is large."""
-        if len(raw) <= LARGE_BYTES:
-            return parse(raw)
         try:
-            if not self._dispatcher.held_bytes.has_room(self._caller.share):
-                raise ResourceBusy("Your requests hold too much memory already; wait for their answers.")
-            return await self._dispatcher.in_thread(self._caller, parse, raw)
+            if len(raw) > LARGE_BYTES and not self._dispatcher.held_bytes.has_room(self._caller.share):
+                raise ResourceBusy(_TOO_MUCH_HELD)
+            return await parse_message(self._dispatcher, self._caller, raw)
         except ResourceBusy as busy:
             return {"id": edge_id(raw)}, (SERVER_ERROR, busy.message)
 
@@ -185,8 +190,12 @@ class _Connection:
         version = self._version_for(call) if call is not None else None
         if call is None or version is None:
             return False
+        busy = None
         if len(self._calls) >= _MAX_IN_FLIGHT:
             busy = ResourceBusy(f"More than {_MAX_IN_FLIGHT} calls are waiting on this connection; wait for answers.")
+        elif not self._dispatcher.held_bytes.has_room(self._caller.share):
+            busy = ResourceBusy(_TOO_MUCH_HELD)
+        if busy is not None:
             await self._respond(call.request_id, version, wire.error_result(busy))
             return True
         # A plain task: it raises nothing, and costs half of one in a task group.
@@ -281,18 +290,9 @@ class _Connection:
     async def _respond(self, request_id: RequestId, version: str, result: dict[str, Any]) -> None:
         if version == _MODERN:
             result = wire.stateless_result(result, self._server_info)
-        message = {"jsonrpc": "2.0", "id": request_id, "result": result}
-        try:
-            if wire.content_size(result) <= LARGE_BYTES:
-                response = to_json(message)
-            else:
-                response = await self._dispatcher.in_thread(self._caller, to_json, message)
-        except ValueError as error:
-            _log.error("an answer could not be written as JSON: %s", type(error).__name__)
-            fault = types.INTERNAL_ERROR, "Internal error: the answer holds what cannot be written as JSON"
-            await self._send_error(request_id, fault)
-            return
-        await self._write(response)
+        response = await write_result(self._dispatcher, self._caller, request_id, result)
+        with self._dispatcher.held_bytes.holding(self._caller.share, len(response)):
+            await self._write(response)
 
     def _progress_of(self, call: ToolCall) -> AbstractContextManager[ProgressSink | None]:
         token = call.meta.get("progressToken")
@@ -343,6 +343,11 @@ class _Connection:
     async def _hand_over(self, message: SessionMessage) -> None:
         with suppress(*_CONNECTION_LOST):
             await self._to_sdk.send(message)
+        request = message.message
+        if isinstance(request, types.JSONRPCRequest) and request.method not in _LASTING_METHODS:
+            with anyio.move_on_after(_SDK_SECONDS):
+                while request.id in self._sdk_requests:
+                    await self._sdk_answered.wait()
 
     def _note_roots(self, message: types.JSONRPCMessage) -> bool:
         """Note what a message says about the client's roots; False when nothing can be served to this client."""

@@ -1,17 +1,26 @@
 """Runs one tool call, with progress and a result in the JSON of the protocol, without importing the SDK."""
 
 import asyncio
+import logging
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
+from pydantic_core import to_json
+
 from holdfast.auth.context import Caller
 from holdfast.call import Elicit, InputNeeded, ProgressSink
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.threads import Load
+from holdfast.transport.client.frames import SERVER_ERROR, RequestId
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.turns import LARGE_BYTES
+
+_log = logging.getLogger(__name__)
+
+_INTERNAL_ERROR = -32603
 
 
 async def run_tool(
@@ -32,6 +41,28 @@ async def run_tool(
         return wire.error_result(error)
     except InputNeeded as needed:
         return wire.input_required_result(needed)
+
+
+async def parse_message(dispatcher: Dispatcher, caller: Caller, raw: bytes) -> tuple[dict[str, Any], wire.Fault | None]:
+    """Parse a message, in a thread of the caller's share when it is large. ResourceBusy when the caller's calls wait."""
+    if len(raw) <= LARGE_BYTES:
+        return wire.parse(raw)
+    return await dispatcher.in_thread(caller, wire.parse, raw)
+
+
+async def write_result(dispatcher: Dispatcher, caller: Caller, request_id: RequestId, result: dict[str, Any]) -> bytes:
+    """Return the response with a result, made in a thread of the caller's share when it is large."""
+    message = {"jsonrpc": "2.0", "id": request_id, "result": result}
+    try:
+        if wire.content_size(result) <= LARGE_BYTES:
+            return to_json(message)
+        return await dispatcher.in_thread(caller, wire.dump, message, load=Load.HEAVY)
+    except ValueError as error:
+        _log.error("an answer could not be written as JSON: %s", type(error).__name__)
+        fault = {"code": _INTERNAL_ERROR, "message": "Internal error: the answer holds what cannot be written as JSON"}
+    except ResourceBusy as busy:
+        fault = {"code": SERVER_ERROR, "message": busy.message}
+    return to_json({"jsonrpc": "2.0", "id": request_id, "error": fault})
 
 
 _INTERVAL_SECONDS = 0.1

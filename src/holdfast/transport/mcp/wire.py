@@ -25,6 +25,7 @@ TOO_MANY_VALUES: Fault = (-32600, f"Invalid request: more than {MAX_VALUES} valu
 LONE_SURROGATE: Fault = (-32602, "Invalid params: text must be valid Unicode, without lone surrogates")
 
 _CALL_PARAMS = frozenset({"name", "arguments", "_meta", "inputResponses", "requestState"})
+_PIECE_CHARS = 1 << 17
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 """A copy of the SDK's constant: importing its types takes longer than a command that needs no server."""
 
@@ -121,6 +122,18 @@ def answer_result(answer: Answer) -> dict[str, Any]:
             answer.data.model_dump(mode="json", by_alias=True, exclude_none=True)
         )
     return result
+
+
+def dump(value: Any) -> bytes:
+    """Return a value as JSON, its long texts made piece by piece: no single step holds the interpreter for long."""
+    if isinstance(value, dict):
+        return b"{" + b",".join(to_json(key) + b":" + dump(inner) for key, inner in value.items()) + b"}"
+    if isinstance(value, list) and len(value) < _PIECE_CHARS:
+        return b"[" + b",".join(map(dump, value)) + b"]"
+    if isinstance(value, str) and len(value) > _PIECE_CHARS:
+        pieces = (to_json(value[start : start + _PIECE_CHARS])[1:-1] for start in range(0, len(value), _PIECE_CHARS))
+        return b'"' + b"".join(pieces) + b'"'
+    return to_json(value)
 
 
 def content_size(result: dict[str, Any]) -> int:
