@@ -15,7 +15,7 @@ CHECKED := src tests benchmarks scripts
 # Some machines tell Python never to write bytecode, which doubles the start-up of every process here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run run-postgres test lint format pytest bench torture docs lock setup clean
+.PHONY: help run run-postgres test lint format pytest bench restricted torture docs lock setup clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -44,6 +44,15 @@ pytest: setup ## Run the tests: first those that need the machine to themselves,
 
 bench: setup ## Run every benchmark.
 	@shopt -s nullglob; for file in benchmarks/*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
+
+# What an attack meets elsewhere: a user with fewer rights than root, and a kernel that lacks what confines.
+RESTRICTED := tests/attack/test_approvals.py tests/attack/test_own_answers.py tests/attack/test_quarantine.py \
+	tests/attack/test_trust.py tests/unit/folders/test_jail.py tests/acceptance/test_jail.py
+
+restricted: setup ## Run the attacks on trust as nobody (when root), and as on a kernel without openat2 and Landlock.
+	[ "$$(id -u)" != 0 ] || $(BIN)/python -m tests.helpers.restricted nobody \
+		$(BIN)/python -m pytest -q -p no:cacheprovider -k "not device" $(RESTRICTED) # only root makes a device
+	$(BIN)/python -m tests.helpers.restricted older $(BIN)/python -m pytest -q -p no:cacheprovider $(RESTRICTED)
 
 torture: setup ## Torture store and changes: mutants, a million calls under kills and crashes, a strike at every system call.
 	$(BIN)/python -m tests.torture.store --mutants
