@@ -21,11 +21,13 @@ from holdfast.changes.ports import Journal
 from holdfast.changes.recover import Recovery
 from holdfast.changes.selection import PrunedImages, PruneSelection
 from holdfast.changes.single.content import (
+    HASH_PREFIX,
     SMALL_BYTES,
     BaseFile,
     ContentChanges,
     ContentResult,
     EditPreview,
+    check_hash,
     read_base,
     size_check,
 )
@@ -55,8 +57,6 @@ from holdfast.text.decode import SAMPLE_BYTES
 from holdfast.text.display import display_name
 from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, EditResult, edit_bytes
 from holdfast.text.media_types import binary_type, document_format
-
-HASH_PREFIX = "sha256:"
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,8 @@ class Changes:
         self._images = Images(journal, state_dir, settings)
         self._quarantine = Quarantine(state_dir)
         self._upkeep = JournalUpkeep(journal, self._images, self._quarantine, settings)
-        self._recorder = Recorder(journal, self._images, self._upkeep.wake)
+        self.wake_upkeep = self._upkeep.wake
+        self._recorder = Recorder(journal, self._images, self.wake_upkeep)
         self._locks = Locks()
         self._contents = ContentChanges(journal, self._images, self._recorder)
         self._removals = Removals(self._images, self._recorder)
@@ -143,13 +144,13 @@ class Changes:
         """
         with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
-                _check_hash(None, expected_hash, place.path)
+                check_hash(None, expected_hash, place.path)
                 edited = _edit_content(None, path, edits, folders, call)
                 return self._write_edit(
                     place, None, edited, dry_run, ChangeRequest(kind, call.caller.client, folders.jail)
                 )
             with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
-                _check_hash(base.hash, expected_hash, place.path)
+                check_hash(base.hash, expected_hash, place.path)
                 edited = _edit_content(base.data, path, edits, folders, call)
                 done = self._write_edit(
                     place, base, edited, dry_run, ChangeRequest(kind, call.caller.client, folders.jail)
@@ -386,15 +387,3 @@ def _check_directory(place: Place, path: str, expected: str | None) -> None:
             "Nothing was written.",
             hint="Read the file again and propose the change again, without session_path.",
         )
-
-
-def _check_hash(present: str | None, expected: str | None, path: str) -> None:
-    if expected is None or (present is not None and expected.lower().removeprefix(HASH_PREFIX) == present):
-        return
-    raise Conflict(
-        f"{path} has changed: it is not the file that expected_hash describes. Nothing was written.",
-        error=True,
-        error_type="conflict",
-        hint="Read the file again and repeat the edit with its new hash.",
-        **({} if present is None else {"present_hash": HASH_PREFIX + present}),
-    )

@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
 
 from holdfast.clock import format_timestamp
 from holdfast.config.environment import state_dir
@@ -33,12 +33,25 @@ def load_settings(path: str | None) -> "LoadedSettings":
     return loaded
 
 
-def log_to_stderr() -> None:
-    """Send every warning, and the information of our own loggers, to stderr."""
-    handler = logging.StreamHandler(sys.stderr)
+def log_to_stderr(folder: StateFolder | None = None) -> None:
+    """Send every warning, and the information of our own loggers, to stderr; with a folder, stderr is its log."""
+    handler = logging.StreamHandler(sys.stderr) if folder is None else _LogFileHandler(folder)
     handler.setFormatter(_LogFormatter())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("holdfast").setLevel(logging.INFO)
+
+
+class _LogFileHandler(logging.StreamHandler[TextIO]):
+    """Writes to stderr, which is the log of a state folder, and keeps that log within its size."""
+
+    def __init__(self, folder: StateFolder) -> None:
+        super().__init__(sys.stderr)
+        self._folder = folder
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Write one line."""
+        super().emit(record)
+        self._folder.renew_log()
 
 
 class _LogFormatter(logging.Formatter):

@@ -159,10 +159,7 @@ class JournalSettings(Section):
     """Before-images of changed files."""
 
     max_bytes: int = Field(
-        0,
-        ge=0,
-        description="Bytes of before-images kept, shared out by allowed directory; 0 is 2 GB or a tenth of the free disk, "
-        "whichever is less.",
+        0, ge=0, description="Bytes of before-images kept; 0 is 2 GB or a tenth of the free disk, whichever is less."
     )
     keep_days: float = Field(30.0, gt=0, description="Days that a before-image is kept.")
     allow_unjournalled: bool = Field(
@@ -198,6 +195,7 @@ class ReviewSettings(Section):
 
     wait_seconds: float = Field(50.0, ge=0, description="Seconds that a proposal waits for the person before PENDING.")
     expires_hours: float = Field(24.0, gt=0, description="Hours after which an open review is closed.")
+    max_open_bytes: int = Field(200_000_000, gt=0, description="Bytes of the texts of a directory's open reviews.")
     max_question_chars: int = Field(
         6_000, gt=0, description="Longest diff, in characters, that an MCP client is given to ask its user about."
     )

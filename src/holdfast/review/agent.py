@@ -96,10 +96,7 @@ class AgentReviews:
             equal = records.book.find_equal_proposal(review.proposal_hash, utc_in(-_REJECTION_STANDS_SECONDS))
             if equal is not None and not records.expire_if_due(equal):
                 return equal
-            if records.watcher.count(review.root) >= _MAX_OPEN:
-                raise QuotaExceeded(
-                    f"{_MAX_OPEN} reviews are open in {review.root} already. Wait until the user has decided on some."
-                )
+            self._check_room(review)
             records.add(review)
         records.present(review)
         return records.load(review.id)
@@ -140,6 +137,7 @@ class AgentReviews:
             expires_at=utc_in(records.settings.expires_hours * 3600.0),
         )
         with records.lock:
+            self._check_room(after, replaced_bytes=review.size_bytes)
             records.save(review, after)
         records.present(after)
         return records.load(review.id)
@@ -189,6 +187,21 @@ class AgentReviews:
             raise Conflict(error.message, **{**error.details, **fields}) from None
         self._records.end(review)
         return content, written
+
+    def _check_room(self, review: Review, replaced_bytes: int = 0) -> None:
+        """Raise QuotaExceeded when the open reviews of a root are too many, or their texts take up too much."""
+        watcher, limit = self._records.watcher, self._records.settings.max_open_bytes
+        if not replaced_bytes and watcher.count(review.root) >= _MAX_OPEN:
+            raise QuotaExceeded(
+                f"{_MAX_OPEN} reviews are open in {review.root} already. Wait until the user has decided on some."
+            )
+        needed = watcher.size_bytes(review.root) - replaced_bytes + review.size_bytes
+        if needed > limit:
+            raise QuotaExceeded(
+                f"The open reviews of {review.root} would take up {needed} bytes; the limit is {limit}. Wait until the user "
+                "has decided on some: `holdfast review` lists them, and rejecting one frees its room. The limit is the "
+                "setting review.max_open_bytes."
+            )
 
 
 def _is_path(folders: Folders, path: str, review: Review) -> bool:

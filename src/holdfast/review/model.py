@@ -126,6 +126,11 @@ class Review:
         return self.proposed if self.answered is None else self.answered
 
     @property
+    def size_bytes(self) -> int:
+        """Return what its texts take up: the file, and what it would be."""
+        return len(self.base or b"") + len(self.text)
+
+    @property
     def action(self) -> UserAction:
         """Return where it stands, in the word that agents are told."""
         return _USER_ACTIONS[self.state]

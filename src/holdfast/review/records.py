@@ -57,7 +57,7 @@ class Notifications:
 class ReviewRecords:
     """Every change of a review goes through here, so that record, files, watcher and listeners agree.
 
-    `lock` is held from reading a review until what became of it is saved.
+    `on_stored` is called after a review was stored or ended. `lock` is held from reading a review until what became of it is saved.
     """
 
     def __init__(
@@ -67,6 +67,7 @@ class ReviewRecords:
         settings: ReviewSettings,
         presenters: Sequence[Presenter],
         watcher: Watcher,
+        on_stored: Callable[[], None] = lambda: None,
     ) -> None:
         self.book = book
         self.sessions = sessions
@@ -74,6 +75,7 @@ class ReviewRecords:
         self.watcher = watcher
         self.lock = threading.RLock()
         self.notifications = Notifications()
+        self._on_stored = on_stored
         self._presenters = tuple(presenters)
         self._unanswered: dict[str, str] = {}
 
@@ -99,6 +101,7 @@ class ReviewRecords:
             self.sessions.remove(review.session)
             raise
         self.watcher.keep(review)
+        self._on_stored()
 
     def save(self, before: Review, after: Review, *, is_on_disk: bool = False) -> None:
         """Store what a review became, and put its text where an editor shows it. The caller holds the lock.
@@ -136,6 +139,7 @@ class ReviewRecords:
         self._unanswered.pop(review.id, None)
         self.close_presentation(review.id)
         self.notifications.notify(review.id)
+        self._on_stored()
 
     def may_ask(self, review: Review, caller: Caller) -> bool:
         """Return whether a caller's client may ask its user; not again about a text that the user gave no answer to."""

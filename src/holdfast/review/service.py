@@ -36,7 +36,7 @@ class Reviews:
         watcher = Watcher(
             sessions, watch_saves=settings.channels.vscode, on_save=self._take_save, on_due=self._expire_by_id
         )
-        self.records = ReviewRecords(book, sessions, settings, presenters, watcher)
+        self.records = ReviewRecords(book, sessions, settings, presenters, watcher, changes.wake_upkeep)
         self.agent = AgentReviews(self.records, changes)
         self.person = PersonReviews(self.records)
         self.settings = settings

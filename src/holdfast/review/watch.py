@@ -16,9 +16,13 @@ _EXPIRY_POLL_SECONDS = 1.0
 
 @dataclass(slots=True)
 class _WatchedReview:
-    """`handled` is the version of the file that was dealt with, `candidate` one that must be the same at the next look."""
+    """`handled` is the version of the file that was dealt with, `candidate` one that must be the same at the next look.
+
+    `size_bytes` is what its texts take up.
+    """
 
     review: Review
+    size_bytes: int
     handled: str | None
     candidate: str | None = None
 
@@ -52,7 +56,9 @@ class Watcher:
         with self._lock:
             known = self._open.get(review.id)
             version = None if read_at_once else self._sessions.saved_version(review)
-            self._open[review.id] = _WatchedReview(review.without_texts(), known.handled if known else version)
+            self._open[review.id] = _WatchedReview(
+                review.without_texts(), review.size_bytes, known.handled if known else version
+            )
             if self._thread is None:
                 self._thread = threading.Thread(target=self._loop, name="review-watch", daemon=True)
                 self._thread.start()
@@ -72,6 +78,11 @@ class Watcher:
         """Return how many reviews of one allowed directory are open."""
         with self._lock:
             return sum(watched.review.root == root for watched in self._open.values())
+
+    def size_bytes(self, root: str) -> int:
+        """Return what the texts of the open reviews of one allowed directory take up."""
+        with self._lock:
+            return sum(watched.size_bytes for watched in self._open.values() if watched.review.root == root)
 
     def close(self) -> None:
         """Stop looking and wait for the thread."""

@@ -178,6 +178,16 @@ class StateFolder:
         except OSError as error:
             raise self.fault(error) from None
 
+    def renew_log(self) -> None:
+        """Go on in a new log when this process writes to the log and it has grown large; the one before it stays."""
+        with suppress(OSError):
+            present = os.fstat(2)
+            if present.st_size > _MAX_LOG_BYTES and os.path.samestat(present, os.stat(self.file(LOG))):
+                fd = self.open_log()
+                for stream in (1, 2):
+                    os.dup2(fd, stream)
+                os.close(fd)
+
     def log_tail(self, start: int, limit: int = 2000) -> str:
         """Return the end of what was logged from an offset on."""
         with suppress(OSError):

@@ -3,16 +3,17 @@
 import os
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from holdfast.changes.disk.pack_images import common_ends
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import Conflict, NotFound, QuotaExceeded, StorageDamaged
+from holdfast.text.common_ends import common_ends
 from tests.helpers.disks import disk_use, noise
 from tests.helpers.trees import harvest
 from tests.unit.changes.world import World, opened_world
@@ -118,7 +119,9 @@ def test_common_ends_never_overlap_and_are_common(
     (tmp_path / "one").write_bytes(ours)
     (tmp_path / "other").write_bytes(theirs)
     with (tmp_path / "one").open("rb") as first, (tmp_path / "other").open("rb") as second:
-        prefix, suffix = common_ends(first.fileno(), len(ours), second.fileno(), len(theirs))
+        prefix, suffix = common_ends(
+            partial(os.pread, first.fileno()), len(ours), partial(os.pread, second.fileno()), len(theirs)
+        )
     assert prefix + suffix <= min(len(ours), len(theirs))
     assert prefix >= len(head)
     assert ours[:prefix] == theirs[:prefix]

@@ -333,3 +333,20 @@ def test_a_question_without_an_answer_is_remembered_only_while_the_review_is_ope
     desk.decide(second, Choice.REJECT, reason="no")
     records.note_unanswered(second)
     assert records.may_ask(second, caller), "nothing is kept of a review that has ended"
+
+
+def test_open_reviews_of_a_folder_have_a_limit_in_bytes_and_a_rejection_frees_its_room(desk: Desk) -> None:
+    records = desk.reviews.records
+    records.settings = records.settings.model_copy(update={"max_open_bytes": 250_000})
+    for name in "abc":
+        (desk.root / name).write_text(name * 60_000 + " end\n")
+    first = desk.propose("a", ("end", "END"))
+    desk.propose("b", ("end", "END"))
+    with pytest.raises(QuotaExceeded, match="holdfast review"):
+        desk.propose("c", ("end", "END"))
+    with pytest.raises(QuotaExceeded):
+        desk.propose_again(first, "a", ("END", "!" * 20_000))
+    assert len(desk.sessions()) == 2
+    desk.decide(first, Choice.REJECT)
+    assert desk.propose("c", ("end", "END")).is_open
+    assert len(desk.sessions()) == 2

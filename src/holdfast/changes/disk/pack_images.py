@@ -12,12 +12,14 @@ import zlib
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import partial
 from hashlib import sha256
 
 from holdfast.changes.disk.files import CHUNK_BYTES
 from holdfast.changes.disk.images import Images
 from holdfast.changes.model import Image
 from holdfast.changes.ports import ImageTable
+from holdfast.text.common_ends import common_ends
 
 _log = logging.getLogger(__name__)
 _LEVEL = 1
@@ -85,7 +87,9 @@ class ImagePacker:
         if base is None:
             return None, 0, 0
         with self._plain_file(base) as base_fd:
-            prefix, suffix = common_ends(fd, image.size_bytes, base_fd, base.size_bytes)
+            prefix, suffix = common_ends(
+                partial(os.pread, fd), image.size_bytes, partial(os.pread, base_fd), base.size_bytes
+            )
         if not _saves(image.size_bytes - prefix - suffix, image.size_bytes):
             return None, 0, 0
         return base.hash, prefix, suffix
@@ -111,39 +115,6 @@ class ImagePacker:
                 file.write(chunk)
             file.flush()
             yield file.fileno()
-
-
-def common_ends(fd: int, size: int, other_fd: int, other_size: int) -> tuple[int, int]:
-    """Return how many bytes two files have in common at their beginnings, and how many of the rest at their ends."""
-    shorter = min(size, other_size)
-    prefix = 0
-    while prefix < shorter:
-        step = min(CHUNK_BYTES, shorter - prefix)
-        equal = _common_prefix(os.pread(fd, step, prefix), os.pread(other_fd, step, prefix))
-        prefix += equal
-        if equal < step:
-            break
-    suffix = 0
-    while suffix < shorter - prefix:
-        step = min(CHUNK_BYTES, shorter - prefix - suffix)
-        ours = os.pread(fd, step, size - suffix - step)[::-1]
-        theirs = os.pread(other_fd, step, other_size - suffix - step)[::-1]
-        equal = _common_prefix(ours, theirs)
-        suffix += equal
-        if equal < step:
-            break
-    return prefix, suffix
-
-
-def _common_prefix(ours: bytes, theirs: bytes) -> int:
-    low, high = 0, min(len(ours), len(theirs))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if ours[low:middle] == theirs[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _compress(fd: int, start: int, stop: int) -> Iterator[bytes]:

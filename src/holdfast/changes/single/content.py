@@ -35,6 +35,8 @@ from holdfast.folders.access.jail import Place
 from holdfast.folders.access.roots import Identity, identity_of
 from holdfast.folders.access.syscalls import rename_exchange, rename_noreplace
 
+HASH_PREFIX = "sha256:"
+
 SMALL_BYTES = 1 << 20
 """Up to this size a file that is about to be replaced is read into memory; a larger one is only hashed."""
 
@@ -340,4 +342,17 @@ def _changed(path: str) -> Conflict:
         error=True,
         error_type="conflict",
         hint="Read the file again, then repeat the change.",
+    )
+
+
+def check_hash(present: str | None, expected: str | None, path: str) -> None:
+    """Raise Conflict when a file has not the hash that a caller expects; None expects nothing."""
+    if expected is None or (present is not None and expected.lower().removeprefix(HASH_PREFIX) == present):
+        return
+    raise Conflict(
+        f"{path} has changed: it is not the file that expected_hash describes. Nothing was written.",
+        error=True,
+        error_type="conflict",
+        hint="Read the file again and repeat the edit with its new hash.",
+        **({} if present is None else {"present_hash": HASH_PREFIX + present}),
     )

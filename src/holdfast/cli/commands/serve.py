@@ -65,6 +65,8 @@ def serve_command(
 
     loaded = load_settings(settings_path)
     folder = open_state_folder()
+    if background:
+        log_to_stderr(folder)
     addresses = _addresses(loaded.settings, host, port, http_host, http_port)
     with ExitStack() as stack:
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))

@@ -266,6 +266,10 @@ STEPS = (
     CREATE INDEX images_base ON images (base_hash) WHERE base_hash IS NOT NULL;
     CREATE INDEX images_unpacked ON images (size_bytes) WHERE packing IS NULL;
     """,
+    # The texts of a review are stored compressed; those that an earlier release stored are not.
+    """
+    ALTER TABLE reviews ADD COLUMN is_packed INTEGER NOT NULL DEFAULT false;
+    """,
 )
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from holdfast.adapters.sqlite.state.database import Database, read_path, stored_path
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
+from holdfast.adapters.sqlite.state.review_texts import pack_base, pack_text, unpack_base, unpack_text
 from holdfast.changes.model import PlanStatus
 from holdfast.review.model import TRANSITIONS, Review, ReviewState, ReviewSummary
 
@@ -92,8 +93,8 @@ class SqliteReviews:
         if after.state not in TRANSITIONS[before.state]:
             return False
         decision = {
-            "proposed": after.proposed if after.is_open else None,
-            "answered": after.answered,
+            "proposed": pack_text(after.base, after.proposed) if after.is_open else None,
+            "answered": pack_text(after.base, after.answered),
             "decided_by": after.decided_by,
             "decided_at": after.decided_at,
             "reason": after.reason,
@@ -123,13 +124,17 @@ def _row(review: Review) -> dict[str, Any]:
         "round": review.round,
         "request": review.request,
         "proposal_hash": review.proposal_hash,
-        "base": review.base,
-        "proposed": review.proposed,
+        "base": pack_base(review.base),
+        "proposed": pack_text(review.base, review.proposed),
         "expires_at": review.expires_at,
     }
 
 
 def _review(row: Any) -> Review:
+    base, proposed, answered = row["base"], row["proposed"], row["answered"]
+    if row["is_packed"]:
+        base = unpack_base(base)
+        proposed, answered = unpack_text(base, proposed), unpack_text(base, answered)
     return Review(
         id=row["id"],
         session=row["session"],
@@ -138,13 +143,13 @@ def _review(row: Any) -> Review:
         created_at=row["created_at"],
         expires_at=row["expires_at"],
         request=row["request"],
-        base=row["base"],
-        proposed=row["proposed"] or b"",
+        base=base,
+        proposed=proposed or b"",
         seq=row["seq"],
         state=ReviewState(row["state"]),
         version=row["version"],
         round=row["round"],
-        answered=row["answered"],
+        answered=answered,
         decided_by=row["decided_by"],
         decided_at=row["decided_at"],
         reason=row["reason"],

@@ -11,12 +11,12 @@ VALUES (:plan_id, 0, 'replace', :src_path, 'file', :before_hash, :after_hash, :s
         :source_directory);
 
 -- name: insert_review
-INSERT INTO reviews (plan_id, session, state, version, round, request, proposal_hash, base, proposed, expires_at)
-VALUES (:id, :session, :state, :version, :round, :request, :proposal_hash, :base, :proposed, :expires_at);
+INSERT INTO reviews (plan_id, session, state, version, round, request, proposal_hash, base, proposed, is_packed, expires_at)
+VALUES (:id, :session, :state, :version, :round, :request, :proposal_hash, :base, :proposed, true, :expires_at);
 
 -- name: find_review
 SELECT p.seq, p.id, p.root_dir, p.created_at, i.src_path, r.session, r.state, r.version, r.round, r.request, r.base,
-       r.proposed, r.answered, r.decided_by, r.decided_at, r.reason, r.expires_at, i.source_directory
+       r.proposed, r.answered, r.decided_by, r.decided_at, r.reason, r.expires_at, i.source_directory, r.is_packed
 FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE r.plan_id = :id;
 
@@ -42,7 +42,7 @@ ORDER BY p.seq DESC LIMIT :limit;
 UPDATE reviews
 SET version = version + 1, state = :state, round = :round, request = :request,
     proposal_hash = CASE WHEN :proposed IS NULL THEN proposal_hash ELSE :proposal_hash END,
-    base = :base, proposed = :proposed, answered = :answered, decided_by = :decided_by, decided_at = :decided_at,
+    base = :base, proposed = :proposed, answered = :answered, is_packed = true, decided_by = :decided_by, decided_at = :decided_at,
     reason = :reason, expires_at = :expires_at
 WHERE plan_id = :id AND version = :version;
 
