@@ -157,7 +157,7 @@ class Racer:
             self._sent({name: files[name] for name in files if name != path})
             store.delete(ME, self._project, path)
             return self._acknowledged()
-        target = choose.choice([path for path in PATHS if path != path])
+        target = choose.choice([other for other in PATHS if other != path])
         others = {name: files[name] for name in files if name not in (path, target)}
         self._sent({**others, target: files[path]})
         store.rename(ME, self._project, path, target, overwrite=True)

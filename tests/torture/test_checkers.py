@@ -125,4 +125,4 @@ def test_an_account_that_fits_the_calls_has_no_problem() -> None:
 )
 def test_an_account_that_does_not_fit_is_seen(accounts: list[list[Note]], problem: str) -> None:
     calls = [wrote(1, 0, 1, "x"), wrote(2, 2, 3, "y")]
-    assert any(problem in problem for problem in Replay(calls).problems(accounts, with_keys=True))
+    assert any(problem in each for each in Replay(calls).problems(accounts, with_keys=True))
