@@ -7,6 +7,7 @@ python -m tests.helpers.restricted older COMMAND…      without openat2 and Lan
 import ctypes
 import errno
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -55,8 +56,8 @@ def hide_newer_calls() -> None:
             raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
-def _become_nobody(command: list[str]) -> None:
-    """Run a command as nobody, who has a home and a folder for temporary files.
+def _run_as_nobody(command: list[str]) -> int:
+    """Run a command as nobody, who has a home and a folder for temporary files, and return its exit status.
 
     Where Python lies in a home that is closed to others, the command gets a view of the file system of its own in which
     only the way to Python leads through it.
@@ -71,7 +72,10 @@ def _become_nobody(command: list[str]) -> None:
             f"mkdir {closed / name} && mount --move {own}/way {closed / name} && rmdir {own}/way\n"
         )
     view = ["unshare", "-m", "sh", "-c", f'{script}exec "$@"', "sh"]
-    os.execvpe("unshare", [*view, *as_user(NOBODY), *command], environment)
+    try:
+        return subprocess.run([*view, *as_user(NOBODY), *command], env=environment, check=False).returncode
+    finally:
+        shutil.rmtree(own, ignore_errors=True)
 
 
 def _ways_through_closed_folders() -> list[tuple[Path, str]]:
@@ -91,7 +95,7 @@ def main(arguments: list[str]) -> None:
         hide_newer_calls()
         os.execvp(command[0], command)
     elif how == "nobody":
-        _become_nobody(command)
+        raise SystemExit(_run_as_nobody(command))
     raise SystemExit(f"nobody or older, not {how!r}")
 
 
