@@ -80,6 +80,7 @@ def test_a_person_sees_and_changes_what_the_agents_see(commands: Commands, files
 
     assert commands.data("mv", "/d", "/e") == {"moved_count": 1}
     assert commands.data("rm", "/e", "--recursive") == {"deleted_count": 1}
+    assert "has no earlier version" in commands.out("history", "/b").decode()
     newest, first = commands.data("history", "/e/a")["versions"]
     assert commands.out("history", "/e/a").decode().split()[:2] == [str(newest["version"]), str(newest["size"])]
     assert commands.data("restore", "/e/a", str(first["version"])) == {"bytes_written": len(text)}

@@ -171,6 +171,8 @@ def history(store: StoreClient, project: str, path: str) -> None:
     for version in answer["versions"]:
         times = (local_time(version[name], with_seconds=True) for name in ("written_at", "replaced_at"))
         store.echo(f"{version['version']:>7}  {version['size']:>10}  {'  '.join(times)}")
+    if not answer["versions"]:
+        store.echo(f"{display_name(path)} has no earlier version: what it holds is its first content.")
 
 
 @files_group.command("restore", epilog="Example: holdfast files restore -p notes /plan.md 3")

@@ -42,7 +42,8 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
     width = shutil.get_terminal_size().columns
     yield f"{click.style(display_name(plan['folder']), bold=True)}  {status_text(plan['status'])}  plan {plan['plan_id'][:8]}"
     yield _headline(plan)
-    yield ""
+    if moves:
+        yield ""
     by_folder: dict[str, list[dict[str, Any]]] = {}
     for move in moves:
         by_folder.setdefault(_target_folder(move), []).append(move)

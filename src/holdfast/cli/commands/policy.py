@@ -88,6 +88,9 @@ def test(
         click.echo(json_text({**data, "rule": rule.number if rule else None}, indent=2))
     else:
         click.echo(f"{display_name(real)}: {access} ({source}). May an agent {purpose} it? {answer.capitalize()}.")
+        if not roots:
+            assumed = ", ".join(map(display_name, allowed))
+            click.echo(f"Its allowed directories are taken to be {assumed}; name others with --root.", err=True)
     sys.exit(0 if is_free else _REVIEW_STATUS if is_reviewed else _REFUSED_STATUS)
 
 
