@@ -205,7 +205,7 @@ def test_a_tenant_without_folders_has_no_such_tool(running: Deployment) -> None:
 def test_the_first_search_says_how_far_the_index_is_and_searches_the_rest_by_words(
     running: Deployment, root: Path
 ) -> None:
-    plant(root, {f"{number:04d}.md": f"filler {number} " * 400 for number in range(1500)})
+    plant(root, {f"{number:04d}.md": f"filler {number} " * 400 for number in range(4000)})
     (root / "zz.md").write_text("the harbour at the very end")
     told: list[tuple[float, float | None, str | None]] = []
     with Agent([root], running.house.state) as agent:

@@ -252,6 +252,8 @@ def create_and_revoke(place: Traced) -> None:
 CASES: dict[str, Step] = {
     "status": steps("status"),
     "open": steps("open", "--print"),
+    "policy show": steps("policy", "show"),
+    "policy test": steps("policy", "test", "notes.txt"),
     "review": steps("review"),
     "review list": steps("review", "list"),
     "review show": lambda place: place.run("review", "show", reviews(place)[0], "--side-by-side"),

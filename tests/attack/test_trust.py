@@ -38,6 +38,7 @@ COMMANDS: dict[str, list[str]] = {
     "changes": [],
     "undo": ["--yes"],
     "redo": ["--yes"],
+    "policy": ["show"],
     "review": ["list"],
     "organise": ["list"],
     "search": ["word", "."],

@@ -1,6 +1,7 @@
 """Serves stateless tool calls over HTTP without the SDK, whose every step with a message holds the event loop.
 
-A call that asks for progress, and every request that is not quite in order, is left to the SDK and its words.
+A call that asks for progress or for a tool that is not there, and every request that is not quite in order, is left to the
+SDK and its words.
 """
 
 import anyio
@@ -14,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.auth.context import Caller, declare_client
 from holdfast.call import Elicit
-from holdfast.errors import ResourceBusy
+from holdfast.errors import HoldfastError, NotFound, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_statelessly
@@ -65,10 +66,18 @@ class HttpCalls:
             return None
         message, fault = await parse_message(self._dispatcher, caller, body)
         call = parse_call(message) if fault is None and message.get("jsonrpc") == "2.0" else None
-        if call is None or call.meta.get("progressToken") is not None:
+        if call is None or call.meta.get("progressToken") is not None or not self._has_tool(caller, call.name):
             return None
         verdict = classify_inbound_request(message, headers=dict(headers))
         return None if isinstance(verdict, InboundLadderRejection) else call
+
+    def _has_tool(self, caller: Caller, name: str) -> bool:
+        """Return whether there is a tool of that name for the caller, be it one that this connection may not call."""
+        try:
+            self._dispatcher.find(caller, name)
+        except HoldfastError as error:
+            return not isinstance(error, NotFound)
+        return True
 
     async def _answer(
         self, caller: Caller, call: ToolCall, elicit: Elicit | None, scope: Scope, receive: Receive, send: Send
