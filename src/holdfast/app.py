@@ -7,6 +7,7 @@ from holdfast.auth.context import AuthContext, Caller
 from holdfast.changes.service import Changes
 from holdfast.config.settings import Settings
 from holdfast.folders.service import Folders
+from holdfast.observe.observer import Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.search.folders.service import FolderSearch
@@ -18,7 +19,7 @@ from holdfast.store.service import Store
 class App:
     """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store.
 
-    `reviews` are the changes that wait for a person. `on_model_key` is called after each
+    `reviews` are the changes that wait for a person. `observer` is told of every call. `on_model_key` is called after each
     call whose caller has a key for models, and never blocks.
     """
 
@@ -30,4 +31,5 @@ class App:
     folder_search: FolderSearch
     reviews: Reviews
     organiser: Organiser
+    observer: Observer
     on_model_key: Callable[[AuthContext], None] = lambda _auth: None

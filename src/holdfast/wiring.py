@@ -22,6 +22,7 @@ from holdfast.adapters.open_store import (
 )
 from holdfast.adapters.redis import RedisCounters, redis_fault
 from holdfast.adapters.redis_credentials import RedisKeyStore
+from holdfast.adapters.sqlite.calls import LocalCalls
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.sqlite.state.database import inspect_database
 from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
@@ -33,7 +34,7 @@ from holdfast.adapters.sqlite.state.reviews import SqliteReviews, reviews_beside
 from holdfast.adapters.vscode import VscodePresenter
 from holdfast.adapters.watching import watch_directories
 from holdfast.app import App
-from holdfast.auth.context import AuthContext
+from holdfast.auth.context import LOCAL_TENANT, AuthContext
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
 from holdfast.changes.disk.image_room import describe_full_roots, find_cap
@@ -47,9 +48,13 @@ from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
 from holdfast.folders.access.policy_rules import PolicyRules
 from holdfast.folders.service import OpenFolders
+from holdfast.observe.call_log import CallLog, CallLogLimits
+from holdfast.observe.metrics import Metrics
+from holdfast.observe.observer import Observer
+from holdfast.observe.redact import Redactor
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.planning.build_plan import OrganiserState
-from holdfast.organiser.ports import Classifier, Observer
+from holdfast.organiser.ports import Classifier, PlanObserver
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.review.sessions import Sessions
@@ -97,7 +102,7 @@ class ServerParts:
     workers: Workers
     memory: OrganiserDatabases
     keys: ApiKeys | None = None
-    observer: LangfuseObserver | None = None
+    plan_observer: LangfuseObserver | None = None
 
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
         """Return the holder of a listed key by its hash, None for nobody."""
@@ -122,14 +127,15 @@ class ServerParts:
     def close(self) -> None:
         """Take no more calls and close what was opened."""
         self.dispatcher.close()
+        self.app.observer.close()
         self.workers.stop()
         self.admission.close()
         if self.keys is not None:
             self.keys.close()
         self.app.organiser.close()
         self.app.folder_search.close()
-        if self.observer is not None:
-            self.observer.close()
+        if self.plan_observer is not None:
+            self.plan_observer.close()
         self.folders.close()
         self.app.reviews.close()
         self.memory.close()
@@ -155,16 +161,26 @@ def build(settings: Settings, state_dir: str, settings_path: str | None = None) 
     search = _search(settings.mcp.files, opened, embedder)
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
-    observer = LangfuseObserver(langfuse) if langfuse is not None else None
-    organiser = _organiser(settings, changes, memory, embedder, observer)
+    plan_observer = LangfuseObserver(langfuse) if langfuse is not None else None
+    organiser = _organiser(settings, changes, memory, embedder, plan_observer)
     in_folders = _folder_search(settings, state_dir, embedder)
+    observer = _observer(settings, state_dir, opened)
     app = App(
-        settings, folders.folders_of, changes, store, search, in_folders, reviews, organiser, workers.on_model_key
+        settings,
+        folders.folders_of,
+        changes,
+        store,
+        search,
+        in_folders,
+        reviews,
+        organiser,
+        observer,
+        workers.on_model_key,
     )
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
-    dispatcher = Dispatcher(app, table.TOOLS, settings, admission)
-    return ServerParts(dispatcher, folders, app, admission, opened, workers, memory, keys, observer)
+    dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)
+    return ServerParts(dispatcher, folders, app, admission, opened, workers, memory, keys, plan_observer)
 
 
 @contextmanager
@@ -252,6 +268,17 @@ def _workers(
     return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
 
 
+def _observer(settings: Settings, state_dir: str, opened: StorePorts) -> Observer:
+    metrics, chosen = Metrics(), settings.observe.calls
+    if not chosen.enabled:
+        return Observer(None, metrics)
+    redactor = Redactor(table.TOOLS.vocabulary, chosen.preview_bytes if chosen.preview else 0)
+    tenants = opened.open_calls(settings.auth.mode == "listed")
+    limits = CallLogLimits(chosen.keep_days, chosen.max_rows)
+    log = CallLog(LOCAL_TENANT, LocalCalls(state_dir), tenants, redactor, limits, metrics.calls_dropped)
+    return Observer(log, metrics)
+
+
 def _has_shared_keys(settings: Settings) -> bool:
     return bool(variable("REDIS_URL") and settings.mcp.files.security.encryption_keks)
 
@@ -282,7 +309,7 @@ def _organiser(
     changes: Changes,
     memory: OrganiserDatabases,
     embedder: Embedder | None,
-    observer: Observer | None,
+    observer: PlanObserver | None,
 ) -> Organiser:
     chosen = settings.mcp.files.search.embedder
     sentences = embedder if embedder is not None and chosen.kind == "minilm" else build_embedder(EmbedderSettings())

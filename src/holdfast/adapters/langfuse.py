@@ -65,7 +65,7 @@ def access_fault(access: LangfuseAccess) -> str | None:
 
 
 class LangfuseObserver:
-    """An Observer. The library is loaded and the thread started with the first record; call `close()` at the end."""
+    """A PlanObserver. The library is loaded and the thread started with the first record; call `close()` at the end."""
 
     def __init__(self, access: LangfuseAccess) -> None:
         self._access = access

@@ -4,11 +4,13 @@ import os
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from holdfast.adapters.sqlite.calls import TenantCalls
 from holdfast.adapters.sqlite.search.index import SqliteIndex
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.config.settings import FilesSettings, SearchSettings
 from holdfast.errors import InvalidArgument
+from holdfast.observe.ports import CallTable
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index
 from holdfast.store.model import StoreLimits
@@ -19,12 +21,16 @@ _SCHEMES = ("postgresql://", "postgres://")
 
 @dataclass(frozen=True)
 class StorePorts:
-    """What a deployment's database gives: the files, the search index, and for the worker the queue and the upkeep."""
+    """What a deployment's database gives: the files, the search index, and for the worker the queue and the upkeep.
+
+    `open_calls` opens the tenants' call log, told whether a call alone makes a tenant known here.
+    """
 
     database: StoreDatabase
     index: Index
     queue: IndexQueue
     upkeep: StoreUpkeep
+    open_calls: Callable[[bool], CallTable]
     close: Callable[[], None]
 
 
@@ -34,7 +40,14 @@ def open_store(state_dir: str, database_url: str | None = None) -> StorePorts:
         return _open_postgres(database_url or "")
     database = SqliteStore(os.path.join(state_dir, "store"))
     queue = SqliteQueue(database.files)
-    return StorePorts(database, SqliteIndex(database.files), queue, queue, database.close)
+    return StorePorts(
+        database,
+        SqliteIndex(database.files),
+        queue,
+        queue,
+        lambda adds_tenants: TenantCalls(database.files, adds_tenants=adds_tenants),
+        database.close,
+    )
 
 
 def migrate_store(database_url: str | None, report: Callable[[int, int, str], None] | None = None) -> list[str]:
@@ -102,6 +115,7 @@ def search_limits_from_settings(settings: SearchSettings) -> SearchLimits:
 
 def _open_postgres(url: str) -> StorePorts:
     _require_driver()
+    from holdfast.adapters.postgres.calls import PostgresCalls
     from holdfast.adapters.postgres.migrate import migrate
     from holdfast.adapters.postgres.search.index import PostgresIndex
     from holdfast.adapters.postgres.store.queue import PostgresQueue
@@ -115,7 +129,9 @@ def _open_postgres(url: str) -> StorePorts:
         queue.close()
         index.close()
 
-    return StorePorts(database, index, queue, queue, close)
+    return StorePorts(
+        database, index, queue, queue, lambda adds_tenants: PostgresCalls(url, adds_tenants=adds_tenants), close
+    )
 
 
 def _require_driver() -> None:

@@ -22,6 +22,7 @@ Examples:
   holdfast open                     open its console in the browser
   holdfast review                   what agents propose, to approve or reject
   holdfast changes ~/project        what agents did to your files
+  holdfast calls --status error     which calls failed
   holdfast undo --since 10m         take it back
   holdfast organise scan ~/Downloads  a plan to tidy a folder
   holdfast search "release date" .  passages in a folder, by words and meaning
@@ -41,6 +42,7 @@ _COMMANDS = {
     "stop": "holdfast.cli.commands.running:stop_command",
     "review": "holdfast.cli.commands.review:review_group",
     "changes": "holdfast.cli.commands.changes:changes_group",
+    "calls": "holdfast.cli.commands.calls:calls_command",
     "undo": "holdfast.cli.commands.undo:undo_command",
     "redo": "holdfast.cli.commands.undo:redo_command",
     "organise": "holdfast.cli.commands.organise:organise_group",
@@ -65,8 +67,8 @@ _OTHER_WORDS = {
     "history": "changes",
     "key": "keys",
     "list": "changes",
-    "log": "changes",
-    "logs": "changes",
+    "log": "calls",
+    "logs": "calls",
     "revert": "undo",
     "rollback": "undo",
     "settings": "config",

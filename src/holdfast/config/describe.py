@@ -8,7 +8,8 @@ from typing import Any, Literal, Union, get_args, get_origin
 from pydantic import BaseModel, SecretStr
 from pydantic.fields import FieldInfo
 
-from holdfast.config.settings import Section, Settings
+from holdfast.config.section import Section
+from holdfast.config.settings import Settings
 
 ROOT = "settings"
 MASK = "****"

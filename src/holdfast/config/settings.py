@@ -2,31 +2,11 @@
 
 from ipaddress import ip_network
 from typing import Literal
-from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
 
-_EXPECTED = "an endpoint is http://HOST/PATH or https://HOST/PATH"
-
-
-def endpoint_fault(url: str) -> str | None:
-    """Return what is wrong with an address, None when a request can be sent there."""
-    try:
-        parts = urlsplit(url)
-        is_valid = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        return f"{_EXPECTED}, with a port up to 65535"
-    if parts.username is not None or parts.password is not None:
-        return f"{_EXPECTED}, without a password"
-    if not is_valid or parts.fragment:
-        return f"{_EXPECTED}: {url!r:.200}"
-    return None
-
-
-class Section(BaseModel):
-    """Base of every section: unknown keys are an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
+from holdfast.config.observe_settings import ObserveSettings
+from holdfast.config.section import Section, endpoint_fault
 
 
 class ServerSettings(Section):
@@ -395,4 +375,5 @@ class Settings(Section):
     organiser: OrganiserSettings = OrganiserSettings()
     search_folders: FolderSearchSettings = FolderSearchSettings()
     review: ReviewSettings = ReviewSettings()
+    observe: ObserveSettings = ObserveSettings()
     mcp: McpSettings = McpSettings()

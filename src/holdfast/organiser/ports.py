@@ -114,7 +114,7 @@ class SentenceEmbedder(Protocol):
         """Return a float32 vector for each text; `check` is called between batches and may raise to stop the work."""
 
 
-class Observer(Protocol):
+class PlanObserver(Protocol):
     """Receives a record of each plan."""
 
     def record(self, record: PlanRecord) -> None:

@@ -40,7 +40,7 @@ from holdfast.organiser.planning.explain import (
     trace_moves,
 )
 from holdfast.organiser.planning.jobs import PlanJob, PlanJobs
-from holdfast.organiser.ports import Classifier, Observer
+from holdfast.organiser.ports import Classifier, PlanObserver
 from holdfast.organiser.scan.scope import FolderScope, scope_of
 from holdfast.organiser.scan.survey import SurveyedFile
 from holdfast.text.display import display_name
@@ -78,7 +78,7 @@ class Organiser:
         classifier: Classifier,
         settings: OrganiserSettings,
         fallback: Classifier | None = None,
-        observer: Observer | None = None,
+        observer: PlanObserver | None = None,
     ) -> None:
         self.plans = plans
         self.settings = settings

@@ -21,9 +21,10 @@ from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
 from holdfast.auth.rates import Rate
-from holdfast.call import Call, ChildNeeded, Elicit, ProgressSink, Question, Reply
+from holdfast.call import Call, ChildNeeded, Elicit, InputNeeded, ProgressSink, Question, Reply
 from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
+    Cancelled,
     HoldfastError,
     Internal,
     InvalidArgument,
@@ -34,6 +35,9 @@ from holdfast.errors import (
     TimedOut,
 )
 from holdfast.folders.finding.path_hints import add_path_hint
+from holdfast.observe.metrics import Metrics
+from holdfast.observe.model import UNKNOWN_TOOL, CallStatus
+from holdfast.observe.observer import CallerLabels, Observer
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
@@ -53,8 +57,16 @@ class Dispatcher:
     In `held_bytes` the doors count what they hold of each caller's requests; it belongs to the event loop.
     """
 
-    def __init__(self, app: App, registry: Registry, settings: Settings, admission: Admission | None = None) -> None:
+    def __init__(
+        self,
+        app: App,
+        registry: Registry,
+        settings: Settings,
+        admission: Admission | None = None,
+        observer: Observer | None = None,
+    ) -> None:
         self._app = app
+        self._observer = observer or Observer(None, Metrics())
         self._registry = registry
         self._settings = settings
         self._admission = admission
@@ -104,6 +116,29 @@ class Dispatcher:
 
         Raises HoldfastError and nothing else, but for the InputNeeded of an `elicit` that needs the call made again.
         """
+        entry, is_light = self._registry.get(name), is_small(arguments)
+        watched = self._observer.begin(
+            entry.name if entry else UNKNOWN_TOOL, is_recorded=entry is None or entry.is_recorded
+        )
+        status, code = CallStatus.OK, ""
+        try:
+            return await self._run_call(caller, name, arguments, progress, elicit, is_light=is_light)
+        except BaseException as error:
+            status, code = outcome_of(error)
+            raise
+        finally:
+            watched.end(_labels_of(caller), arguments, status, code, is_small=is_light)
+
+    async def _run_call(
+        self,
+        caller: Caller,
+        name: str,
+        arguments: dict[str, Any],
+        progress: ProgressSink | None,
+        elicit: Elicit | None,
+        *,
+        is_light: bool,
+    ) -> Answer:
         tool = self.find(caller, name)
         caller = self._with_model_key(caller)
         call = Call(caller, tool.timeout_seconds, may_start_child=tool.mutates or tool.load is Load.CHILD)
@@ -113,7 +148,7 @@ class Dispatcher:
             await self.admit(caller, tool.rate_class)
             if tool.mutates and self._settings.folders.read_only and tool.group in LOCAL_GROUPS:
                 raise PermissionDenied(f"{name} is refused: this server is in read-only mode.")
-            if is_small(arguments):
+            if is_light:
                 parsed = parse_arguments(tool, arguments)
             else:
                 parsed = await self.in_thread(caller, parse_arguments, tool, arguments)
@@ -239,6 +274,24 @@ class _CallerRunner:
 
     async def in_thread(self, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         return await self.dispatcher.in_thread(self.caller, function, *args, load=load)
+
+
+def outcome_of(error: BaseException) -> tuple[CallStatus, str]:
+    """Return how a call that ended with an error is recorded: its status and the error's code."""
+    if isinstance(error, HoldfastError):
+        return CallStatus.CANCELLED if isinstance(error, Cancelled) else CallStatus.ERROR, error.code
+    return (CallStatus.ASKED, "") if isinstance(error, InputNeeded) else (CallStatus.CANCELLED, Cancelled.code)
+
+
+def _labels_of(caller: Caller) -> CallerLabels:
+    return CallerLabels(
+        caller.auth.apikey_hash,
+        caller.auth.user_identity,
+        CallerKind.PERSON if caller.client.is_command else caller.kind,
+        caller.client.name,
+        caller.client.version,
+        caller.door.value if caller.door else "",
+    )
 
 
 def _local_key(search: SearchSettings) -> Secret | None:

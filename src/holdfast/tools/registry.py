@@ -103,7 +103,7 @@ class Tool:
     """One entry of the table: either `run`, which is called in a thread, or `run_async`, on the event loop.
 
     A tool that runs other tools or waits for a person is not `allowed_in_pipe`. A tool that always starts a child says so
-    by its load; one that rarely does need not.
+    by its load; one that rarely does need not. Only the tool that shows the call log is not recorded in it.
     """
 
     name: str
@@ -120,6 +120,7 @@ class Tool:
     rate: Rate | None = None
     load: Load = Load.LIGHT
     allowed_in_pipe: bool = True
+    is_recorded: bool = True
     run_async: RunAsync | None = None
 
     @property
@@ -162,6 +163,7 @@ def tool(
     rate: Rate | None = None,
     load: Load = Load.LIGHT,
     allowed_in_pipe: bool = True,
+    is_recorded: bool = True,
 ) -> Callable[[Run | RunAsync], Tool]:
     """Turn a function into a table entry; its third parameter's annotation is the argument model.
 
@@ -185,6 +187,7 @@ def tool(
             rate=rate,
             load=load,
             allowed_in_pipe=allowed_in_pipe,
+            is_recorded=is_recorded,
             run_async=cast("RunAsync", function) if is_async else None,
         )
 
@@ -266,6 +269,22 @@ class Registry:
     def get(self, name: str) -> Tool | None:
         """Return the tool of that name, None when there is none."""
         return self._tools.get(name)
+
+    def vocabulary(self) -> tuple[frozenset[str], frozenset[str]]:
+        """Return the names of all arguments, and the fixed words that arguments and pipes are made of."""
+        names, words = set[str](), set(self._tools)
+        for entry in self:
+            _collect_vocabulary(entry.input_schema, names, words)
+        return frozenset(names), frozenset(words)
+
+
+def _collect_vocabulary(schema: dict[str, Any], names: set[str], words: set[str]) -> None:
+    words.update(word for word in schema.get("enum", ()) if isinstance(word, str))
+    names.update(schema.get("properties", {}))
+    for inner in schema.get("properties", {}).values():
+        _collect_vocabulary(inner, names, words)
+    if "items" in schema:
+        _collect_vocabulary(schema["items"], names, words)
 
 
 _LEFT_OUT_OF_ANSWERS = ("required", "default")

@@ -2,6 +2,7 @@
 
 from types import ModuleType
 
+from holdfast.tools.activity import entry as activity
 from holdfast.tools.folders import change, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
@@ -21,6 +22,7 @@ _MODULES: tuple[ModuleType, ...] = (
     search,
     store,
     pipe,
+    activity,
 )
 
 TOOLS = Registry(entry for module in _MODULES for entry in vars(module).values() if isinstance(entry, Tool))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
 
@@ -65,6 +66,21 @@ def parse_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
         raise InvalidArgument(
             f"{tool.name}: {'; '.join(_describe_problem(tool, arguments, detail) for detail in details)}"
         ) from None
+
+
+def parse_moment(name: str, text: str | None) -> datetime | None:
+    """Return the time that an argument holds, None for none. InvalidArgument for a text that is no time with a zone."""
+    if text is None:
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        moment = None
+    if moment is None or moment.tzinfo is None:
+        raise InvalidArgument(
+            f"{name} must be an RFC 3339 time with its zone, such as 2026-01-31T12:00:00Z: {text!r:.80}"
+        )
+    return moment
 
 
 def nearest_name(name: str, known: list[str]) -> str | None:

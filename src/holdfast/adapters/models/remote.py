@@ -16,7 +16,7 @@ from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnec
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
-from holdfast.config.settings import endpoint_fault
+from holdfast.config.section import endpoint_fault
 from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 

@@ -15,6 +15,29 @@ _FULL_DISK = (sqlite3.SQLITE_IOERR_SHMSIZE, sqlite3.SQLITE_IOERR_FSYNC, sqlite3.
 """A full disk as some file systems report it: when the log's index grows, or only at the sync."""
 
 
+CALLS_TABLE = """
+    CREATE TABLE mcp_calls (
+        position INTEGER PRIMARY KEY AUTOINCREMENT,
+        apikey_hash TEXT NOT NULL,
+        id TEXT NOT NULL,
+        tool TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        identity TEXT NOT NULL,
+        client_name TEXT NOT NULL,
+        client_version TEXT NOT NULL,
+        door TEXT NOT NULL,
+        started_at TEXT NOT NULL,
+        duration_ms REAL NOT NULL,
+        status TEXT NOT NULL CHECK (status IN ('ok', 'error', 'cancelled', 'asked')),
+        code TEXT NOT NULL,
+        cost REAL NOT NULL,
+        parameters TEXT NOT NULL
+    );
+    CREATE INDEX mcp_calls_age ON mcp_calls (started_at);
+    """
+"""The call log, in state.db and in each tenant's file alike."""
+
+
 def create_private_file(path: str) -> None:
     """Create an empty file that only its owner can read, unless something is at the path; that is never opened.
 

@@ -29,7 +29,7 @@ from holdfast.organiser.model import (
 from holdfast.organiser.planning.categories import NEVER_SORTED, CategorySet, build_categories, is_sorted
 from holdfast.organiser.planning.classify_files import ClassificationRun, PlanStep, report_step
 from holdfast.organiser.planning.confidence_gate import ClassifiedFile, NamesInFolder, PlanDraft, apply_gate
-from holdfast.organiser.ports import Classifier, Corrections, FileCache, Observer, PlanNotes
+from holdfast.organiser.ports import Classifier, Corrections, FileCache, PlanNotes, PlanObserver
 from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.survey import Survey, SurveyedFile
 
@@ -60,7 +60,7 @@ class Recording:
 
 
 @contextmanager
-def record_work(observer: Observer | None, plan_id: str, event: str) -> Iterator[Recording]:
+def record_work(observer: PlanObserver | None, plan_id: str, event: str) -> Iterator[Recording]:
     """Give a recording to fill, and send it to the observer when the work has ended or failed."""
     recording, started_ns, fault = Recording(), time.time_ns(), "INTERNAL"
     try:

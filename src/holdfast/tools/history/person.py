@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import datetime
 
 from holdfast.app import App
 from holdfast.auth.context import CallerKind
@@ -37,6 +36,7 @@ from holdfast.tools.history.shapes import (
     UndoStepAnswer,
 )
 from holdfast.tools.registry import Effect, Group, tool
+from holdfast.tools.validate import parse_moment
 
 _MAX_SELECTED = 10_000
 _TIMEOUT_SECONDS = 3_600.0
@@ -220,15 +220,8 @@ def _path_test(args: ChangeSelection) -> PathTest | None:
 
 def _utc(at: str | None, name: str) -> str | None:
     """Return a time in the form of the journal, whose text order is time order."""
-    if at is None:
-        return None
-    try:
-        moment = datetime.fromisoformat(at)
-    except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
-        raise InvalidArgument(f"{name} must be an RFC 3339 time with its zone, such as 2026-01-31T12:00:00Z: {at!r}")
-    return format_utc(moment)
+    moment = parse_moment(name, at)
+    return format_utc(moment) if moment else None
 
 
 def _jail_of(app: App, call: Call, plans: Iterable[Plan]) -> Jail:

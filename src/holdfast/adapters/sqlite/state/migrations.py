@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from holdfast.adapters.sqlite.connection import apply_migrations
+from holdfast.adapters.sqlite.connection import CALLS_TABLE, apply_migrations
 
 STEPS = (
     """
@@ -270,6 +270,8 @@ STEPS = (
     """
     ALTER TABLE reviews ADD COLUMN is_packed INTEGER NOT NULL DEFAULT false;
     """,
+    # The call log of the user of this machine.
+    CALLS_TABLE,
 )
 
 

@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from holdfast.adapters.sqlite.connection import apply_migrations
+from holdfast.adapters.sqlite.connection import CALLS_TABLE, apply_migrations
 
 CHUNK_TABLES = """
     CREATE TABLE mcp_file_chunks (
@@ -147,6 +147,7 @@ _MIGRATIONS = (
     CREATE INDEX mcp_file_index_jobs_turn ON mcp_file_index_jobs (stage, is_backlog, available_at, id)
         WHERE status IN ('pending', 'processing');
     """,
+    CALLS_TABLE,
 )
 
 

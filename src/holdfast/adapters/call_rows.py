@@ -1,0 +1,75 @@
+"""Recorded calls as rows, for the tables that keep them in each database."""
+
+import json
+from datetime import datetime
+from typing import Any
+
+from holdfast.observe.model import CallFilter, CallRecord, CallStatus, LoggedCall
+from holdfast.observe.redact import NOT_RECORDED
+
+_MAX_PARAMETERS_CHARS = 8_000
+
+
+def call_row(record: CallRecord) -> dict[str, Any]:
+    """Return a record as parameters of `save_call`."""
+    parameters = json.dumps(dict(record.parameters or {}), ensure_ascii=True, separators=(",", ":"))
+    if len(parameters) > _MAX_PARAMETERS_CHARS:
+        parameters = json.dumps({NOT_RECORDED: f"{len(parameters)} characters"})
+    return {
+        "apikey_hash": record.tenant,
+        "id": record.id,
+        "tool": record.tool,
+        "kind": record.kind,
+        "identity": _storable(record.identity),
+        "client_name": _storable(record.client_name),
+        "client_version": _storable(record.client_version),
+        "door": record.door,
+        "started_at": record.started_at,
+        "duration_ms": record.duration_ms,
+        "status": record.status.value,
+        "code": record.code,
+        "cost": record.cost,
+        "parameters": parameters,
+    }
+
+
+def read_call(row: Any, started_at: datetime) -> LoggedCall:
+    """Return a row of `find_calls`, whose time was parsed."""
+    record = CallRecord(
+        id=row["id"],
+        tool=row["tool"],
+        kind=row["kind"],
+        tenant=row["apikey_hash"].rstrip(),
+        identity=row["identity"],
+        client_name=row["client_name"],
+        client_version=row["client_version"],
+        door=row["door"],
+        started_at=started_at,
+        duration_ms=row["duration_ms"],
+        status=CallStatus(row["status"]),
+        code=row["code"],
+        cost=row["cost"],
+        parameters=json.loads(row["parameters"]),
+    )
+    return LoggedCall(row["position"], record)
+
+
+def filter_parameters(tenant: str, wanted: CallFilter, limit: int) -> dict[str, Any]:
+    """Return the parameters of `find_calls`."""
+    return {
+        "apikey_hash": tenant,
+        "tool": wanted.tool,
+        "status": wanted.status,
+        "code": wanted.code,
+        "client": wanted.client,
+        "kind": wanted.kind,
+        "since": wanted.since,
+        "until": wanted.until,
+        "older_than": wanted.before,
+        "limit": limit,
+    }
+
+
+def _storable(text: str) -> str:
+    """Return a text without what a database cannot hold: NUL and lone surrogates, which clients may declare as names."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode()

@@ -1,0 +1,89 @@
+"""Watches calls for the dispatcher: each is one row of the call log, one count in the metrics, one span of a trace."""
+
+import secrets
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from holdfast.clock import utc_clock
+from holdfast.observe.call_log import CallLog
+from holdfast.observe.metrics import Metrics
+from holdfast.observe.model import CallFilter, CallRecord, CallStatus, LoggedCall
+
+
+@dataclass(frozen=True, slots=True)
+class CallerLabels:
+    """Who calls, in the words of a log."""
+
+    tenant: str
+    identity: str
+    kind: str
+    client_name: str
+    client_version: str
+    door: str
+
+
+class Observer:
+    """What happens to the record of a call. Its methods never raise and never wait."""
+
+    def __init__(self, log: CallLog | None, metrics: Metrics) -> None:
+        self._log = log
+        self._metrics = metrics
+
+    def begin(self, tool: str, *, is_recorded: bool = True) -> "WatchedCall":
+        """Return a watch for one call that begins here."""
+        self._metrics.call_began()
+        return WatchedCall(self._log if is_recorded else None, self._metrics, tool)
+
+    def find_calls(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+        """Return the newest recorded calls of a tenant that match, none when nothing is recorded."""
+        return self._log.find(tenant, wanted, limit) if self._log else []
+
+    @property
+    def is_recording(self) -> bool:
+        """Return whether there is a call log."""
+        return self._log is not None
+
+    def close(self) -> None:
+        """Write what waits."""
+        if self._log:
+            self._log.close()
+
+
+class WatchedCall:
+    """One call, from its beginning to its end."""
+
+    __slots__ = ("_began", "_log", "_metrics", "_started_at", "_tool")
+
+    def __init__(self, log: CallLog | None, metrics: Metrics, tool: str) -> None:
+        self._log = log
+        self._metrics = metrics
+        self._tool = tool
+        self._started_at: datetime = utc_clock()
+        self._began = time.perf_counter()
+
+    def end(
+        self, caller: CallerLabels, arguments: Mapping[str, Any], status: CallStatus, code: str, *, is_small: bool
+    ) -> None:
+        """Record how the call ended."""
+        duration_ms = (time.perf_counter() - self._began) * 1000
+        self._metrics.call_ended(self._tool, status, code, duration_ms)
+        if self._log is None:
+            return
+        record = CallRecord(
+            id=secrets.token_hex(8),
+            tool=self._tool,
+            kind=caller.kind,
+            tenant=caller.tenant,
+            identity=caller.identity,
+            client_name=caller.client_name,
+            client_version=caller.client_version,
+            door=caller.door,
+            started_at=self._started_at,
+            duration_ms=round(duration_ms, 3),
+            status=status,
+            code=code,
+        )
+        self._log.add(record, arguments, is_small=is_small)

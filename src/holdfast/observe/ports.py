@@ -1,0 +1,26 @@
+"""What the call log needs from a database."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Protocol
+
+from holdfast.observe.model import CallFilter, CallRecord, LoggedCall
+
+
+class CallTable(Protocol):
+    """Recorded calls. Safe to use from any thread."""
+
+    def save(self, records: Sequence[CallRecord]) -> None:
+        """Add records of any tenants; those of a tenant that has no place here are left out."""
+
+    def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+        """Return the newest calls of a tenant that match."""
+
+    def trim(self, tenants: Sequence[str], max_rows: int) -> int:
+        """Remove the oldest calls of these tenants beyond the number; return how many."""
+
+    def expire(self, before: datetime) -> int:
+        """Remove the calls of every tenant that began before then; return how many."""
+
+    def close(self) -> None:
+        """Close what was opened."""
