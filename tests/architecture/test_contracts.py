@@ -20,6 +20,7 @@ FORBIDDEN = [
     ("folders", "folders/access/bad.py", "import holdfast.folders.children.confine"),
     ("folders", "folders/newcomer.py", ""),
     ("changes", "changes/disk/bad.py", "import holdfast.changes.plans.execute"),
+    ("observe", "observe/redact.py", "import holdfast.observe.call_log"),
     ("organiser", "organiser/classify/bad.py", "import holdfast.organiser.scan.read"),
     ("transport", "transport/client/bad.py", "import holdfast.transport.doors.stream"),
     ("relay", "transport/client/bad.py", "import pydantic"),

@@ -252,6 +252,7 @@ def create_and_revoke(place: Traced) -> None:
 CASES: dict[str, Step] = {
     "status": steps("status"),
     "open": steps("open", "--print"),
+    "calls": steps("calls"),
     "policy show": steps("policy", "show"),
     "policy test": steps("policy", "test", "notes.txt"),
     "review": steps("review"),

@@ -116,6 +116,7 @@ def port(_reader: Reader) -> str:
 
 
 PAGES = {
+    "calls": Page(prepare_changes, shows=("write_file", "claude-code")),
     "connect": Page(prepare_folders, shows=("claude-desktop", "Claude Code starts Holdfast", '+        "--review"')),
     "http": Page(words={"--port 8124": port}),
     "index-workers": Page(words={"postgresql://…": lambda reader: reader.database}, shows=("everything is indexed",)),

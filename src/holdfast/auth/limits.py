@@ -27,7 +27,7 @@ class Counters(Protocol):
 
 
 class Admission:
-    """The limits of one server. Calls of agents are counted; those of the person are not.
+    """The limits of one server. Calls of agents and tenants are counted; those of this machine's person are not.
 
     Tenants may be counted together with other servers; the user of this machine is counted here alone.
     """
@@ -49,10 +49,8 @@ class Admission:
 
         The key is looked up again for each call, because a connection that stays open was authenticated only once.
         """
-        if caller.kind is not CallerKind.AGENT:
-            return 0
         if caller.auth.is_local:
-            return self._settings.local.of(rate)
+            return self._settings.local.of(rate) if caller.kind is CallerKind.AGENT else 0
         default = self._settings.tenant.of(rate)
         if self._find_key is None:
             return default

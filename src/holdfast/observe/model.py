@@ -17,7 +17,7 @@ class CallStatus(StrEnum):
     ERROR = "error"
     CANCELLED = "cancelled"
     """Given up by the caller, or its client went away."""
-    ASKED = "asked"
+    INPUT_REQUIRED = "input_required"
     """It ended with a question to the person, and is made again with the reply."""
 
 

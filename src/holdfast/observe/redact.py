@@ -6,23 +6,22 @@ where the settings ask for it.
 """
 
 import hashlib
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 PATH_NAMES = frozenset(
     """
     path paths file_path folder_path search_path original_path from_path to_path path_prefix source destination directory
-    folder project
+    folder project session_path client
     """.split()
 )
-"""Arguments that say where: recorded in the owner's own log, and nowhere else."""
+"""Arguments that say where, or which program: recorded in the owner's own log, and nowhere else."""
 
-ID_NAMES = frozenset(
-    """
-    id change_id change_ids older_than plan_id review_id session_path plan_hash shown_hash expected_hash client
-    """.split()
-)
-"""Arguments that name something which Holdfast made, or a program."""
+ID_NAMES = frozenset("change_id change_ids older_than plan_id review_id plan_hash shown_hash expected_hash".split())
+"""Arguments that name something which Holdfast made; recorded when they look like it."""
+
+_ID = re.compile(r"[0-9a-f-]{1,64}")
 
 NOT_RECORDED = "(not recorded)"
 """The name under which a row says that something was left out; no argument can have it."""
@@ -49,10 +48,10 @@ class Redactor:
         """Return what is recorded of a call's arguments."""
         if self._vocabulary is None:
             self._vocabulary = self._ask()
-        return _Walk(*self._vocabulary, self._preview_bytes).members(arguments, 0)
+        return _ArgumentsWalk(*self._vocabulary, self._preview_bytes).members(arguments, 0)
 
 
-class _Walk:
+class _ArgumentsWalk:
     """One walk over the arguments of one call, which ends after a bounded number of values."""
 
     def __init__(self, names: frozenset[str], words: frozenset[str], preview_bytes: int) -> None:
@@ -84,7 +83,7 @@ class _Walk:
         return items if len(value) <= _MAX_MEMBERS else [*items, {"more": len(value) - _MAX_MEMBERS}]
 
     def _text(self, name: str, text: str) -> Any:
-        if name in PATH_NAMES or name in ID_NAMES:
+        if name in PATH_NAMES or (name in ID_NAMES and _ID.fullmatch(text)):
             shown = text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
             return shown if len(text) <= MAX_TEXT_CHARS else f"{shown}…"
         return text if text in self._words else describe_text(text, self._preview_bytes)

@@ -127,7 +127,7 @@ class Dispatcher:
             status, code = outcome_of(error)
             raise
         finally:
-            watched.end(_labels_of(caller), arguments, status, code, is_small=is_light)
+            watched.end(_labels_of(caller), arguments if entry else {}, status, code, is_small=is_light)
 
     async def _run_call(
         self,
@@ -280,7 +280,7 @@ def outcome_of(error: BaseException) -> tuple[CallStatus, str]:
     """Return how a call that ended with an error is recorded: its status and the error's code."""
     if isinstance(error, HoldfastError):
         return CallStatus.CANCELLED if isinstance(error, Cancelled) else CallStatus.ERROR, error.code
-    return (CallStatus.ASKED, "") if isinstance(error, InputNeeded) else (CallStatus.CANCELLED, Cancelled.code)
+    return (CallStatus.INPUT_REQUIRED, "") if isinstance(error, InputNeeded) else (CallStatus.CANCELLED, Cancelled.code)
 
 
 def _labels_of(caller: Caller) -> CallerLabels:

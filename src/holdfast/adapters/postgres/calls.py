@@ -32,8 +32,8 @@ class PostgresCalls:
                 with connection.transaction(), connection.cursor() as cursor:
                     set_tenant(connection, tenant)
                     connection.execute("SELECT set_config('synchronous_commit', 'off', true)")
-                    found = cursor.execute(STATEMENTS["has_files"], {"apikey_hash": tenant}).fetchone()
-                    if self._adds_tenants or (found and found["found"]):
+                    row = cursor.execute(STATEMENTS["has_files"], {"apikey_hash": tenant}).fetchone()
+                    if self._adds_tenants or (row and row["has_files"]):
                         cursor.executemany(STATEMENTS["save_call"], [call_row(record) for record in own])
 
     def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:

@@ -11,7 +11,7 @@ INSERT INTO mcp_calls (
 
 -- name: has_files
 -- Only PostgreSQL asks: on SQLite a tenant that stores something has a file.
-SELECT EXISTS (SELECT 1 FROM mcp_projects WHERE apikey_hash = %(apikey_hash)s) AS found;
+SELECT EXISTS (SELECT 1 FROM mcp_projects WHERE apikey_hash = %(apikey_hash)s) AS has_files;
 
 -- name: find_calls
 SELECT position, apikey_hash, id, tool, kind, identity, client_name, client_version, door, started_at, duration_ms, status,

@@ -28,7 +28,7 @@ CALLS_TABLE = """
         door TEXT NOT NULL,
         started_at TEXT NOT NULL,
         duration_ms REAL NOT NULL,
-        status TEXT NOT NULL CHECK (status IN ('ok', 'error', 'cancelled', 'asked')),
+        status TEXT NOT NULL CHECK (status IN ('ok', 'error', 'cancelled', 'input_required')),
         code TEXT NOT NULL,
         cost REAL NOT NULL,
         parameters TEXT NOT NULL

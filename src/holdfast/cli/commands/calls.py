@@ -27,13 +27,13 @@ _POLL_SECONDS = 1.0
 _FOLLOWED_AT_ONCE = 1_000
 _MAX_CLIENT_CHARS = 24
 _MAX_DETAIL_CHARS = 60
-_COLOURS = {"ok": "green", "error": "red", "cancelled": "yellow", "asked": "cyan"}
+_COLOURS = {"ok": "green", "error": "red", "cancelled": "yellow", "input_required": "cyan"}
 _SHOWN_FIRST = ("path", "file_path", "paths", "source", "folder_path", "search_path", "project", "plan_id", "change_id")
 
 
 @click.command("calls", epilog=_EXAMPLES)
 @click.option("--tool", metavar="NAME", help="Of this tool.")
-@click.option("--status", type=click.Choice(["ok", "error", "cancelled", "asked"]), help="That ended so.")
+@click.option("--status", type=click.Choice(["ok", "error", "cancelled", "input_required"]), help="That ended so.")
 @click.option("--code", metavar="CODE", help="That ended with this error code, such as CONFLICT.")
 @click.option("--client", metavar="NAME", help="Of this program.")
 @click.option("--kind", type=click.Choice(["agent", "person"]), help="Of agents, or your own.")
@@ -48,7 +48,7 @@ def calls_command(*, as_json: bool, follow: bool, since: str | None, until: str 
     times = {"since": parse_moment(since, "--since"), "until": parse_moment(until, "--until")}
     arguments = {name: value for name, value in {**wanted, **times}.items() if value is not None}
     with open_session() as session:
-        answer = session.call_as_person("list_calls", **arguments)
+        answer = session.call("person", (), "list_calls", arguments)
         if not follow:
             click.echo(json_text(answer) if as_json else "\n".join(_page_lines(answer, has_filter=len(arguments) > 1)))
             return
@@ -63,7 +63,7 @@ def _further_calls(session: Session, arguments: Mapping[str, Any], last: int) ->
     wanted = {**arguments, "limit": _FOLLOWED_AT_ONCE}
     while True:
         time.sleep(_POLL_SECONDS)
-        answer = session.call_as_person("list_calls", **wanted)
+        answer = session.call("person", (), "list_calls", wanted)
         calls = [call for call in answer["calls"] if call["position"] > last][::-1]
         if calls:
             last = calls[-1]["position"]
@@ -92,7 +92,7 @@ def _line(call: Mapping[str, Any]) -> str:
         "you" if call["kind"] == "person" else display_name(f"{call['client']} {call['client_version']}".strip() or "-")
     )
     who = who if len(who) <= _MAX_CLIENT_CHARS else f"{who[: _MAX_CLIENT_CHARS - 1]}…"
-    colour = click.style(f"{outcome:<17}", fg=_COLOURS.get(call["status"]))
+    colour = click.style(f"{outcome:<16}", fg=_COLOURS.get(call["status"]))
     return (
         f"{local_time(call['at'], with_seconds=True)}  {call['tool']:<24} {colour} {_format_ms(call['duration_ms']):>8}  "
         f"{who:<{_MAX_CLIENT_CHARS}} {_detail(call['parameters'])}"

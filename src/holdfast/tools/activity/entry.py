@@ -22,7 +22,9 @@ class ListCalls(Arguments):
     """Arguments of list_calls; every condition that is given holds."""
 
     tool: str = Field("", max_length=64, description="Only calls of this tool.")
-    status: CallStatus | None = Field(None, description="Only calls that ended so: ok, error, cancelled or asked.")
+    status: CallStatus | None = Field(
+        None, description="Only calls that ended so: ok, error, cancelled or input_required."
+    )
     code: str = Field("", max_length=64, description="Only calls that ended with this error code.")
     client: str = Field("", max_length=100, description="Only calls of the client with this name.")
     kind: CallerKind | None = Field(None, description="Only calls of agents, or of the person.")
@@ -102,9 +104,9 @@ def list_calls(app: App, call: Call, args: ListCalls) -> Answer:
         until=parse_moment("until", args.until),
         before=read_position(args.cursor, _CURSOR, "list_calls"),
     )
-    found = app.observer.find_calls(call.caller.auth.apikey_hash, wanted, args.limit + 1)
-    page = [CallFacts.of(entry.position, entry.record) for entry in found[: args.limit]]
-    cursor = encode_cursor({_CURSOR: page[-1].position}) if len(found) > args.limit else None
+    rows = app.observer.find_calls(call.caller.auth.apikey_hash, wanted, args.limit + 1)
+    page = [CallFacts.of(entry.position, entry.record) for entry in rows[: args.limit]]
+    cursor = encode_cursor({_CURSOR: page[-1].position}) if len(rows) > args.limit else None
     lines = [
         f"{facts.at} {facts.tool} {facts.status}{f' {facts.code}' if facts.code else ''} {facts.duration_ms:.0f} ms"
         f"{f' {facts.client}' if facts.client else ''}"

@@ -1,4 +1,4 @@
-"""The HTTP door: MCP over streamable HTTP at /mcp, WebSocket at /ws, /health, and the person's pages."""
+"""The HTTP door: MCP over streamable HTTP at /mcp, WebSocket at /ws, /health, /api/logs, and the person's pages."""
 
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -28,6 +28,7 @@ from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, B
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER, replay_first
 from holdfast.transport.doors.http_calls import HttpCalls
+from holdfast.transport.doors.http_logs import CallLogDoor
 from holdfast.transport.doors.http_sessions import SESSION_HEADER, HttpSessions
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.mcp import wire
@@ -210,6 +211,7 @@ def build_app(
     if mcp is not None:
         routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]))
         routes.append(WebSocketRoute("/ws", WebSocketDoor(dispatcher, connections)))
+        routes.append(Route("/api/logs", CallLogDoor(dispatcher).__call__, methods=["GET"]))
     if browser_sessions is not None:
         routes.append(Route("/session", _session(browser_sessions)))
         routes.append(Route("/", _front_page))

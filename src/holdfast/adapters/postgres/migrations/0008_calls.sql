@@ -12,7 +12,7 @@ CREATE TABLE mcp_calls (
     door varchar(16) NOT NULL,
     started_at timestamptz NOT NULL,
     duration_ms double precision NOT NULL,
-    status varchar(16) NOT NULL CHECK (status IN ('ok', 'error', 'cancelled', 'asked')),
+    status varchar(16) NOT NULL CHECK (status IN ('ok', 'error', 'cancelled', 'input_required')),
     code varchar(64) NOT NULL,
     cost double precision NOT NULL,
     parameters text NOT NULL,

@@ -1,0 +1,223 @@
+"""A thousand secrets go through the server as contents, names, queries, keys and replacement texts. None is in any log.
+
+Looked at: what the server prints, its log, the call logs of the user and of a tenant, the metrics, what is sent to
+Langfuse and to a collector of traces, and the errors that say "internal". A name may stand in its owner's call log.
+"""
+
+import json
+import secrets
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import psycopg
+import pytest
+
+from tests.helpers.agent import Agent
+from tests.helpers.databases import postgres_database
+from tests.helpers.doors import House, until
+from tests.helpers.langfuse import LangfuseServer, langfuse_server
+from tests.helpers.remote import RemoteAgent
+
+pytestmark = pytest.mark.timeout(240)
+
+MARK = "canary"
+ROUNDS = 40
+
+
+@dataclass
+class Canaries:
+    """Secrets by what they were used as."""
+
+    used: dict[str, list[str]] = field(default_factory=dict)
+
+    def new(self, kind: str) -> str:
+        """Return a secret that nobody has seen before."""
+        secret = f"{MARK}{secrets.token_hex(12)}"
+        self.used.setdefault(kind, []).append(secret)
+        return secret
+
+    def leaked(self, text: str, *, may_name: bool = False) -> list[str]:
+        """Return what a text holds of them, as `kind secret`; names may be there where the text is its owner's."""
+        return [
+            f"{kind} {secret}"
+            for kind, found in self.used.items()
+            if not (may_name and kind == "name")
+            for secret in found
+            if secret in text
+        ]
+
+
+@dataclass
+class Scene:
+    house: House
+    langfuse: LangfuseServer
+    canaries: Canaries
+    internal_errors: list[str] = field(default_factory=list)
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
+    """Give a house with listed keys that plans for Langfuse, on each database."""
+    with langfuse_server() as langfuse:
+        if request.param == "postgres":
+            with postgres_database(request.getfixturevalue("postgres_server_url")) as url:
+                yield Scene(House(tmp_path, DATABASE_URL=url, **langfuse.environment), langfuse, Canaries())
+        else:
+            yield Scene(House(tmp_path, **langfuse.environment), langfuse, Canaries())
+
+
+def use_as_agent(agent: Agent, scene: Scene) -> None:
+    """Call the local tools with secrets in every place, rightly and wrongly."""
+    new, house = scene.canaries.new, scene.house
+    name = f"{new('name')}.txt"
+    text, other = new("content"), new("replacement")
+    (house.root / name).write_text(f"{text}\n")
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("read_text_file", {"path": name}),
+        ("read_text_file", {"path": f"{new('name')}/none"}),
+        ("read_text_file", {"path": name, new("key"): new("content")}),
+        ("read_files", {"files": [{"path": name, new("key"): 1}]}),
+        ("grep_content", {"pattern": new("query"), "search_path": "."}),
+        ("grep_content", {"pattern": f"({new('query')}", "search_path": "."}),
+        ("search_files", {"path": ".", "pattern": f"*{new('query')}*", "excludePatterns": [new("query")]}),
+        ("search_folders", {"query": new("query")}),
+        ("query_json", {"file_path": name, "expression": f".{new('query')}"}),
+        ("edit_file", {"path": name, "edits": [{"oldText": text, "newText": other}]}),
+        ("edit_file", {"path": name, "edits": [{"oldText": new("replacement"), "newText": new("replacement")}]}),
+        (
+            "edit_files",
+            {"changes": [{"path": name, "edits": [{"old_string": other, "new_string": new("replacement")}]}]},
+        ),
+        ("write_file", {"path": f"{new('name')}.md", "content": new("content")}),
+        ("write_file", {"path": f"{new('name')}/no/such", "content": new("content") * 5_000}),
+        ("append_text", {"path": name, "text": new("content")}),
+        ("move_file", {"source": f"{new('name')}", "destination": new("name")}),
+        (
+            "file_write",
+            {"project": "p", "path": f"/{new('name')}", "content": new("content"), "idempotency_key": new("key")},
+        ),
+        ("file_search", {"project": "p", "query": new("query")}),
+        (
+            "mcp_pipe",
+            {"steps": [{"id": "a", "tool": "write_file", "arguments": {"path": name, "content": new("content")}}]},
+        ),
+        ("mcp_pipe", {"steps": [{"id": new("key"), "tool": new("key"), "arguments": {new("key"): new("key")}}]}),
+        (new("key"), {"path": new("content")}),
+        ("crash", {"path": new("name"), "content": new("content")}),
+        ("undo_change", {"change_id": new("key")}),
+    ]
+    for tool, arguments in calls:
+        reply = agent.call_with(tool, arguments)
+        if reply.is_error and reply.code == "INTERNAL":
+            scene.internal_errors.append(reply.text)
+
+
+def use_as_tenant(tenant: RemoteAgent, scene: Scene) -> None:
+    """Call the store's tools with secrets in every place."""
+    new = scene.canaries.new
+    path = f"/{new('name')}"
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("file_write", {"project": "p", "path": path, "content": new("content"), "idempotency_key": new("key")}),
+        ("file_write", {"project": "p", "path": path, "content": new("content"), "mode": new("key")}),
+        ("file_read", {"project": "p", "path": f"/{new('name')}"}),
+        ("file_search", {"project": "p", "query": new("query")}),
+        ("file_rename", {"project": "p", "from_path": path, "to_path": f"/{new('name')}"}),
+        ("crash", {"path": new("name"), "content": new("content")}),
+    ]
+    for tool, arguments in calls:
+        reply = tenant.call_with(tool, arguments)
+        if reply.is_error and reply.code == "INTERNAL":
+            scene.internal_errors.append(reply.text)
+
+
+def plan_and_review(agent: Agent, scene: Scene) -> None:
+    """Make a plan, whose trace goes to Langfuse, and a proposal that is sent back with a comment."""
+    new, house = scene.canaries.new, scene.house
+    for number in range(8):
+        (house.root / f"invoice {number} {new('name')}.txt").write_text(f"invoice {new('content')} total 12 EUR\n")
+    agent.call("create_organization_plan", folder_path=".", subfolders=False)
+    agent.call("create_organization_plan", folder_path=".")
+    agent.call("propose_and_review", path=f"{new('name')}.md", new_string=new("replacement"))
+    ran = house.run("review", "list", "--json")
+    review_id = json.loads(ran.stdout)["reviews"][0]["review_id"]
+    house.run("review", "revise", review_id, "-m", new("content"))
+
+
+def knock_at_the_door(house: House, canaries: Canaries) -> None:
+    """Send keys that are wrong, and messages that are broken."""
+    for body in (b"{", b"[]", json.dumps({canaries.new("key"): canaries.new("content")}).encode(), b"\xff" * 20):
+        headers = {"authorization": f"Bearer {canaries.new('key')}", "x-model-key": canaries.new("key")}
+        httpx2.post(f"{house.url}/mcp", content=body, headers=headers)
+        headers = {"authorization": f"Bearer {house.token}", canaries.new("key"): canaries.new("key")}
+        httpx2.post(f"{house.url}/mcp?{canaries.new('key')}=1", content=body, headers=headers)
+        httpx2.get(f"{house.url}/{canaries.new('key')}")
+
+
+@pytest.mark.req("SV-31")
+def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp_path: Path) -> None:
+    house, canaries = scene.house, scene.canaries
+    house.settings("settings: {auth: {mode: listed}, review: {wait_seconds: 0}}")
+    printed = tmp_path / "printed"
+    command = [sys.executable, "-m", "tests.helpers.crashing_server", "serve", "--port", "0", str(house.root)]
+    with printed.open("wb") as output:
+        server = subprocess.Popen(command, env=house.env, stdout=output, stderr=subprocess.STDOUT)
+    try:
+        until("the server is up", lambda: house.facts().get("pid") == server.pid)
+        key = json.loads(house.run("keys", "create", "--json", "--label", "tenant").stdout)["key"]
+        with Agent([house.root], house.state) as agent, RemoteAgent(house.url, key) as tenant:
+            for _ in range(ROUNDS):
+                use_as_agent(agent, scene)
+                use_as_tenant(tenant, scene)
+            plan_and_review(agent, scene)
+        knock_at_the_door(house, canaries)
+        own_log = house.run("calls", "--json", "--limit", "1000").stdout
+        metrics_key = house.state / "metrics.token"
+        metrics = ""
+        if metrics_key.exists():
+            headers = {"authorization": f"Bearer {metrics_key.read_text().strip()}"}
+            metrics = httpx2.get(f"{house.url}/metrics", headers=headers).text
+            assert "holdfast_calls_total" in metrics
+        tenants_log = httpx2.get(
+            f"{house.url}/api/logs", params={"limit": "1000"}, headers={"authorization": f"Bearer {key}"}
+        ).text
+        assert sum(map(len, canaries.used.values())) >= 1_000
+        assert len(json.loads(own_log)["calls"]) > ROUNDS * 20
+        assert len(json.loads(tenants_log)["calls"]) == ROUNDS * 6
+        assert scene.internal_errors
+    finally:
+        server.terminate()
+        server.wait(20)
+    assert canaries.leaked(own_log, may_name=True) == []
+    assert canaries.leaked(tenants_log, may_name=True) == []
+    assert canaries.leaked(metrics) == []
+    assert canaries.leaked("\n".join(scene.internal_errors)) == []
+    assert canaries.leaked(printed.read_text(errors="replace")) == []
+    for log in house.state.glob("server.log*"):
+        assert canaries.leaked(log.read_text(errors="replace")) == []
+    assert "fault" in printed.read_text(errors="replace")
+    scene.langfuse.over.wait(0)
+    assert scene.langfuse.bodies
+    assert canaries.leaked("\n".join(body.decode("latin-1") for body in scene.langfuse.bodies)) == []
+    rows = recorded_rows(house)
+    assert len(rows) > ROUNDS * 25
+    assert canaries.leaked("\n".join(rows), may_name=True) == []
+    assert canaries.used["name"][0] in "\n".join(rows)
+
+
+def recorded_rows(house: House) -> list[str]:
+    """Return every row of every call log as text, past all walls."""
+    rows: list[str] = []
+    for database in (house.state / "state.db", *(house.state / "store").glob("*.db")):
+        connection = sqlite3.connect(database)
+        rows += [repr(row) for row in connection.execute("SELECT * FROM mcp_calls")]
+        connection.close()
+    if url := house.environment.get("DATABASE_URL"):
+        with psycopg.connect(url) as owner:
+            rows += [repr(row) for row in owner.execute("SELECT * FROM mcp_calls")]
+    return rows
