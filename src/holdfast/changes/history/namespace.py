@@ -90,5 +90,7 @@ class Namespace:
 def steps_backwards(plan: Plan) -> list[Item]:
     """Return the steps of a change that were made, the last one first; those that an undo reversed were made too."""
     items = sort_items(plan.items) if plan.stepwise else list(plan.items)
-    made = [item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE]
-    return made[::-1]
+    done_items = [
+        item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE
+    ]
+    return done_items[::-1]

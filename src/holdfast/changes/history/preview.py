@@ -103,11 +103,11 @@ class UndoPreview:
             )
         except HoldfastError as error:
             differing = dict.fromkeys((item.dest_path or "" for item in plan.items), error.message)
-        made = [item for item in steps_backwards(plan) if item.status is ItemStatus.DONE]
-        if not made:
+        done_items = [item for item in steps_backwards(plan) if item.status is ItemStatus.DONE]
+        if not done_items:
             return UndoStep(plan, problem="It left nothing that could be undone.")
         files: list[UndoneFile] = []
-        for item in made:
+        for item in done_items:
             file = self._preview_planned(plan, item, differing)
             files.append(file)
             if not file.problem and (item.op is Op.MOVE or _leaves(item, files)):

@@ -53,24 +53,24 @@ class UndoRun:
 
     def run(self, *, as_json: bool) -> None:
         """Undo each change that can be undone; one that cannot after all stays and is named. Raises what may pass."""
-        todo = [step for step in self.steps if step["can_be_done"]]
+        steps = [step for step in self.steps if step["can_be_done"]]
         self.stayed = [_left(step, step["problem"]) for step in self.steps if not step["can_be_done"]]
         with progress_bar(is_hidden=as_json) as draw, _finish_before_interrupt() as is_asked_to_stop:
-            for count, step in enumerate(todo):
+            for count, step in enumerate(steps):
                 if is_asked_to_stop():
                     self.is_interrupted = True
                     return
                 if draw is not None:
-                    draw(count, len(todo), display_name(step["change"]["path"]))
+                    draw(count, len(steps), display_name(step["change"]["path"]))
                 try:
-                    done = self.session.call_as_person("undo_for_person", change_id=step["change"]["change_id"])
+                    result = self.session.call_as_person("undo_for_person", change_id=step["change"]["change_id"])
                 except HoldfastError as error:
                     if error.retryable:
                         raise
                     self.stayed.append(_left(step, error.message))
                 else:
-                    self.undone.append(done)
-                    self.stayed += [{"change_id": done["change_id"], **file} for file in done["stayed"]]
+                    self.undone.append(result)
+                    self.stayed += [{"change_id": result["change_id"], **file} for file in result["stayed"]]
 
     def as_json(self) -> dict[str, Any]:
         """Return what was done and what stayed."""
