@@ -190,7 +190,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, message: str, saved: Item | None = None) -> "Outcome":
-        """Return the outcome of a change that was not made; `saved` are another program's bytes that it met."""
+        """Return the outcome of a change that was not made; `saved` are another program's bytes that it saved on the way."""
         return cls(PlanStatus.FAILED, ItemStatus.ERROR, message, saved=saved)
 
 

@@ -337,7 +337,7 @@ class _Questions:
         self._elicit = elicit
 
     async def ask(self, question: Question) -> Reply:
-        """Ask in a task of its own: withdrawing a question tells the client, which no impatience above may cut short."""
+        """Ask in a task of its own: withdrawing a question tells the client, which a cancellation above must not cut short."""
         self._call.check()
         task = asyncio.ensure_future(self._elicit(question))
         self.open.add(task)

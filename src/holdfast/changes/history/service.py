@@ -100,7 +100,7 @@ class ChangeHistory:
         effects = (effect_of_net_file(source, file) for file in trace_back(plans))
         return [effect for effect in effects if effect is not None]
 
-    def newest_to_undo(self, change_filter: ChangeFilter, has_path: PathTest | None) -> list[Plan]:
+    def find_newest_to_undo(self, change_filter: ChangeFilter, has_path: PathTest | None) -> list[Plan]:
         """Return the newest change in effect that is no undo of the person's; NotFound when there is none."""
         for change in self._iterate(change_filter, None):
             is_own_undo = change.kind is ChangeKind.UNDO and change.client.is_command
@@ -108,7 +108,7 @@ class ChangeHistory:
                 return self.plans([change])
         raise NotFound("There is nothing to undo.")
 
-    def all_to_undo(self, change_filter: ChangeFilter, has_path: PathTest | None, limit: int) -> list[Plan]:
+    def find_all_to_undo(self, change_filter: ChangeFilter, has_path: PathTest | None, limit: int) -> list[Plan]:
         """Return the changes in effect that a filter selects, newest first.
 
         An undo is left out when it is the person's, or when what it undid is selected too: undoing both would bring back
@@ -123,7 +123,7 @@ class ChangeHistory:
             and not (change.kind is ChangeKind.UNDO and (change.client.is_command or change.undoes in selected))
         )
 
-    def to_redo(self, change_filter: ChangeFilter, limit: int) -> list[Plan]:
+    def find_undos_to_redo(self, change_filter: ChangeFilter, limit: int) -> list[Plan]:
         """Return the undos in effect that a filter selects, newest first: of what was done, not of other undos."""
         undos: list[Plan] = []
         for change in self._iterate(change_filter, None):

@@ -113,7 +113,7 @@ def install_command(
             report, "unchanged", f"There is nothing to do: {mcp_client.title} has this entry.", as_json=as_json
         )
         return
-    with _showing(edit, as_json=as_json, in_editor=show_in_editor):
+    with _show_edit(edit, as_json=as_json, in_editor=show_in_editor):
         if dry_run:
             _print_report(report, "would_write", "Nothing was written.", as_json=as_json)
             return
@@ -142,7 +142,7 @@ def uninstall_command(
             report, "unchanged", f"There is nothing to do: {mcp_client.title} has no such entry.", as_json=as_json
         )
         return
-    with _showing(edit, as_json=as_json):
+    with _show_edit(edit, as_json=as_json):
         if dry_run:
             _print_report(report, "would_remove", "Nothing was written.", as_json=as_json)
             return
@@ -291,7 +291,7 @@ def _is_home(path: str) -> bool:
 
 
 @contextmanager
-def _showing(edit: "ConfigEdit", *, as_json: bool, in_editor: bool = False) -> Iterator[None]:
+def _show_edit(edit: "ConfigEdit", *, as_json: bool, in_editor: bool = False) -> Iterator[None]:
     if not as_json:
         click.echo(paragraphs(edit.diff()))
     if not in_editor:

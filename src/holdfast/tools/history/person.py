@@ -125,11 +125,11 @@ def preview_undo(app: App, call: Call, args: PreviewUndo) -> Answer:
             (history.undo_of(plan) for plan in plans_by_id) if args.redo else plans_by_id, key=lambda plan: -plan.seq
         )
     elif args.redo:
-        plans = history.to_redo(_filter_of(app, args), _MAX_SELECTED if is_selection else 1)
+        plans = history.find_undos_to_redo(_filter_of(app, args), _MAX_SELECTED if is_selection else 1)
     elif args.since or args.until or args.client:
-        plans = history.all_to_undo(_filter_of(app, args), _path_test(args), _MAX_SELECTED)
+        plans = history.find_all_to_undo(_filter_of(app, args), _path_test(args), _MAX_SELECTED)
     else:
-        plans = history.newest_to_undo(_filter_of(app, args), _path_test(args))
+        plans = history.find_newest_to_undo(_filter_of(app, args), _path_test(args))
     steps = history.preview(_jail_of(app, call, plans), call, plans)
     data = PreviewUndoAnswer(steps=[UndoStepAnswer.of(step) for step in steps])
     return Answer.of(f"{quantity(len(steps), 'change')}.", data=data)
