@@ -17,7 +17,7 @@ class CallStatus(StrEnum):
     ERROR = "error"
     CANCELLED = "cancelled"
     """Given up by the caller, or its client went away."""
-    ASKED = "asked"
+    INPUT_NEEDED = "asked"
     """It ended with a question to the person, and is made again with the reply."""
 
 
@@ -46,9 +46,9 @@ class CallRecord:
 
 @dataclass(frozen=True, slots=True)
 class CallFilter:
-    """Which calls are wanted: those that match every value that is not empty, newest first.
+    """Which calls are listed: those that match every value that is not empty, newest first.
 
-    `before` is the position of a row; older rows than that one are wanted.
+    `before` is the position of a row; only older rows than that one match.
     """
 
     tool: str = ""

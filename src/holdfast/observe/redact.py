@@ -49,10 +49,10 @@ class Redactor:
         """Return what is recorded of a call's arguments."""
         if self._vocabulary is None:
             self._vocabulary = self._ask()
-        return _Walk(*self._vocabulary, self._preview_bytes).members(arguments, 0)
+        return _Redaction(*self._vocabulary, self._preview_bytes).members(arguments, 0)
 
 
-class _Walk:
+class _Redaction:
     """One walk over the arguments of one call, which ends after a bounded number of values."""
 
     def __init__(self, names: frozenset[str], words: frozenset[str], preview_bytes: int) -> None:
@@ -85,8 +85,8 @@ class _Walk:
 
     def _text(self, name: str, text: str) -> Any:
         if name in PATH_NAMES or name in ID_NAMES:
-            shown = text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
-            return shown if len(text) <= MAX_TEXT_CHARS else f"{shown}…"
+            readable = text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
+            return readable if len(text) <= MAX_TEXT_CHARS else f"{readable}…"
         return text if text in self._words else describe_text(text, self._preview_bytes)
 
 

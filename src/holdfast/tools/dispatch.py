@@ -280,7 +280,7 @@ def outcome_of(error: BaseException) -> tuple[CallStatus, str]:
     """Return how a call that ended with an error is recorded: its status and the error's code."""
     if isinstance(error, HoldfastError):
         return CallStatus.CANCELLED if isinstance(error, Cancelled) else CallStatus.ERROR, error.code
-    return (CallStatus.ASKED, "") if isinstance(error, InputNeeded) else (CallStatus.CANCELLED, Cancelled.code)
+    return (CallStatus.INPUT_NEEDED, "") if isinstance(error, InputNeeded) else (CallStatus.CANCELLED, Cancelled.code)
 
 
 def _labels_of(caller: Caller) -> CallerLabels:

@@ -92,7 +92,7 @@ class ListCallsAnswer(BaseModel):
 )
 def list_calls(app: App, call: Call, args: ListCalls) -> Answer:
     """List the calls that were made, newest first: when, which tool, by whom, how it ended and how long it took."""
-    wanted = CallFilter(
+    call_filter = CallFilter(
         tool=args.tool,
         status=args.status or "",
         code=args.code,
@@ -102,9 +102,9 @@ def list_calls(app: App, call: Call, args: ListCalls) -> Answer:
         until=parse_moment("until", args.until),
         before=read_position(args.cursor, _CURSOR, "list_calls"),
     )
-    found = app.observer.find_calls(call.caller.auth.apikey_hash, wanted, args.limit + 1)
-    page = [CallFacts.of(entry.position, entry.record) for entry in found[: args.limit]]
-    cursor = encode_cursor({_CURSOR: page[-1].position}) if len(found) > args.limit else None
+    calls = app.observer.find_calls(call.caller.auth.apikey_hash, call_filter, args.limit + 1)
+    page = [CallFacts.of(entry.position, entry.record) for entry in calls[: args.limit]]
+    cursor = encode_cursor({_CURSOR: page[-1].position}) if len(calls) > args.limit else None
     lines = [
         f"{facts.at} {facts.tool} {facts.status}{f' {facts.code}' if facts.code else ''} {facts.duration_ms:.0f} ms"
         f"{f' {facts.client}' if facts.client else ''}"
