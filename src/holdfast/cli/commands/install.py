@@ -228,7 +228,7 @@ def _options(
         folders = [client.project_folder]
     if not folders and client.needs_folder:
         raise InvalidArgument(
-            f"{client.title} starts its servers in no folder of yours: name the folders that its agents may use, "
+            f"{client.title} does not start its servers in one of your folders: name the folders that its agents may use, "
             f"such as ~/Documents, after the name of the client."
         )
     return EntryOptions(tuple(dict.fromkeys(folders)), groups, read_only, review)
