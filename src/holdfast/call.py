@@ -33,7 +33,7 @@ class Reply:
 
 
 Elicit = Callable[[Question], Awaitable[Reply]]
-"""Asks the person through the client. A client that fails or goes away is a Reply of `cancel`.
+"""Asks the person through the client. A client that fails or disconnects is a Reply of `cancel`.
 
 Raises InvalidArgument when the content does not fit the form, TimedOut at the call's deadline, and InputNeeded
 where the protocol makes the call again with the reply: what the call does before asking must be safe to repeat.

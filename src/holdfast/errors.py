@@ -142,9 +142,9 @@ class NotFound(HoldfastError):
     code = "NOT_FOUND"
 
     @classmethod
-    def at(cls, path: str, shown: str = "") -> "NotFound":
-        """Return the error for a path where nothing is; `shown` is the path as a message shows it."""
-        return cls(f"No such file or directory: {shown or path}", path=path)
+    def at(cls, path: str, display_path: str = "") -> "NotFound":
+        """Return the error for a path where nothing is; `display_path` is the path as a message shows it."""
+        return cls(f"No such file or directory: {display_path or path}", path=path)
 
 
 class PayloadTooLarge(HoldfastError):

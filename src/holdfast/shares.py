@@ -23,13 +23,13 @@ class Shares:
 
     def __init__(self, total: int, factor: int) -> None:
         self.total = total
-        self.taken = 0
+        self.taken_places = 0
         self._factor = factor
         self._counts: Counter[str] = Counter()
 
     def has_room(self, caller: str) -> bool:
         """Return whether a caller may take one more place."""
-        own, free = self._counts[caller], self.total - self.taken
+        own, free = self._counts[caller], self.total - self.taken_places
         kept_free = 1 if own and self.total >= _FEW else 0
         return own < self._factor * (free - kept_free)
 
@@ -39,12 +39,12 @@ class Shares:
 
     def take(self, caller: str, places: int = 1) -> None:
         """Count more places of a caller."""
-        self.taken += places
+        self.taken_places += places
         self._counts[caller] += places
 
     def give_back(self, caller: str, places: int = 1) -> None:
         """Count fewer places of a caller."""
-        self.taken -= places
+        self.taken_places -= places
         self._counts[caller] -= places
         if not self._counts[caller]:
             del self._counts[caller]

@@ -20,8 +20,7 @@ from holdfast.adapters.open_store import (
     search_limits_from_settings,
     store_limits_from_settings,
 )
-from holdfast.adapters.redis import RedisCounters, redis_fault
-from holdfast.adapters.redis_credentials import RedisKeyStore
+from holdfast.adapters.redis import RedisCounters, RedisKeyStore, redis_fault
 from holdfast.adapters.sqlite.calls import LocalCalls
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
 from holdfast.adapters.sqlite.state.database import inspect_database
@@ -98,7 +97,7 @@ class ServerParts:
     folders: OpenFolders
     app: App
     admission: Admission
-    opened: StorePorts
+    store_ports: StorePorts
     workers: Workers
     memory: OrganiserDatabases
     keys: ApiKeys | None = None
@@ -140,7 +139,7 @@ class ServerParts:
         self.app.reviews.close()
         self.memory.close()
         self.app.changes.close()
-        self.opened.close()
+        self.store_ports.close()
 
 
 def build(settings: Settings, state_dir: str, settings_path: str | None = None) -> ServerParts:
@@ -154,17 +153,17 @@ def build(settings: Settings, state_dir: str, settings_path: str | None = None) 
     changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
     changes.recover()
     reviews = _reviews(settings, reviews_beside(journal), changes, state_dir)
-    opened = open_store(state_dir, variable("DATABASE_URL"))
-    store = Store(opened.database, store_limits_from_settings(settings.mcp.files))
+    store_ports = open_store(state_dir, variable("DATABASE_URL"))
+    store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
-    workers = _workers(settings.mcp.files, opened, store, embedder, settings.mcp.files.index.workers)
-    search = _search(settings.mcp.files, opened, embedder)
+    workers = _workers(settings.mcp.files, store_ports, store, embedder, settings.mcp.files.index.workers)
+    search = _search(settings.mcp.files, store_ports, embedder)
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     plan_observer = LangfuseObserver(langfuse) if langfuse is not None else None
     organiser = _organiser(settings, changes, memory, embedder, plan_observer)
     in_folders = _folder_search(settings, state_dir, embedder)
-    observer = _observer(settings, state_dir, opened)
+    observer = _observer(settings, state_dir, store_ports)
     app = App(
         settings,
         folders.folders_of,
@@ -180,7 +179,7 @@ def build(settings: Settings, state_dir: str, settings_path: str | None = None) 
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)
-    return ServerParts(dispatcher, folders, app, admission, opened, workers, memory, keys, plan_observer)
+    return ServerParts(dispatcher, folders, app, admission, store_ports, workers, memory, keys, plan_observer)
 
 
 @contextmanager
@@ -190,35 +189,35 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
     With a model that wants tenants' keys, which only the servers have, such a process does words alone;
     InvalidArgument when it `needs_keys` and cannot get them.
     """
-    opened = open_store(state_dir, variable("DATABASE_URL"))
-    store = Store(opened.database, store_limits_from_settings(settings.mcp.files))
+    store_ports = open_store(state_dir, variable("DATABASE_URL"))
+    store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
     if embedder is not None and embedder.needs_key and settings.auth.mode != "local" and not _has_shared_keys(settings):
         if needs_keys:
-            opened.close()
+            store_ports.close()
             raise InvalidArgument(
                 "a separate worker needs Redis to get tenants' keys: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
-        workers = _workers(settings.mcp.files, opened, store, None, lanes, is_alone=False)
+        workers = _workers(settings.mcp.files, store_ports, store, None, lanes, is_alone=False)
     else:
-        workers = _workers(settings.mcp.files, opened, store, embedder, lanes)
+        workers = _workers(settings.mcp.files, store_ports, store, embedder, lanes)
     try:
         yield workers
     finally:
         workers.stop()
-        opened.close()
+        store_ports.close()
 
 
 def _embedder(files: FilesSettings) -> Embedder | None:
     return build_embedder(files.search.embedder) if files.search.enabled else None
 
 
-def _search(files: FilesSettings, opened: StorePorts, embedder: Embedder | None) -> Search:
+def _search(files: FilesSettings, store_ports: StorePorts, embedder: Embedder | None) -> Search:
     own_key = files.search.embedder.api_key.get_secret_value()
     reranker = build_reranker(files.search.rerank)
     return Search(
-        opened.index,
+        store_ports.index,
         search_limits_from_settings(files.search),
         for_queries(embedder),
         _built_in(files.search.embedder) if embedder else None,
@@ -240,14 +239,14 @@ def _folder_search(settings: Settings, state_dir: str, embedder: Embedder | None
     )
 
 
-def _built_in(chosen: EmbedderSettings) -> Embedder | None:
+def _built_in(settings: EmbedderSettings) -> Embedder | None:
     """Return the built-in model if another one is chosen: its vectors are searched until the other has replaced them."""
-    return build_embedder(EmbedderSettings()) if chosen.kind == "openai" or chosen.path else None
+    return build_embedder(EmbedderSettings()) if settings.kind == "openai" or settings.path else None
 
 
 def _workers(
     files: FilesSettings,
-    opened: StorePorts,
+    store_ports: StorePorts,
     store: Store,
     embedder: Embedder | None,
     lanes: int,
@@ -259,22 +258,22 @@ def _workers(
     needs_key = timed is not None and timed.needs_key
     keys: ModelKeys = NoKeys()
     if needs_key:
-        keys = JobKeys(opened.queue, _credentials(files), Secret(files.search.embedder.api_key.get_secret_value()))
+        keys = JobKeys(store_ports.queue, _credentials(files), Secret(files.search.embedder.api_key.get_secret_value()))
     index = files.index
     policy = JobPolicy(index.batch_size, index.retry_max, index.retry_backoff_ms)
-    loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, policy, stats)
-    outdated = OutdatedVectors(opened.index, timed, loop.stop.is_set) if timed else None
-    purge = Purge(store, opened.upkeep, vectors=outdated)
-    return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
+    loop = Loop(store_ports.queue, Indexer(store_ports.index, timed), keys, needs_key, policy, stats)
+    outdated = OutdatedVectors(store_ports.index, timed, loop.stop.is_set) if timed else None
+    purge = Purge(store, store_ports.upkeep, vectors=outdated)
+    return Workers(loop, store_ports.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
 
 
-def _observer(settings: Settings, state_dir: str, opened: StorePorts) -> Observer:
-    metrics, chosen = Metrics(), settings.observe.calls
-    if not chosen.enabled:
+def _observer(settings: Settings, state_dir: str, store_ports: StorePorts) -> Observer:
+    metrics, call_settings = Metrics(), settings.observe.calls
+    if not call_settings.enabled:
         return Observer(None, metrics)
-    redactor = Redactor(table.TOOLS.vocabulary, chosen.preview_bytes if chosen.preview else 0)
-    tenants = opened.open_calls(settings.auth.mode == "listed")
-    limits = CallLogLimits(chosen.keep_days, chosen.max_rows)
+    redactor = Redactor(table.TOOLS.vocabulary, call_settings.preview_bytes if call_settings.preview else 0)
+    tenants = store_ports.open_calls(settings.auth.mode == "listed")
+    limits = CallLogLimits(call_settings.keep_days, call_settings.max_rows)
     log = CallLog(LOCAL_TENANT, LocalCalls(state_dir), tenants, redactor, limits, metrics.calls_dropped)
     return Observer(log, metrics)
 
@@ -311,8 +310,10 @@ def _organiser(
     embedder: Embedder | None,
     observer: PlanObserver | None,
 ) -> Organiser:
-    chosen = settings.mcp.files.search.embedder
-    sentences = embedder if embedder is not None and chosen.kind == "minilm" else build_embedder(EmbedderSettings())
+    embedder_settings = settings.mcp.files.search.embedder
+    sentences = (
+        embedder if embedder is not None and embedder_settings.kind == "minilm" else build_embedder(EmbedderSettings())
+    )
     static = StaticEmbedder() if has_static_vectors() else None
     embedded = Cascade(sentences, static, settings.organiser.deep_below)
     classifier: Classifier = embedded

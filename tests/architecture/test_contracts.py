@@ -22,6 +22,7 @@ FORBIDDEN = [
     ("changes", "changes/disk/bad.py", "import holdfast.changes.plans.execute"),
     ("observe", "observe/redact.py", "import holdfast.observe.call_log"),
     ("organiser", "organiser/classify/bad.py", "import holdfast.organiser.scan.read"),
+    ("observe", "observe/redact.py", "import holdfast.observe.call_log"),
     ("transport", "transport/client/bad.py", "import holdfast.transport.doors.stream"),
     ("relay", "transport/client/bad.py", "import pydantic"),
     ("relay", "transport/client/bad.py", "def late() -> None:\n    import a_package_that_nobody_has_heard_of"),

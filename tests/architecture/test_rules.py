@@ -45,6 +45,7 @@ SOURCE_RULES: dict[str, tuple[Rule, str]] = {
         rules.word_problems,
         "tools/folders/change.py",
     ),  # `kept` is a member of an answer
+    "a name is no participle": (rules.participle_problems, ""),
     "only config reads the environment": (rules.environment_problems, "config/"),
     "one function imports onnxruntime": (rules.onnxruntime_problems, ""),
 }
@@ -124,6 +125,10 @@ def test_the_names_of_scripts_benchmarks_and_what_tests_share_say_what_the_value
 )
 def test_a_name_that_says_nothing_is_seen(source: str) -> None:
     assert len(list(rules.word_problems(source))) == 1
+
+
+def test_a_participle_as_a_name_is_seen() -> None:
+    assert list(rules.participle_problems("given = 1\ngiven_path = 2")) == ["names something 'given' in line 1"]
 
 
 def test_a_name_that_says_what_it_is_passes() -> None:

@@ -37,4 +37,4 @@ def test_what_is_given_back_can_be_taken_by_another() -> None:
     assert not shares.has_room("c")
     shares.give_back("a")
     assert shares.has_room("c")
-    assert shares.taken == 1
+    assert shares.taken_places == 1

@@ -54,18 +54,18 @@ def read_call(row: Any, started_at: datetime) -> LoggedCall:
     return LoggedCall(row["position"], record)
 
 
-def filter_parameters(tenant: str, wanted: CallFilter, limit: int) -> dict[str, Any]:
+def filter_parameters(tenant: str, call_filter: CallFilter, limit: int) -> dict[str, Any]:
     """Return the parameters of `find_calls`."""
     return {
         "apikey_hash": tenant,
-        "tool": wanted.tool,
-        "status": wanted.status,
-        "code": wanted.code,
-        "client": wanted.client,
-        "kind": wanted.kind,
-        "since": wanted.since,
-        "until": wanted.until,
-        "older_than": wanted.before,
+        "tool": call_filter.tool,
+        "status": call_filter.status,
+        "code": call_filter.code,
+        "client": call_filter.client,
+        "kind": call_filter.kind,
+        "since": call_filter.since,
+        "until": call_filter.until,
+        "older_than": call_filter.before,
         "limit": limit,
     }
 

@@ -1,15 +1,18 @@
-"""Counts calls in Redis or Valkey, so that servers share one limit; in this process while Redis does not answer."""
+"""Counts calls and keeps sealed keys in Redis or Valkey, so that servers share one limit and workers can take the keys."""
 
 import logging
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
 from holdfast.adapters.counters import MemoryCounters, WindowCounters
+from holdfast.credentials.sealed_keys import KeyStoreUnavailable
 from holdfast.errors import InvalidArgument
+
+_Answer = TypeVar("_Answer")
 
 _log = logging.getLogger(__name__)
 
@@ -70,6 +73,41 @@ class RedisCounters:
             _log.warning("Redis answers again: calls are counted there")
 
 
+class RedisKeyStore:
+    """Keeps sealed keys under a prefix, each with its own time to live."""
+
+    is_shared = True
+
+    def __init__(self, url: str, prefix: str) -> None:
+        self._client = _open_client(url)
+        self._prefix = prefix
+
+    def put(self, name: str, sealed: bytes, ttl_seconds: int) -> None:
+        """Keep a sealed key for that time."""
+        self._run(lambda redis: redis.set(self._prefix + name, sealed, ex=ttl_seconds))
+
+    def get(self, name: str) -> bytes | None:
+        """Return a sealed key, None when there is none or it has expired."""
+        sealed = self._run(lambda redis: redis.get(self._prefix + name))
+        return bytes(sealed) if sealed is not None else None
+
+    def drop(self, name: str) -> None:
+        """Drop a sealed key."""
+        self._run(lambda redis: redis.delete(self._prefix + name))
+
+    def close(self) -> None:
+        """Close every connection."""
+        self._client.close()
+
+    def _run(self, command: Callable[[Any], _Answer]) -> _Answer:
+        from redis import RedisError
+
+        try:
+            return command(self._client)
+        except (RedisError, OSError):
+            raise KeyStoreUnavailable from None
+
+
 def redis_fault(url: str) -> str | None:
     """Return why Redis does not answer at an address, None when it does. InvalidArgument when the address is invalid."""
     storage = _open_storage(url)
@@ -84,7 +122,7 @@ def redis_fault(url: str) -> str | None:
     return None
 
 
-def redis_client(url: str) -> Any:
+def _open_client(url: str) -> Any:
     """Return a client for an address; nothing is sent yet. InvalidArgument never repeats the address."""
     address, options = _parse_url(url)
     from redis import Redis

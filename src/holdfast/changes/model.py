@@ -190,7 +190,7 @@ class Outcome:
 
     @classmethod
     def failed(cls, message: str, saved: Item | None = None) -> "Outcome":
-        """Return the outcome of a change that was not made; `saved` are another program's bytes that it met."""
+        """Return the outcome of a change that was not made; `saved` are another program's bytes that it saved on the way."""
         return cls(PlanStatus.FAILED, ItemStatus.ERROR, message, saved=saved)
 
 
@@ -292,10 +292,12 @@ def reverse_items(items: Sequence[Item]) -> tuple[Item, ...]:
 
     A tree keeps its order, top first; `Removals` knows at which end to begin.
     """
-    done = [item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE]
-    if done and done[0].op in (Op.MKDIR, Op.RMDIR):
-        done.reverse()
-    return tuple(_reverse_item(item) for item in done)
+    done_items = [
+        item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE
+    ]
+    if done_items and done_items[0].op in (Op.MKDIR, Op.RMDIR):
+        done_items.reverse()
+    return tuple(_reverse_item(item) for item in done_items)
 
 
 def _reverse_item(item: Item) -> Item:

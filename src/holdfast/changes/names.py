@@ -7,7 +7,7 @@ _DOUBLE_SUFFIXES = (".tar.gz", ".tar.bz2", ".tar.xz", ".tar.zst")
 
 
 def collision_key(name: str) -> str:
-    """Return a key that is equal for two names that some file system does not tell apart."""
+    """Return a key that is equal for two names that some file system treats as the same."""
     return unicodedata.normalize("NFC", name).casefold()
 
 

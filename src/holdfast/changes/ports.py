@@ -131,7 +131,7 @@ class Journal(Protocol):
         """Return the single changes that are RUNNING, oldest first."""
 
     def list_changes(
-        self, roots: Sequence[str] | None, limit: int, before_seq: int | None, wanted: ChangeFilter = ANY_CHANGE
+        self, roots: Sequence[str] | None, limit: int, before_seq: int | None, change_filter: ChangeFilter = ANY_CHANGE
     ) -> list[Change]:
         """Return finished changes whose roots are all beneath the given ones, newest first; None stands for any roots."""
 

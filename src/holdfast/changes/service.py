@@ -124,8 +124,8 @@ class Changes:
                 return _write_result(place, self._contents.put(place, None, data, request), created=True)
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.room.admit) as base:
                 kind = binary_type(read_fully(base.fd, 0, SAMPLE_BYTES), place.name)
-                done = self._contents.put(place, base, data, request)
-                return replace(_write_result(place, done, created=False), binary_type=kind)
+                result = self._contents.put(place, base, data, request)
+                return replace(_write_result(place, result, created=False), binary_type=kind)
 
     def edit(
         self,
@@ -152,10 +152,10 @@ class Changes:
             with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
                 check_hash(base.hash, expected_hash, place.path)
                 edited = _edit_content(base.data, path, edits, folders, call)
-                done = self._write_edit(
+                result = self._write_edit(
                     place, base, edited, dry_run, ChangeRequest(kind, call.caller.client, folders.jail)
                 )
-                return replace(done, binary_type=binary_type((base.data or b"")[:SAMPLE_BYTES], place.name))
+                return replace(result, binary_type=binary_type((base.data or b"")[:SAMPLE_BYTES], place.name))
 
     def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
         """Return what edits would write, refused as `edit` refuses them; nothing is written."""
@@ -302,8 +302,8 @@ class Changes:
         if dry_run:
             present_hash = "" if base is None else base.hash
             return WriteResult(place.path, HASH_PREFIX + present_hash, None, base is None, edited.before, edited.after)
-        done = self._contents.put(place, base, edited.data, request)
-        return _write_result(place, done, created=base is None, edited=edited)
+        result = self._contents.put(place, base, edited.data, request)
+        return _write_result(place, result, created=base is None, edited=edited)
 
     def _lock_places(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
         """Lock the places, or the trees there when the source is a directory; NotFound when it does not exist."""
@@ -374,9 +374,11 @@ def _limits(folders: Folders) -> EditLimits:
     return EditLimits(folders.settings.max_match_chars, folders.settings.max_answer_tokens)
 
 
-def _write_result(place: Place, done: ContentResult, *, created: bool, edited: EditResult | None = None) -> WriteResult:
+def _write_result(
+    place: Place, result: ContentResult, *, created: bool, edited: EditResult | None = None
+) -> WriteResult:
     before, after = ("", "") if edited is None else (edited.before, edited.after)
-    return WriteResult(place.path, HASH_PREFIX + done.hash, done.change_id, created, before, after)
+    return WriteResult(place.path, HASH_PREFIX + result.hash, result.change_id, created, before, after)
 
 
 def _check_directory(place: Place, path: str, expected: str | None) -> None:

@@ -73,7 +73,7 @@ class CallLog:
         self._is_closed = False
         self._progress = threading.Condition()
         self._added = 0
-        self._settled = 0
+        self._written = 0
         self._untrimmed: dict[bool, dict[str, int]] = {is_local: {} for is_local in self._tables}
         self._expire_at = time.monotonic()
         self._complained_at = float("-inf")
@@ -93,10 +93,10 @@ class CallLog:
         if not self._has_work.is_set():
             self._has_work.set()
 
-    def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match, with those that ended just before this one."""
         self.flush()
-        return self._tables[tenant == self._local_tenant].find(tenant, wanted, limit)
+        return self._tables[tenant == self._local_tenant].find(tenant, call_filter, limit)
 
     def flush(self, seconds: float = _FLUSH_SECONDS) -> None:
         """Write what waits; returns when it is written or the time is over."""
@@ -104,7 +104,7 @@ class CallLog:
         self._is_hurried.set()
         self._has_work.set()
         with self._progress:
-            self._progress.wait_for(lambda: self._settled >= target, seconds)
+            self._progress.wait_for(lambda: self._written >= target, seconds)
 
     def close(self) -> None:
         """Write what waits, and take no more."""
@@ -137,7 +137,7 @@ class CallLog:
             if records:
                 self._save(table, records, is_local=is_local)
         with self._progress:
-            self._settled += len(batch)
+            self._written += len(batch)
             self._progress.notify_all()
 
     def _complete(self, entry: _Waiting) -> CallRecord:

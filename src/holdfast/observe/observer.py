@@ -37,9 +37,9 @@ class Observer:
         self._metrics.call_began()
         return WatchedCall(self._log if is_recorded else None, self._metrics, tool)
 
-    def find_calls(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+    def find_calls(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest recorded calls of a tenant that match, none when nothing is recorded."""
-        return self._log.find(tenant, wanted, limit) if self._log else []
+        return self._log.find(tenant, call_filter, limit) if self._log else []
 
     @property
     def is_recording(self) -> bool:

@@ -13,7 +13,7 @@ class CallTable(Protocol):
     def save(self, records: Sequence[CallRecord]) -> None:
         """Add records of any tenants; those of a tenant that has no place here are left out."""
 
-    def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match."""
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:

@@ -84,8 +84,8 @@ class _ArgumentsWalk:
 
     def _text(self, name: str, text: str) -> Any:
         if name in PATH_NAMES or (name in ID_NAMES and _ID.fullmatch(text)):
-            shown = text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
-            return shown if len(text) <= MAX_TEXT_CHARS else f"{shown}…"
+            cut = text[:MAX_TEXT_CHARS].encode("utf-8", "backslashreplace").decode()
+            return cut if len(text) <= MAX_TEXT_CHARS else f"{cut}…"
         return text if text in self._words else describe_text(text, self._preview_bytes)
 
 

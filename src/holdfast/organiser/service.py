@@ -155,16 +155,16 @@ class Organiser:
         was approved.
         """
         with self._locks.hold(call, [plan_id]):
-            view, surveyed, chosen = self._resolve_decisions(folders, call, plan_id, decisions)
-            category_folders = {folder: folder for folder in chosen.values() if folder}
-            classified = classify_by_decisions(surveyed.files, chosen, chosen)
+            view, surveyed, path_decisions = self._resolve_decisions(folders, call, plan_id, decisions)
+            category_folders = {folder: folder for folder in path_decisions.values() if folder}
+            classified = classify_by_decisions(surveyed.files, path_decisions, path_decisions)
             draft = self._builder.draft(folders.jail, view.folder, classified, category_folders)
             paths = {file.path for entry in classified for file in (entry.file, *entry.file.members)}
             moves = [item for item in view.moves if item.src_path in paths]
             revision = compare_moves(moves, draft.moves)
             self.plans.revise(folders, call, plan_id, revision.dests, reasons=revision.reasons, added=revision.added)
-            notes = revise_notes(view.notes, chosen, draft.uncertain, surveyed.directories)
-            by_agent = view.notes.agent_decisions | chosen.keys()
+            notes = revise_notes(view.notes, path_decisions, draft.uncertain, surveyed.directories)
+            by_agent = view.notes.agent_decisions | path_decisions.keys()
             return self._save_notes(folders, plan_id, replace(notes, agent_decisions=by_agent))
 
     def correct(self, folders: Folders, call: Call, plan_id: str, decisions: Decisions) -> PlanView:
@@ -173,9 +173,9 @@ class Organiser:
         Refused for the same reasons as `revise`.
         """
         with self._locks.hold(call, [plan_id]):
-            view, surveyed, chosen = self._resolve_decisions(folders, call, plan_id, decisions)
+            view, surveyed, path_decisions = self._resolve_decisions(folders, call, plan_id, decisions)
             with record_work(self._observer, plan_id, "correct") as recording:
-                notes = self._correct(folders, call, view, surveyed, chosen, recording)
+                notes = self._correct(folders, call, view, surveyed, path_decisions, recording)
             return self._save_notes(folders, plan_id, notes)
 
     def _resolve_decisions(
@@ -189,11 +189,11 @@ class Organiser:
         surveyed = self._builder.survey_folder(folders.jail, call, view.folder)
         files = index_by_path(surveyed.files)
         known = [destination.folder for destination in view.notes.destinations]
-        chosen = {
+        path_decisions = {
             resolve_file(path, view.folder, files): resolve_folder(folder, known) if folder else None
             for path, folder in decisions.items()
         }
-        return view, surveyed, chosen
+        return view, surveyed, path_decisions
 
     def _correct(
         self,
@@ -201,12 +201,12 @@ class Organiser:
         call: Call,
         view: PlanView,
         surveyed: SurveyedFolder,
-        chosen: Decisions,
+        path_decisions: Decisions,
         recording: Recording,
     ) -> Notes:
         files = index_by_path(surveyed.files)
-        corrections = self._to_examples({path: (files[path], folder) for path, folder in chosen.items()})
-        decisions = {**view.notes.decisions, **chosen}
+        corrections = self._to_examples({path: (files[path], folder) for path, folder in path_decisions.items()})
+        decisions = {**view.notes.decisions, **path_decisions}
         relatives = (*decisions, *(file.relative for file in view.notes.uncertain))
         in_plan = {item.src_path for item in view.moves} | {f"{view.folder}/{relative}" for relative in relatives}
         draft, notes = self._builder.build(
@@ -218,7 +218,7 @@ class Organiser:
             include_subfolders=view.notes.include_subfolders,
             only=in_plan,
             new_corrections=corrections,
-            by_agent=view.notes.agent_decisions - chosen.keys(),
+            by_agent=view.notes.agent_decisions - path_decisions.keys(),
         )
         revision = compare_moves(view.moves, draft.moves)
         self.plans.revise(folders, call, view.plan.id, revision.dests, reasons=revision.reasons, added=revision.added)

@@ -20,20 +20,20 @@ def decide(review: Review, decision: Decision, now: str, expires_at: str) -> Rev
         raise Conflict("This review has changed since it was shown. Look at it again.")
     if len(decision.reason or "") > MAX_REASON_CHARS:
         raise InvalidArgument(f"reason is longer than {MAX_REASON_CHARS} characters.")
-    made = {"decided_by": decision.channel.value, "decided_at": now, "reason": decision.reason or None}
+    decision_fields = {"decided_by": decision.channel.value, "decided_at": now, "reason": decision.reason or None}
     if decision.choice is Choice.REJECT:
-        return review.become(ReviewState.REJECTED, **made)
-    given = _given_text(review, decision)
-    text = review.text if given is None else given
+        return review.become(ReviewState.REJECTED, **decision_fields)
+    new_text = _given_text(review, decision)
+    text = review.text if new_text is None else new_text
     if decision.choice is Choice.REVISE:
-        if given is None and not decision.reason:
+        if new_text is None and not decision.reason:
             raise InvalidArgument("A revision needs a text or a reason.")
-        return review.become(ReviewState.CHANGES_REQUESTED, answered=text, expires_at=expires_at, **made)
+        return review.become(ReviewState.CHANGES_REQUESTED, answered=text, expires_at=expires_at, **decision_fields)
     if decision.shown_hash is None and decision.text is None:
         raise InvalidArgument("An approval needs shown_hash, the hash of what was shown.")
     if text == review.base:
         raise InvalidArgument("The approved text is the file as it is: reject the change instead.")
-    return review.become(ReviewState.APPROVED, answered=text, expires_at=expires_at, **made)
+    return review.become(ReviewState.APPROVED, answered=text, expires_at=expires_at, **decision_fields)
 
 
 def decision_from_save(review: Review, saved: bytes) -> Decision:

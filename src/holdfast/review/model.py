@@ -148,8 +148,8 @@ class Review:
     @property
     def shown_hash(self) -> str:
         """Return the hash that an approval names: everything that a person is shown to decide on."""
-        shown = (str(self.round), self.reason or "", _hash(self.base), _hash(self.text))
-        return _digest(self.id, self.path, *self._directory, *shown)
+        parts = (str(self.round), self.reason or "", _hash(self.base), _hash(self.text))
+        return _digest(self.id, self.path, *self._directory, *parts)
 
     @property
     def _directory(self) -> tuple[str, ...]:

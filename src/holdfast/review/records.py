@@ -133,7 +133,7 @@ class ReviewRecords:
         return True
 
     def end(self, review: Review) -> None:
-        """Remove the files of a review that is over, and tell everybody."""
+        """Remove the files of a review that has ended, and notify those who wait for it."""
         self.sessions.remove(review.session)
         self.watcher.drop(review.id)
         self._unanswered.pop(review.id, None)

@@ -119,13 +119,13 @@ def first_page(rows: Sequence[Row], limit: int, key: str) -> tuple[Sequence[Row]
 
 def take_rows(rows: Iterable[T], max_tokens: int, cost: Callable[[T], int]) -> list[T]:
     """Return the first rows whose cost in all stays within the budget, at least one; no further row is asked for."""
-    taken: list[T] = []
+    rows_that_fit: list[T] = []
     for row in rows:
         max_tokens -= cost(row)
-        if max_tokens < 0 and taken:
+        if max_tokens < 0 and rows_that_fit:
             break
-        taken.append(row)
-    return taken
+        rows_that_fit.append(row)
+    return rows_that_fit
 
 
 def invalid_cursor() -> InvalidArgument:

@@ -1,6 +1,7 @@
 """Pure: how much two contents have in common at their beginnings and at their ends, without holding either in memory."""
 
 from collections.abc import Callable
+from typing import AnyStr
 
 _STEP_BYTES = 1 << 20
 
@@ -14,7 +15,7 @@ def common_ends(read: ReadAt, size: int, read_other: ReadAt, other_size: int) ->
     prefix = 0
     while prefix < shorter:
         step = min(_STEP_BYTES, shorter - prefix)
-        equal = _common_prefix(read(step, prefix), read_other(step, prefix))
+        equal = common_prefix(read(step, prefix), read_other(step, prefix))
         prefix += equal
         if equal < step:
             break
@@ -23,14 +24,15 @@ def common_ends(read: ReadAt, size: int, read_other: ReadAt, other_size: int) ->
         step = min(_STEP_BYTES, shorter - prefix - suffix)
         ours = read(step, size - suffix - step)[::-1]
         theirs = read_other(step, other_size - suffix - step)[::-1]
-        equal = _common_prefix(ours, theirs)
+        equal = common_prefix(ours, theirs)
         suffix += equal
         if equal < step:
             break
     return prefix, suffix
 
 
-def _common_prefix(ours: bytes, theirs: bytes) -> int:
+def common_prefix(ours: AnyStr, theirs: AnyStr) -> int:
+    """Return how many characters or bytes are the same at the beginnings."""
     low, high = 0, min(len(ours), len(theirs))
     while low < high:
         middle = (low + high + 1) // 2

@@ -53,12 +53,12 @@ def compute_hunks(before: str, after: str) -> list[Hunk]:
     return [_build_hunk(group, old, new, first) for group in _group_opcodes(old, new)]
 
 
-def apply_hunks(before: str, after: str, chosen: Collection[str]) -> str:
+def apply_hunks(before: str, after: str, hunk_hashes: Collection[str]) -> str:
     """Return the first text with only the chosen hunks, each named by its hash, of its difference to the second."""
     old, out, at = split_lines(before), [], 0
     for hunk in compute_hunks(before, after):
         out += old[at : hunk.start]
-        out += hunk.lines if hunk.hash in chosen else old[hunk.start : hunk.end]
+        out += hunk.lines if hunk.hash in hunk_hashes else old[hunk.start : hunk.end]
         at = hunk.end
     return "".join([*out, *old[at:]])
 

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
 from holdfast.text.budget import estimate_tokens
+from holdfast.text.common_ends import common_prefix
 from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding, encode, round_trips
 from holdfast.text.display import shorten
 from holdfast.text.edit_match import LfView, Suggestion, find_matches, find_similar, find_typographic_match, to_lf
@@ -143,8 +144,8 @@ def _replace(text: str, edit: Edit) -> str:
 
 def _splice(view: LfView, offsets: Sequence[int], old: str, new: str) -> str:
     """Replace only where old and new differ, so that what they share keeps the file's own characters."""
-    head = _common_prefix(old, new)
-    tail = _common_prefix(old[head:][::-1], new[head:][::-1])
+    head = common_prefix(old, new)
+    tail = common_prefix(old[head:][::-1], new[head:][::-1])
     inserted = _with_newlines_of(view.raw, new[head : len(new) - tail])
     pieces: list[str] = []
     at = 0
@@ -154,17 +155,6 @@ def _splice(view: LfView, offsets: Sequence[int], old: str, new: str) -> str:
         at = view.to_raw(offset + len(old) - tail)
     pieces.append(view.raw[at:])
     return "".join(pieces)
-
-
-def _common_prefix(left: str, right: str) -> int:
-    low, high = 0, min(len(left), len(right))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if left[low:middle] == right[low:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
 
 
 def _with_newlines_of(text: str, inserted: str) -> str:

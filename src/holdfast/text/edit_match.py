@@ -104,11 +104,11 @@ def find_similar(text: str, old_text: str) -> list[Suggestion]:
     grams = _grams(old_lines)
     scored = [_score_window(text, lines, start, len(old_lines), grams) for start in sorted(starts)]
     best = sorted((window for window in scored if window["similarity"] >= _MIN_SIMILARITY), key=_rank)
-    chosen: list[Suggestion] = []
+    suggestions: list[Suggestion] = []
     for window in best:
-        if all(window["end_line"] < c["start_line"] or window["start_line"] > c["end_line"] for c in chosen):
-            chosen.append(window)
-    return chosen[:_MAX_SUGGESTIONS]
+        if all(window["end_line"] < c["start_line"] or window["start_line"] > c["end_line"] for c in suggestions):
+            suggestions.append(window)
+    return suggestions[:_MAX_SUGGESTIONS]
 
 
 def _rank(window: Suggestion) -> tuple[float, int]:

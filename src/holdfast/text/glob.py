@@ -217,32 +217,32 @@ def _class_body(body: str) -> str:
 
 def _expand(pattern: str) -> list[str]:
     """Return every alternative of the pattern's braces."""
-    pending, done = [pattern], []
+    pending, expanded = [pattern], []
     while pending:
         text = pending.pop()
         group = _first_group(text)
         if group is None:
-            done.append(text)
+            expanded.append(text)
         else:
             start, end, choices = group
             pending.extend(text[:start] + choice + text[end:] for choice in reversed(choices))
-        if len(pending) + len(done) > MAX_ALTERNATIVES:
+        if len(pending) + len(expanded) > MAX_ALTERNATIVES:
             raise InvalidQuery(f"The braces of a pattern may have at most {MAX_ALTERNATIVES} alternatives.")
-    if sum(map(len, done)) > MAX_EXPANDED_CHARS:
+    if sum(map(len, expanded)) > MAX_EXPANDED_CHARS:
         raise InvalidQuery(f"The alternatives of a pattern may have {MAX_EXPANDED_CHARS} characters in all.")
-    return done
+    return expanded
 
 
 def _first_group(text: str) -> tuple[int, int, list[str]] | None:
-    opened: list[tuple[int, list[int]]] = []
+    open_groups: list[tuple[int, list[int]]] = []
     groups: list[tuple[int, int, list[str]]] = []
     for mark in _BRACE.finditer(text):
         if mark[0] == "{":
-            opened.append((mark.start(), []))
-        elif mark[0] == "," and opened:
-            opened[-1][1].append(mark.start())
-        elif mark[0] == "}" and opened:
-            start, commas = opened.pop()
+            open_groups.append((mark.start(), []))
+        elif mark[0] == "," and open_groups:
+            open_groups[-1][1].append(mark.start())
+        elif mark[0] == "}" and open_groups:
+            start, commas = open_groups.pop()
             choices = _choices(text, start, commas, mark.start())
             if choices:
                 groups.append((start, mark.end(), choices))

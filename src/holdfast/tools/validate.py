@@ -139,8 +139,8 @@ def _nearest_argument(tool: Tool, arguments: Mapping[str, Any], loc: tuple[int |
     """Return the argument that an unknown one stands for, by its use in other tools or by its letters, in its object."""
     above, name = loc[:-1], str(loc[-1])
     known = list(_schema_at(tool, above).get("properties", {}))
-    given = _value_at(arguments, above)
-    free = [other for other in known if not (isinstance(given, Mapping) and other in given)]
+    container = _value_at(arguments, above)
+    free = [other for other in known if not (isinstance(container, Mapping) and other in container)]
     alike = next((names for names in _SYNONYMS if name.casefold() in names), frozenset[str]())
     near = next((other for other in free if other.casefold() in alike), None) or nearest_name(name, known)
     return None if near is None else ".".join([*map(str, above), near])

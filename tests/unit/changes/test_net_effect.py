@@ -23,7 +23,7 @@ def hash_of(data: bytes) -> str:
 
 def in_effect(world: World) -> list[Plan]:
     history = world.changes.history
-    return history.all_to_undo(ChangeFilter(), None, 10_000)
+    return history.find_all_to_undo(ChangeFilter(), None, 10_000)
 
 
 def every_plan(world: World) -> list[Plan]:

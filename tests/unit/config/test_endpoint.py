@@ -3,7 +3,8 @@
 import pytest
 from pydantic import ValidationError
 
-from holdfast.config.settings import Settings, endpoint_fault
+from holdfast.config.section import endpoint_fault
+from holdfast.config.settings import Settings
 
 
 @pytest.mark.parametrize("url", ["http://host", "https://host:8443/v1/embeddings?version=2", "http://[::1]:8080/x"])

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.adapters.redis_credentials import RedisKeyStore
+from holdfast.adapters.redis import RedisKeyStore
 from holdfast.credentials.envelope import Binding, KeyEncryptionKeys
 from holdfast.credentials.sealed_keys import MemoryKeyStore, SealedKeyStore
 from holdfast.credentials.service import Credentials

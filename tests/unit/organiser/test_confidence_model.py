@@ -4,7 +4,13 @@ import random
 
 import pytest
 
-from holdfast.organiser.classify.confidence_model import BY_NAME_ALONE, REVIEW_ONLY, TRIED, ConfidenceModel, Trial
+from holdfast.organiser.classify.confidence_model import (
+    BY_NAME_ALONE,
+    FEW_EXAMPLES,
+    REVIEW_ONLY,
+    ConfidenceModel,
+    Trial,
+)
 
 
 def trials(folder: int, right: int, wrong: int, margin: float = 0.5) -> list[Trial]:
@@ -35,14 +41,14 @@ def test_a_folder_that_attracts_wrong_files_is_for_review_only() -> None:
 
 
 def test_few_examples_promise_less() -> None:
-    model = ConfidenceModel(example_counts=[1, 20], named=frozenset({0, 1}))
+    model = ConfidenceModel(example_counts=[1, 20], named_folders=frozenset({0, 1}))
     assert model.confidence(0, 9.0, 9.0) < model.confidence(1, 9.0, 9.0) < 1
 
 
 def test_one_example_promises_more_where_filing_was_rescale_replay_but_never_as_much_as_many_examples() -> None:
-    model = ConfidenceModel(example_counts=[1, 20], named=frozenset({0, 1}))
+    model = ConfidenceModel(example_counts=[1, 20], named_folders=frozenset({0, 1}))
     again = model.rescale_replay([0.4], frozenset())
-    assert model.confidence(0, 9.0, 9.0) < again.confidence(0, 9.0, 9.0) == TRIED < again.confidence(1, 9.0, 9.0)
+    assert model.confidence(0, 9.0, 9.0) < again.confidence(0, 9.0, 9.0) == FEW_EXAMPLES < again.confidence(1, 9.0, 9.0)
 
 
 def test_a_second_example_never_promises_less_than_the_first() -> None:
@@ -54,7 +60,7 @@ def test_a_second_example_never_promises_less_than_the_first() -> None:
 
 
 def test_a_folder_known_by_an_uncommon_name_alone_stays_below_the_gate() -> None:
-    model = ConfidenceModel(example_counts=[0, 0], named=frozenset({1}))
+    model = ConfidenceModel(example_counts=[0, 0], named_folders=frozenset({1}))
     assert model.confidence(0, 9.0, 9.0) == BY_NAME_ALONE
     assert model.confidence(1, 9.0, 9.0) == pytest.approx(0.8)
 

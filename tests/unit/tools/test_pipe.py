@@ -27,6 +27,7 @@ from holdfast.config.settings import (
 )
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound
 from holdfast.folders.service import Folders
+from holdfast.observe.observer import Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.search.folders.service import FolderSearch
@@ -124,6 +125,7 @@ def dispatcher(settings: Settings | None = None, admission: Admission | None = N
         cast(FolderSearch, None),
         cast(Reviews, None),
         cast(Organiser, None),
+        cast(Observer, None),
     )
     return Dispatcher(app, Registry(TABLE), chosen, admission)
 
@@ -380,6 +382,7 @@ async def test_a_pipe_out_of_time_says_which_steps_were_under_way() -> None:
             cast(FolderSearch, None),
             cast(Reviews, None),
             cast(Organiser, None),
+            cast(Observer, None),
         ),
         Registry([*TABLE, hasty]),
         Settings(),

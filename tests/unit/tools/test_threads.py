@@ -243,5 +243,5 @@ async def test_a_thousand_callers_of_which_many_give_up_leave_no_place_taken() -
     await asyncio.gather(*tasks, return_exceptions=True)
     assert {task.result() - number for number, task in enumerate(tasks) if not task.cancelled()} == {1}
     assert await threads.run("another", lambda: 1) == 1
-    assert (threads._all.taken, threads._queues, threads._running) == (0, {}, {})
+    assert (threads._all.taken_places, threads._queues, threads._running) == (0, {}, {})
     threads.close(1.0)

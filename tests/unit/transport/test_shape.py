@@ -5,8 +5,8 @@ import random
 
 import pytest
 
-from holdfast.transport.mcp import shape
-from holdfast.transport.mcp.shape import MAX_BYTES_OUTSIDE_STRINGS, MAX_VALUES, is_cheap
+from holdfast.transport.mcp import wire
+from holdfast.transport.mcp.wire import MAX_BYTES_OUTSIDE_STRINGS, MAX_VALUES, is_cheap
 
 TEXTS = ["x" * 15_000_000, 'say "hi",\n' * 1_000_000, "\\" * 5_000_000, "[{,}]" * 1_000_000, "é" * 1_000_000]
 
@@ -35,10 +35,10 @@ def test_much_beside_texts_is_not(raw: bytes) -> None:
 def test_the_end_of_a_text_is_found_wherever_a_window_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     chance = random.Random(7)
     for window in (1, 2, 3, 7):
-        monkeypatch.setattr(shape, "_WINDOW_BYTES", window)
+        monkeypatch.setattr(wire, "_WINDOW_BYTES", window)
         for _ in range(5_000):
             raw = bytes(chance.choice(b'"\\a,[') for _ in range(chance.randrange(14)))
-            assert shape._end_of_string(raw, 0) == end_by_hand(raw)
+            assert wire._end_of_string(raw, 0) == end_by_hand(raw)
 
 
 def end_by_hand(raw: bytes) -> int:

@@ -30,5 +30,5 @@ def test_a_client_speaks_to_no_other_users_server(tmp_path: Path, monkeypatch: p
         own = os.geteuid()
         connect(folder).close()
         monkeypatch.setattr(os, "geteuid", lambda: 4711)
-        with pytest.raises(StateFault, match=f"A process of user {own} listens at .*, and none of yours \\(4711\\)"):
+        with pytest.raises(StateFault, match=f"A process of user {own} listens at .*, not one of yours \\(4711\\)"):
             connect(folder)

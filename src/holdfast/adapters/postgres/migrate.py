@@ -51,9 +51,9 @@ def migrate(url: str, report: Callable[[int, int, str], None] | None = None) -> 
         connection.execute("SELECT pg_advisory_xact_lock(%s)", [_LOCK_KEY])
         connection.execute(_TABLE)
         missing = _find_missing(connection)
-        for done, migration in enumerate(missing):
+        for applied_count, migration in enumerate(missing):
             if report is not None:
-                report(done, len(missing), migration.name)
+                report(applied_count, len(missing), migration.name)
             connection.execute(migration.sql)
             connection.execute(
                 "INSERT INTO mcp_migrations (number, name) VALUES (%s, %s)", [migration.number, migration.name]

@@ -46,10 +46,10 @@ class LocalCalls:
         with self._transaction():
             self._connection.executemany(STATEMENTS["save_call"], rows)
 
-    def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest calls that match."""
         with self._lock, translate_sqlite_errors(_STATE_DATABASE):
-            return _find(self._connection, tenant, wanted, limit)
+            return _find(self._connection, tenant, call_filter, limit)
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls beyond the number; return how many."""
@@ -97,10 +97,10 @@ class TenantCalls:
             with self._write(file_name(tenant)) as connection:
                 connection.executemany(STATEMENTS["save_call"], rows)
 
-    def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match."""
         with self._files.snapshot(tenant) as connection:
-            return _find(connection, tenant, wanted, limit)
+            return _find(connection, tenant, call_filter, limit)
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls of these tenants beyond the number; return how many."""
@@ -131,8 +131,8 @@ class TenantCalls:
             yield connection
 
 
-def _find(connection: sqlite3.Connection, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
-    parameters: dict[str, Any] = stored_values(filter_parameters(tenant, wanted, limit))
+def _find(connection: sqlite3.Connection, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
+    parameters: dict[str, Any] = stored_values(filter_parameters(tenant, call_filter, limit))
     rows = connection.execute(STATEMENTS["find_calls"], parameters)
     return [read_call(row, datetime.fromisoformat(row["started_at"])) for row in rows]
 

@@ -262,10 +262,10 @@ def error_from_os(error: OSError, path: str) -> HoldfastError | None:
 
 
 def _copy_metadata(from_fd: int, to_fd: int) -> None:
-    wanted, present = os.fstat(from_fd), os.fstat(to_fd)
-    if (wanted.st_uid, wanted.st_gid) != (present.st_uid, present.st_gid):
-        os.fchown(to_fd, wanted.st_uid, wanted.st_gid)
-    os.fchmod(to_fd, stat.S_IMODE(wanted.st_mode))
+    source_status, target_status = os.fstat(from_fd), os.fstat(to_fd)
+    if (source_status.st_uid, source_status.st_gid) != (target_status.st_uid, target_status.st_gid):
+        os.fchown(to_fd, source_status.st_uid, source_status.st_gid)
+    os.fchmod(to_fd, stat.S_IMODE(source_status.st_mode))
     set_xattrs(to_fd, read_xattrs(from_fd))
 
 

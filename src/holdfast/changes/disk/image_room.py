@@ -1,4 +1,4 @@
-"""How much of the disk before-images may take up: one cap, an equal share of it for each root, and what others leave."""
+"""Limits what before-images take up on the disk: one cap, an equal share of it for each root, and what others leave."""
 
 import os
 from collections.abc import Mapping, Sequence

@@ -196,8 +196,8 @@ def _decompress(chunks: Iterable[bytes]) -> Iterator[bytes]:
     """Yield what was compressed, in pieces of a bounded size, however small the compressed form is."""
     unpacker = zlib.decompressobj()
     for chunk in chunks:
-        given = chunk
-        while given:
-            yield unpacker.decompress(given, CHUNK_BYTES)
-            given = unpacker.unconsumed_tail
+        packed = chunk
+        while packed:
+            yield unpacker.decompress(packed, CHUNK_BYTES)
+            packed = unpacker.unconsumed_tail
     yield unpacker.flush()

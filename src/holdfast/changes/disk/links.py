@@ -1,4 +1,4 @@
-"""Pure: the text that a symbolic link must get at another place to lead where it led, moves of its plan included."""
+"""Pure: the new target of a symbolic link that moves, so that it still leads to the same file when its plan moves both."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass

@@ -29,13 +29,13 @@ def check_paths(jail: Jail, paths: Iterable[str]) -> None:
     policy = jail.policy
     if policy is None:
         return
-    named, strictest = "", None
+    first_path, strictest = "", None
     for path in paths:
-        named = named or path
+        first_path = first_path or path
         strictest = _stricter(strictest, policy.rule_of(path))
     if strictest is not None:
-        is_itself = policy.rule_of(named) is strictest
-        _refuse(jail, strictest, named if is_itself else f"something in {named}")
+        is_itself = policy.rule_of(first_path) is strictest
+        _refuse(jail, strictest, first_path if is_itself else f"something in {first_path}")
 
 
 def check_tree(jail: Jail, call: Call, source: Place, target: str | None = None) -> None:

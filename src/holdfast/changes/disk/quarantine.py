@@ -83,14 +83,14 @@ class Quarantine:
 
 
 @contextmanager
-def open_jail(given: Sequence[str], state_dir: str) -> Iterator[Jail]:
+def open_jail(paths: Sequence[str], state_dir: str) -> Iterator[Jail]:
     """Open the roots of a plan without a caller. NotFound when one of them is missing."""
     try:
-        roots = open_roots(given, "/", state_dir)
+        roots = open_roots(paths, "/", state_dir)
     except InvalidArgument:
         raise NotFound("the folder does not exist") from None
     try:
-        if len(roots) < len(set(given)):
+        if len(roots) < len(set(paths)):
             raise NotFound("one of the folders does not exist")
         yield Jail(roots, [identity_of(os.stat(state_dir))])
     finally:

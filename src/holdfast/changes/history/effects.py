@@ -1,4 +1,4 @@
-"""Says what became of files: by one step of a change, or since before many changes."""
+"""Describes what became of files: by one step of a change, or since a moment before many changes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

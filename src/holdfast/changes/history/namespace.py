@@ -1,6 +1,6 @@
 """Pure: the names of files at an earlier moment, and where each of these files is on the disk.
 
-It begins as the disk is and is led backwards, change by change. Only what differs from the disk is stored, so a whole
+It starts with what is on the disk and goes backwards, change by change. Only what differs from the disk is stored, so a whole
 directory that was moved is one entry.
 """
 
@@ -25,7 +25,7 @@ class FormerEntry:
 
 
 class Namespace:
-    """Paths of an earlier moment; `revert` leads it one step further back."""
+    """Paths of an earlier moment; `revert` goes one step further back."""
 
     def __init__(self) -> None:
         self._entries: dict[str, FormerEntry | None] = {}
@@ -90,5 +90,7 @@ class Namespace:
 def steps_backwards(plan: Plan) -> list[Item]:
     """Return the steps of a change that were made, the last one first; those that an undo reversed were made too."""
     items = sort_items(plan.items) if plan.stepwise else list(plan.items)
-    made = [item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE]
-    return made[::-1]
+    done_items = [
+        item for item in items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) and item.op is not Op.SAVE
+    ]
+    return done_items[::-1]

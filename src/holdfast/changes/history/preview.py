@@ -1,4 +1,4 @@
-"""Says what undoing changes would do to each file, and what stands in the way, without changing anything.
+"""Previews undos: what they would do to each file, and what prevents them, without changing anything.
 
 Several changes are previewed in the order in which they would be undone, each on what those before it would leave.
 """
@@ -103,14 +103,14 @@ class UndoPreview:
             )
         except HoldfastError as error:
             differing = dict.fromkeys((item.dest_path or "" for item in plan.items), error.message)
-        made = [item for item in steps_backwards(plan) if item.status is ItemStatus.DONE]
-        if not made:
+        done_items = [item for item in steps_backwards(plan) if item.status is ItemStatus.DONE]
+        if not done_items:
             return UndoStep(plan, problem="It left nothing that could be undone.")
         files: list[UndoneFile] = []
-        for item in made:
+        for item in done_items:
             file = self._preview_planned(plan, item, differing)
             files.append(file)
-            if not file.problem and (item.op is Op.MOVE or _leaves(item, files)):
+            if not file.problem and (item.op is Op.MOVE or _is_removed_by_undo(item, files)):
                 self._names.revert(item)
         return UndoStep(plan, tuple(files))
 
@@ -203,7 +203,7 @@ class UndoPreview:
             return None
 
 
-def _leaves(directory: Item, files: list[UndoneFile]) -> bool:
+def _is_removed_by_undo(directory: Item, files: list[UndoneFile]) -> bool:
     """Return whether the undo of a plan removes a directory that it made: something went back, and nothing stays in it."""
     moves = [file for file in files if file.op is Op.MOVE]
     return not all(file.problem for file in moves) and not any(

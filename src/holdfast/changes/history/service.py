@@ -36,8 +36,8 @@ class ChangeHistory:
         """Return the change whose id begins with a text. NotFound when there is none, InvalidArgument for several."""
         ids = self._journal.find_ids(prefix) if prefix else []
         if len(ids) > 1 and prefix not in ids:
-            shown = ", ".join(id_[:12] for id_ in ids[:10])
-            raise InvalidArgument(f"Several changes match {prefix!r}: {shown}. Give more of the id.")
+            id_list = ", ".join(id_[:12] for id_ in ids[:10])
+            raise InvalidArgument(f"Several changes match {prefix!r}: {id_list}. Give more of the id.")
         plan = self._journal.find(prefix if prefix in ids else ids[0]) if ids else None
         if plan is None:
             raise NotFound(f"There is no change {prefix!r}. `holdfast changes` lists them.")
@@ -63,11 +63,11 @@ class ChangeHistory:
         raise NotFound(f"No change was made by a client {name!r}.{hint}")
 
     def find_changes(
-        self, wanted: ChangeFilter, limit: int, before_seq: int | None = None, has_path: PathTest | None = None
+        self, change_filter: ChangeFilter, limit: int, before_seq: int | None = None, has_path: PathTest | None = None
     ) -> list[Change]:
         """Return changes of all directories, newest first; with `has_path`, those with a path that passes it."""
         changes: list[Change] = []
-        for change in self._iterate(wanted, before_seq):
+        for change in self._iterate(change_filter, before_seq):
             if has_path is None or self._touches(change, has_path):
                 changes.append(change)
             if len(changes) == limit:
@@ -87,11 +87,11 @@ class ChangeHistory:
     def show(self, jail: Jail, plan: Plan) -> list[FileEffect]:
         """Return what one change did to each of its files, with the diff when it is one file."""
         source = ContentSource(self._journal, self._images, jail)
-        made = [
+        done_items = [
             item for item in plan.items if item.status in (ItemStatus.DONE, ItemStatus.UNDONE) or item.op is Op.SAVE
         ]
-        effects = [effect_of_item(source, item, with_diff=len(made) == 1) for item in made]
-        failed = [item for item in plan.items if item.error_msg and item not in made]
+        effects = [effect_of_item(source, item, with_diff=len(done_items) == 1) for item in done_items]
+        failed = [item for item in plan.items if item.error_msg and item not in done_items]
         return effects + [effect_of_failure(item) for item in failed]
 
     def net_effect(self, jail: Jail, plans: Iterable[Plan]) -> list[FileEffect]:
@@ -100,21 +100,21 @@ class ChangeHistory:
         effects = (effect_of_net_file(source, file) for file in trace_back(plans))
         return [effect for effect in effects if effect is not None]
 
-    def newest_to_undo(self, wanted: ChangeFilter, has_path: PathTest | None) -> list[Plan]:
+    def find_newest_to_undo(self, change_filter: ChangeFilter, has_path: PathTest | None) -> list[Plan]:
         """Return the newest change in effect that is no undo of the person's; NotFound when there is none."""
-        for change in self._iterate(wanted, None):
+        for change in self._iterate(change_filter, None):
             is_own_undo = change.kind is ChangeKind.UNDO and change.client.is_command
             if change.is_in_effect and not is_own_undo and (has_path is None or self._touches(change, has_path)):
                 return self.plans([change])
         raise NotFound("There is nothing to undo.")
 
-    def all_to_undo(self, wanted: ChangeFilter, has_path: PathTest | None, limit: int) -> list[Plan]:
+    def find_all_to_undo(self, change_filter: ChangeFilter, has_path: PathTest | None, limit: int) -> list[Plan]:
         """Return the changes in effect that a filter selects, newest first.
 
         An undo is left out when it is the person's, or when what it undid is selected too: undoing both would bring back
         what the filter is to take away.
         """
-        changes = self.find_changes(wanted, limit, None, has_path)
+        changes = self.find_changes(change_filter, limit, None, has_path)
         selected = {change.id for change in changes}
         return self.plans(
             change
@@ -123,10 +123,10 @@ class ChangeHistory:
             and not (change.kind is ChangeKind.UNDO and (change.client.is_command or change.undoes in selected))
         )
 
-    def to_redo(self, wanted: ChangeFilter, limit: int) -> list[Plan]:
+    def find_undos_to_redo(self, change_filter: ChangeFilter, limit: int) -> list[Plan]:
         """Return the undos in effect that a filter selects, newest first: of what was done, not of other undos."""
         undos: list[Plan] = []
-        for change in self._iterate(wanted, None):
+        for change in self._iterate(change_filter, None):
             undone = self._journal.find(change.undoes) if change.undoes and change.is_in_effect else None
             if undone is not None and undone.kind is not ChangeKind.UNDO:
                 undos += self.plans([change])
@@ -154,8 +154,8 @@ class ChangeHistory:
         preview = UndoPreview(self._journal, self._images, jail, call)
         return [preview.step(plan) for plan in plans]
 
-    def _iterate(self, wanted: ChangeFilter, before_seq: int | None) -> Iterator[Change]:
-        while page := self._journal.list_changes(None, _PAGE_ROWS, before_seq, wanted):
+    def _iterate(self, change_filter: ChangeFilter, before_seq: int | None) -> Iterator[Change]:
+        while page := self._journal.list_changes(None, _PAGE_ROWS, before_seq, change_filter):
             yield from page
             before_seq = page[-1].seq
 

@@ -108,16 +108,16 @@ class Batch:
         """Move every source that is as planned; `outcomes` is complete for what was moved, whatever is raised."""
         with self._lock_places(call):
             moved_parents = self._parents.find_moved()
-            done: list[OpenMove] = []
+            done_moves: list[OpenMove] = []
             try:
                 for unit, members in groupby(self._moves, key=lambda move: move.item.unit):
                     if unit is None:
                         for move in members:
-                            self._move_single(move, moved_parents, done, call)
+                            self._move_single(move, moved_parents, done_moves, call)
                     else:
-                        self._move_unit(list(members), moved_parents, done, call)
+                        self._move_unit(list(members), moved_parents, done_moves, call)
             finally:
-                self._sync(done)
+                self._sync(done_moves)
 
     def recover(self, items: Sequence[Item], staying_units: Collection[str]) -> list[ItemOutcome]:
         """Return the outcomes of interrupted items, decided by what is on the disk; items that did not move have none.
@@ -126,11 +126,11 @@ class Batch:
         """
         outcomes = []
         for unit, members in groupby(items, key=lambda item: item.unit):
-            opened = [self._open(item) for item in members]
+            moves = [self._open(item) for item in members]
             moved = [
-                (move, outcome) for move in opened if isinstance(move, OpenMove) and (outcome := self._recover(move))
+                (move, outcome) for move in moves if isinstance(move, OpenMove) and (outcome := self._recover(move))
             ]
-            is_torn = unit is not None and (len(moved) < len(opened) or unit in staying_units)
+            is_torn = unit is not None and (len(moved) < len(moves) or unit in staying_units)
             outcomes += [outcome for move, outcome in moved if not (is_torn and self._move_back_durably(move))]
         return outcomes
 
@@ -201,21 +201,23 @@ class Batch:
         for move in members:
             self._add_outcome(move, outcome.status, stays_with(item.src_path, outcome.message))
 
-    def _move_single(self, move: OpenMove, moved_parents: set[Identity], done: list[OpenMove], call: Call) -> None:
+    def _move_single(
+        self, move: OpenMove, moved_parents: set[Identity], done_moves: list[OpenMove], call: Call
+    ) -> None:
         outcome = self._check(move, moved_parents)
         if outcome is None:
-            self._move_entry(move, done, call)
+            self._move_entry(move, done_moves, call)
         elif outcome.status is ItemStatus.DONE:
-            done.append(move)
+            done_moves.append(move)
         else:
             self.outcomes.append(outcome)
 
     def _move_unit(
-        self, members: Sequence[OpenMove], moved_parents: set[Identity], done: list[OpenMove], call: Call
+        self, members: Sequence[OpenMove], moved_parents: set[Identity], done_moves: list[OpenMove], call: Call
     ) -> None:
         """Move all of a unit, or none of it; members that an earlier execution moved are at their destination already."""
         checked = [(move, self._check(move, moved_parents) or _check_target(move)) for move in members]
-        done += [move for move, outcome in checked if outcome is not None and outcome.status is ItemStatus.DONE]
+        done_moves += [move for move, outcome in checked if outcome is not None and outcome.status is ItemStatus.DONE]
         refused = [
             (move, outcome)
             for move, outcome in checked
@@ -226,21 +228,21 @@ class Batch:
             self.outcomes += [outcome for _, outcome in refused]
             self._leave(waiting, refused[0][0].item, refused[0][1])
         else:
-            self._move_members(waiting, done, call)
+            self._move_members(waiting, done_moves, call)
 
-    def _move_members(self, members: Sequence[OpenMove], done: list[OpenMove], call: Call) -> None:
+    def _move_members(self, members: Sequence[OpenMove], done_moves: list[OpenMove], call: Call) -> None:
         """Move one after the other; when one cannot be moved after all, those before it are moved back.
 
         Members that cannot be moved back, or not for certain, get no outcome: the next execution looks where they are.
         """
-        done_before = len(done)
+        done_before = len(done_moves)
         for index, move in enumerate(members):
             outcomes_before = len(self.outcomes)
-            self._move_entry(move, done, call)
+            self._move_entry(move, done_moves, call)
             refused = [outcome for outcome in self.outcomes[outcomes_before:] if outcome.status is not ItemStatus.DONE]
             if refused:
-                moved_back = [member for member in done[done_before:] if _move_back(member)]
-                del done[done_before:]
+                moved_back = [member for member in done_moves[done_before:] if _move_back(member)]
+                del done_moves[done_before:]
                 fds = {fd for member in moved_back for fd in (member.source.parent_fd, member.target.parent_fd)}
                 confirmed = moved_back if all(is_synced(fd) for fd in fds) else []
                 self._leave([*confirmed, *members[index + 1 :]], move.item, refused[0])
@@ -261,7 +263,7 @@ class Batch:
             return ItemOutcome(position, ItemStatus.ERROR, _error_text(error))
         return ItemOutcome(position, ItemStatus.SKIPPED, SOURCE_MISSING if is_gone else CHANGED)
 
-    def _move_entry(self, move: OpenMove, done: list[OpenMove], call: Call) -> None:
+    def _move_entry(self, move: OpenMove, done_moves: list[OpenMove], call: Call) -> None:
         """Rename the entry, or copy it to the other device; a directory that holds the state folder is refused."""
         if move.item.quarantine_path is not None:
             self._copy_entry(move, call)
@@ -278,7 +280,7 @@ class Batch:
         except (OSError, HoldfastError) as error:
             self._add_outcome(move, ItemStatus.ERROR, _error_text(error))
         else:
-            done.append(move)
+            done_moves.append(move)
 
     def _cross_device_move(self, move: OpenMove) -> CrossDeviceMove:
         item = move.item
@@ -324,12 +326,12 @@ class Batch:
     def _add_outcome(self, move: OpenMove, status: ItemStatus, message: str | None) -> None:
         self.outcomes.append(ItemOutcome(move.item.position, status, message))
 
-    def _sync(self, done: Sequence[OpenMove]) -> None:
+    def _sync(self, done_moves: Sequence[OpenMove]) -> None:
         """Make the moves durable, destinations first; moves whose directory cannot be synced are moved back."""
-        parents = dict.fromkeys([move.target_parent for move in done])
-        parents |= dict.fromkeys([move.source_parent for move in done])
+        parents = dict.fromkeys([move.target_parent for move in done_moves])
+        parents |= dict.fromkeys([move.source_parent for move in done_moves])
         failed = {parent for parent in parents if not is_synced(parent.fd)}
-        for move in done:
+        for move in done_moves:
             if failed & {move.source_parent, move.target_parent} and _move_back(move):
                 self._add_outcome(move, ItemStatus.ERROR, UNSYNCED)
             else:

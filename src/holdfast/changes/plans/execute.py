@@ -67,13 +67,15 @@ class Executor:
 
     def _recover_begun(self, jail: Jail, plan: Plan) -> list[ItemOutcome]:
         """Return the outcomes of items that were begun and took effect."""
-        begun = [item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None]
+        begun_items = [
+            item for item in plan.items if item.status is ItemStatus.PENDING and item.intended_at is not None
+        ]
         outcomes: list[ItemOutcome] = []
-        links = Links.from_items(plan.items) if begun else Links({})
+        links = Links.from_items(plan.items) if begun_items else Links({})
         staying_units = {
             item.unit for item in plan.items if item.unit and item.status in (ItemStatus.ERROR, ItemStatus.SKIPPED)
         }
-        for items in split_batches(begun):
+        for items in split_batches(begun_items):
             if items[0].op is not Op.MOVE:
                 outcomes += _recover_directories(jail, items)
                 continue
@@ -108,19 +110,19 @@ class Executor:
         """Make or remove the directories of one batch, like `_run_moves`."""
         self._plans.advance(plan_id, outcomes, items, utc_now())
         outcomes.clear()
-        done: list[tuple[Item, Place]] = []
+        done_items: list[tuple[Item, Place]] = []
         with Parents(jail) as parents:
             for item in items:
-                outcome = self._make_or_remove(parents, item, done, progress.call)
+                outcome = self._make_or_remove(parents, item, done_items, progress.call)
                 if outcome is not None:
                     outcomes.append(outcome)
-            outcomes += _sync_directories(done)
+            outcomes += _sync_directories(done_items)
         progress.add(len(items))
 
     def _make_or_remove(
-        self, parents: Parents, item: Item, done: list[tuple[Item, Place]], call: Call
+        self, parents: Parents, item: Item, done_items: list[tuple[Item, Place]], call: Call
     ) -> ItemOutcome | None:
-        """Make or remove one directory and add it to `done`; otherwise return why not."""
+        """Make or remove one directory and add it to `done_items`; otherwise return why not."""
         try:
             parent, _ = parents.find(item.src_path)
             place = parents.place(item.src_path)
@@ -138,7 +140,7 @@ class Executor:
         except (AccessDenied, NotFound, NotDirectory, PermissionDenied) as error:
             is_harmless = item.op is Op.RMDIR
             return ItemOutcome(item.position, ItemStatus.SKIPPED if is_harmless else ItemStatus.ERROR, error.message)
-        done.append((item, place))
+        done_items.append((item, place))
         return None
 
 
@@ -156,11 +158,11 @@ class _Progress:
         self.call.progress(self._done, self._total, f"{self._done:,} of {self._total:,} done")
 
 
-def _sync_directories(done: Sequence[tuple[Item, Place]]) -> list[ItemOutcome]:
+def _sync_directories(done_items: Sequence[tuple[Item, Place]]) -> list[ItemOutcome]:
     """Make new directories durable; one whose parent cannot be synced is removed again."""
-    unsynced = {fd for fd in {place.parent_fd for _, place in done} if not is_synced(fd)}
+    unsynced = {fd for fd in {place.parent_fd for _, place in done_items} if not is_synced(fd)}
     outcomes = []
-    for item, place in reversed(done):
+    for item, place in reversed(done_items):
         status, message = ItemStatus.DONE, None
         if place.parent_fd in unsynced and item.op is Op.MKDIR:
             with suppress(OSError):

@@ -77,13 +77,13 @@ def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> PlanLa
     """Give every move a destination that is free and that no other move gets, and add the missing directories."""
     _check_sources(moves)
     targets = _Targets(jail)
-    wanted = []
+    resolved = []
     for move in moves:
         call.check()
-        wanted.append((move, *targets.resolve(move.dest_path or "")))
+        resolved.append((move, *targets.resolve(move.dest_path or "")))
     placed = [
         move._replace(dest_path=targets.free(folder, name, move.src_path), dest_directory=targets.identity(folder))
-        for move, folder, name in wanted
+        for move, folder, name in resolved
         if f"{folder.rstrip('/')}/{name}" != move.src_path
     ]
     _check_targets(placed)
@@ -91,7 +91,7 @@ def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> PlanLa
     if len(roots) > 2:
         raise InvalidArgument(f"A plan may touch two allowed directories at most; this one touches {len(roots)}.")
     after = max((move.position for move in moves), default=-1) + 1
-    made = [
+    new_directories = [
         Item(
             Op.MKDIR,
             path,
@@ -101,7 +101,7 @@ def assign_destinations(jail: Jail, moves: Sequence[Item], call: Call) -> PlanLa
         )
         for number, path in enumerate(targets.missing)
     ]
-    return PlanLayout((*placed, *made), tuple(roots))
+    return PlanLayout((*placed, *new_directories), tuple(roots))
 
 
 @dataclass
@@ -153,8 +153,8 @@ class _Targets:
 
     def _keys_in(self, folder: str) -> set[str]:
         if folder not in self._used_keys:
-            made = {collision_key(os.path.basename(path)) for path in self.missing if parent_of(path) == folder}
-            self._used_keys[folder] = made if folder in self.missing else made | self._names(folder)
+            new_keys = {collision_key(os.path.basename(path)) for path in self.missing if parent_of(path) == folder}
+            self._used_keys[folder] = new_keys if folder in self.missing else new_keys | self._names(folder)
         return self._used_keys[folder]
 
     def _names(self, folder: str) -> set[str]:

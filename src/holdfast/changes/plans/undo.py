@@ -29,8 +29,8 @@ def build_undo_plan(
     A move whose file is not as the plan left it is SKIPPED, with the reason. None when everything is undone already;
     Conflict when nothing can be undone.
     """
-    done = [item for item in sort_items(plan.items) if item.status is ItemStatus.DONE]
-    moves = _select_moves([item for item in done if item.op is Op.MOVE], positions)
+    done_items = [item for item in sort_items(plan.items) if item.status is ItemStatus.DONE]
+    moves = _select_moves([item for item in done_items if item.op is Op.MOVE], positions)
     with Parents(jail, _OPEN_DIRECTORIES) as parents:
         back = _skip_torn_units([_reverse_move(journal, plan, item, parents, call) for item in reversed(moves)])
     if moves and all(item.status is ItemStatus.SKIPPED for item in back):
@@ -43,7 +43,7 @@ def build_undo_plan(
             node=NodeType.DIRECTORY,
             reverses=item.position,
         )
-        for item in reversed(done)
+        for item in reversed(done_items)
         if item.op is not Op.MOVE and not is_unfinished and _belongs_to(item, moves, positions)
     ]
     items = [*back, *directories]
@@ -54,8 +54,8 @@ def build_undo_plan(
         raise Conflict(f"Change {plan.id} left nothing that could be undone.")
     numbered = tuple(item._replace(position=position) for position, item in enumerate(items))
     request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail, plan.id)
-    made = new_plan(request, plan.root_dir, numbered, None, other_root=plan.other_root)
-    return replace(made, stepwise=True, folder=plan.folder)
+    undo_plan = new_plan(request, plan.root_dir, numbered, None, other_root=plan.other_root)
+    return replace(undo_plan, stepwise=True, folder=plan.folder)
 
 
 def is_undone(plan: Plan, positions: Collection[int] | None) -> bool:
@@ -142,7 +142,7 @@ def _belongs_to(directory: Item, moves: list[Item], positions: Collection[int] |
 
 def _missing_directories(jail: Jail, items: list[Item]) -> list[Item]:
     """Return MKDIR items for directories that were removed since and that files go back to."""
-    made = {item.src_path for item in items if item.op is Op.MKDIR}
+    new_directories = {item.src_path for item in items if item.op is Op.MKDIR}
     to_make: dict[str, None] = {}
     folders = {parent_of(item.dest_path) for item in items if item.dest_path and item.status is ItemStatus.PENDING}
     for folder in sorted(folders - set(jail.allowed_paths)):
@@ -151,5 +151,5 @@ def _missing_directories(jail: Jail, items: list[Item]) -> list[Item]:
         except (HoldfastError, OSError):
             continue
         if real == os.path.normpath(folder):
-            to_make.update(dict.fromkeys(path for path in missing if path not in made))
+            to_make.update(dict.fromkeys(path for path in missing if path not in new_directories))
     return [Item(Op.MKDIR, path, node=NodeType.DIRECTORY) for path in to_make]

@@ -161,7 +161,7 @@ class ContentChanges:
         return Outcome.failed("It was interrupted, and another program has changed the file since.", saved)
 
     def save_foreign_file(self, dir_fd: int, name: str, path: str) -> Item | None:
-        """Save the bytes of another program's file with the change that met it; None when they cannot be kept."""
+        """Save the bytes of another program's file with the change that found it; None when they cannot be kept."""
         with open_file(dir_fd, name, path) as fd:
             size = os.fstat(fd).st_size
             if not self._images.room.fits(size):

@@ -111,12 +111,12 @@ def missing_directories(jail: Jail, path: str) -> tuple[list[str], str, str]:
 
 
 @contextmanager
-def _open_place(jail: Jail, absolute: str, given: str) -> Iterator[Place]:
+def _open_place(jail: Jail, absolute: str, display_path: str) -> Iterator[Place]:
     try:
         with jail.place(absolute, follow=True) as place:
             yield place
     except AccessDenied:
-        raise AccessDenied.outside(given) from None
+        raise AccessDenied.outside(display_path) from None
 
 
 def _check_free(place: Place) -> None:

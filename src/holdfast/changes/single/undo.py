@@ -56,7 +56,7 @@ class Undo:
         data = b"".join(self.images.read(saved.before_hash or ""))
         folder, name = os.path.split(saved.src_path)
         with jail.open_directory(folder) as fd:
-            free = free_name(add_label(name, "kept"), {collision_key(taken) for taken in os.listdir(fd)})
+            free = free_name(add_label(name, "kept"), {collision_key(other_name) for other_name in os.listdir(fd)})
         with lock_place(jail, self.locks, call, f"{folder}/{free}", follow=False) as place:
             request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail)
             return self.contents.put(place, None, data, request).change_id

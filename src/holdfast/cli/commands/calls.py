@@ -43,10 +43,10 @@ _SHOWN_FIRST = ("path", "file_path", "paths", "source", "folder_path", "search_p
 @click.option("--cursor", metavar="TEXT", help="The next page of a list: the cursor that it ended with.")
 @click.option("--follow", "-f", is_flag=True, help="Print further calls as they end, until Ctrl-C.")
 @json_option
-def calls_command(*, as_json: bool, follow: bool, since: str | None, until: str | None, **wanted: Any) -> None:
+def calls_command(*, as_json: bool, follow: bool, since: str | None, until: str | None, **conditions: Any) -> None:
     """List the calls of this machine, newest first: when, which tool, how it ended, how long it took, by whom, on what."""
     times = {"since": parse_moment(since, "--since"), "until": parse_moment(until, "--until")}
-    arguments = {name: value for name, value in {**wanted, **times}.items() if value is not None}
+    arguments = {name: value for name, value in {**conditions, **times}.items() if value is not None}
     with open_session() as session:
         answer = session.call("person", (), "list_calls", arguments)
         if not follow:
@@ -60,10 +60,10 @@ def calls_command(*, as_json: bool, follow: bool, since: str | None, until: str 
 
 def _further_calls(session: Session, arguments: Mapping[str, Any], last: int) -> Iterator[list[dict[str, Any]]]:
     """Yield the calls that were recorded after a position, oldest first, as they come."""
-    wanted = {**arguments, "limit": _FOLLOWED_AT_ONCE}
+    page = {**arguments, "limit": _FOLLOWED_AT_ONCE}
     while True:
         time.sleep(_POLL_SECONDS)
-        answer = session.call("person", (), "list_calls", wanted)
+        answer = session.call("person", (), "list_calls", page)
         calls = [call for call in answer["calls"] if call["position"] > last][::-1]
         if calls:
             last = calls[-1]["position"]

@@ -41,10 +41,10 @@ def client_text(change: Mapping[str, Any]) -> str:
     text = f"{change['client']} {change['client_version']}".strip()
     if not text:
         return "unknown"
-    shown = display_name(text)
-    if shown in ("you", "unknown"):
-        shown = f'"{shown}"'
-    return shown if len(shown) <= _MAX_CLIENT_CHARS else f"{shown[: _MAX_CLIENT_CHARS - 1]}…"
+    label = display_name(text)
+    if label in ("you", "unknown"):
+        label = f'"{label}"'
+    return label if len(label) <= _MAX_CLIENT_CHARS else f"{label[: _MAX_CLIENT_CHARS - 1]}…"
 
 
 def empty_lines(arguments: Mapping[str, Any]) -> list[str]:

@@ -98,27 +98,29 @@ def install_command(
         return
     if print_only and (client is None or _is_folder(client)):
         directories, client = ((client, *directories) if client else directories), "other"
-    chosen = _find_client(str(client), or_any=print_only)
-    folders = [absolute_folder(given, chosen) for given in (*directories, *more_directories)]
-    options = _options(chosen, folders, tools, read_only=read_only, review=review, project=project)
+    mcp_client = _find_client(str(client), or_any=print_only)
+    folders = [absolute_folder(directory, mcp_client) for directory in (*directories, *more_directories)]
+    options = _options(mcp_client, folders, tools, read_only=read_only, review=review, project=project)
     program = _program()
-    target = _target(chosen, config_path, name, project=project, needs_place=not print_only)
+    target = _target(mcp_client, config_path, name, project=project, needs_place=not print_only)
     if print_only:
         click.echo(target.snippet(program, options, _variables()), nl=False)
         return
     edit = target.plan_install(program, options, _variables())
-    report: dict[str, Any] = {**_report(chosen, edit), "entry": edit.entry}
+    report: dict[str, Any] = {**_report(mcp_client, edit), "entry": edit.entry}
     if not edit.is_needed:
-        _print_report(report, "unchanged", f"There is nothing to do: {chosen.title} has this entry.", as_json=as_json)
+        _print_report(
+            report, "unchanged", f"There is nothing to do: {mcp_client.title} has this entry.", as_json=as_json
+        )
         return
-    with _shown(edit, as_json=as_json, in_editor=show_in_editor):
+    with _show_edit(edit, as_json=as_json, in_editor=show_in_editor):
         if dry_run:
             _print_report(report, "would_write", "Nothing was written.", as_json=as_json)
             return
         if not yes:
-            confirm(f"Write this to {display_name(edit.file.given)}?", "Nothing was written.", _WITHOUT_TERMINAL)
+            confirm(f"Write this to {display_name(edit.file.display_path)}?", "Nothing was written.", _WITHOUT_TERMINAL)
     backup = report["backup"] = edit.write()
-    lines = _next_steps(chosen, edit, backup, program, options, project=project)
+    lines = _next_steps(mcp_client, edit, backup, program, options, project=project)
     _print_report(report, "written", *lines, as_json=as_json)
 
 
@@ -132,26 +134,26 @@ def uninstall_command(
 
     When nothing else was changed since `holdfast install`, the file is then byte for byte what it was before.
     """
-    chosen = _find_client(client, or_any=False)
-    edit = _target(chosen, config_path, name, project=project).plan_uninstall()
-    report = _report(chosen, edit)
+    mcp_client = _find_client(client, or_any=False)
+    edit = _target(mcp_client, config_path, name, project=project).plan_uninstall()
+    report = _report(mcp_client, edit)
     if not edit.is_needed:
         _print_report(
-            report, "unchanged", f"There is nothing to do: {chosen.title} has no such entry.", as_json=as_json
+            report, "unchanged", f"There is nothing to do: {mcp_client.title} has no such entry.", as_json=as_json
         )
         return
-    with _shown(edit, as_json=as_json):
+    with _show_edit(edit, as_json=as_json):
         if dry_run:
             _print_report(report, "would_remove", "Nothing was written.", as_json=as_json)
             return
         if not yes:
-            confirm(f"Write this to {display_name(edit.file.given)}?", "Nothing was written.", _WITHOUT_TERMINAL)
+            confirm(f"Write this to {display_name(edit.file.display_path)}?", "Nothing was written.", _WITHOUT_TERMINAL)
     report["backup"] = edit.write()
     what = "is gone: it held nothing else" if edit.content is None else "no longer holds Holdfast"
     lines = [
-        f"{display_name(edit.file.given)} {what}.",
+        f"{display_name(edit.file.display_path)} {what}.",
         f"Backup: {display_name(str(report['backup']))}",
-        chosen.restart,
+        mcp_client.restart,
     ]
     _print_report(report, "removed", *lines, as_json=as_json)
 
@@ -159,10 +161,10 @@ def uninstall_command(
 def _find_client(name: str, *, or_any: bool) -> "McpClient":
     from holdfast.cli.install.clients import GENERIC, all_clients
 
-    wanted = name.strip().lower().replace("_", "-").replace(" ", "-")
+    client_id = name.strip().lower().replace("_", "-").replace(" ", "-")
     clients = all_clients(_homes())
     for each in clients:
-        if each.id == _ALIASES.get(wanted, wanted):
+        if each.id == _ALIASES.get(client_id, client_id):
             return each
     if or_any:
         return GENERIC
@@ -226,7 +228,7 @@ def _options(
         folders = [client.project_folder]
     if not folders and client.needs_folder:
         raise InvalidArgument(
-            f"{client.title} starts its servers in no folder of yours: name the folders that its agents may use, "
+            f"{client.title} does not start its servers in one of your folders: name the folders that its agents may use, "
             f"such as ~/Documents, after the name of the client."
         )
     return EntryOptions(tuple(dict.fromkeys(folders)), groups, read_only, review)
@@ -289,7 +291,7 @@ def _is_home(path: str) -> bool:
 
 
 @contextmanager
-def _shown(edit: "ConfigEdit", *, as_json: bool, in_editor: bool = False) -> Iterator[None]:
+def _show_edit(edit: "ConfigEdit", *, as_json: bool, in_editor: bool = False) -> Iterator[None]:
     if not as_json:
         click.echo(paragraphs(edit.diff()))
     if not in_editor:
@@ -333,7 +335,7 @@ def _opened_in_editor(edit: "ConfigEdit") -> Iterator[None]:
 def _report(client: "McpClient", edit: "ConfigEdit") -> dict[str, Any]:
     return {
         "client": client.id,
-        "config": edit.file.given,
+        "config": edit.file.display_path,
         "diff": edit.diff(),
         "backup": None,
         "restart": client.restart,
@@ -357,7 +359,7 @@ def _next_steps(
     *,
     project: bool,
 ) -> Iterator[str]:
-    yield f"{client.title} starts Holdfast: {display_name(edit.file.given)}"
+    yield f"{client.title} starts Holdfast: {display_name(edit.file.display_path)}"
     if backup is not None:
         yield f"Backup: {display_name(backup)}"
     folders = ", ".join(map(display_name, options.folders)) or "the folder that it works in"

@@ -169,8 +169,10 @@ def approve(plan: str, code: str, *, yes: bool, as_json: bool) -> None:
             for line in plan_lines(answer, answer["moves"], every=True):
                 click.echo(line, err=as_json)
             confirm(_approval_question(answer), "Nothing was approved.", advice)
-        done = session.call_as_person("approve_plan", plan_id=answer["plan_id"], plan_hash=answer["plan_hash"])
-    _print_answer(done, as_json, f"{status_text('APPROVED')}. Next: holdfast organise execute {done['plan_id'][:8]}")
+        result = session.call_as_person("approve_plan", plan_id=answer["plan_id"], plan_hash=answer["plan_hash"])
+    _print_answer(
+        result, as_json, f"{status_text('APPROVED')}. Next: holdfast organise execute {result['plan_id'][:8]}"
+    )
 
 
 @organise_group.command("cancel", epilog="Example: holdfast organise cancel 3f2a")
@@ -179,8 +181,8 @@ def approve(plan: str, code: str, *, yes: bool, as_json: bool) -> None:
 def cancel(plan: str, *, as_json: bool) -> None:
     """Close a plan that was not executed; nothing moves."""
     with open_session() as session:
-        done = _find_plan(session, plan, "cancel").call("revise_plan", cancel=True)
-    _print_answer(done, as_json, f"{status_text(done['status'])}.")
+        result = _find_plan(session, plan, "cancel").call("revise_plan", cancel=True)
+    _print_answer(result, as_json, f"{status_text(result['status'])}.")
 
 
 @organise_group.command("execute", epilog="Example: holdfast organise execute 3f2a")
@@ -192,9 +194,9 @@ def execute(plan: str, *, as_json: bool) -> None:
         client = _find_plan(session, plan, "execute")
         explain = partial(_describe_interrupted, client, "DONE", "moved", "execute", "undo")
         with explain_interruption(explain), progress_bar(is_hidden=as_json) as progress:
-            done = client.call("execute_plan", progress)
-    _print_answer(done, as_json, *executed_lines(done))
-    if done["status"] != "EXECUTED":
+            result = client.call("execute_plan", progress)
+    _print_answer(result, as_json, *executed_lines(result))
+    if result["status"] != "EXECUTED":
         sys.exit(1)
 
 
@@ -206,12 +208,12 @@ def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
     """Undo a plan, or only single FILES of it; nothing is overwritten."""
     with open_session() as session:
         client = _find_plan(session, plan, "undo")
-        chosen = {"paths": [_path_in_plan(client.line["folder"], file) for file in files]} if files else {}
+        arguments = {"paths": [_path_in_plan(client.line["folder"], file) for file in files]} if files else {}
         explain = partial(_describe_interrupted, client, "UNDONE", "moved back", "undo")
         with explain_interruption(explain), progress_bar(is_hidden=as_json) as progress:
-            done = client.call("undo_plan", progress, **chosen)
-    _print_answer(done, as_json, *undone_lines(done))
-    if done["stayed"]:
+            result = client.call("undo_plan", progress, **arguments)
+    _print_answer(result, as_json, *undone_lines(result))
+    if result["stayed"]:
         sys.exit(1)
 
 
@@ -355,9 +357,9 @@ def _print_answer(data: dict[str, Any], as_json: bool, *lines: str) -> None:
 
 def _approval_question(plan: dict[str, Any]) -> str:
     maker = "an agent" if plan["made_by"] == "agent" else "`holdfast organise scan`"
-    made = f"made by {maker} at {local_time(plan['created_at'])}"
+    maker_and_time = f"made by {maker} at {local_time(plan['created_at'])}"
     where = f"the move of {quantity(plan['totals']['moves'], 'file')} in {display_name(plan['folder'])}"
-    return f"Approve plan {plan['plan_id'][:8]}, {made}: {where}?"
+    return f"Approve plan {plan['plan_id'][:8]}, {maker_and_time}: {where}?"
 
 
 def _describe_interrupted(
@@ -365,8 +367,11 @@ def _describe_interrupted(
 ) -> Iterator[str]:
     """Yield how far an interrupted execution or undo came, and the commands to go on with."""
     totals = client.settled_totals()
-    done, plan = totals.get(status, 0), client.line["plan_id"][:8]
-    yield f"Stopped: {done:,} of {quantity(totals['moves'], 'file')} {word}. Every file is whole, at its old place or its new one."
+    done_count, plan = totals.get(status, 0), client.line["plan_id"][:8]
+    yield (
+        f"Stopped: {done_count:,} of {quantity(totals['moves'], 'file')} {word}. "
+        "Every file is whole, at its old place or its new one."
+    )
     yield f"To go on: holdfast organise {again} {plan}"
-    if other and done:
+    if other and done_count:
         yield f"To take it back: holdfast organise {other} {plan}"

@@ -116,33 +116,33 @@ def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
         yield f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
 
 
-def executed_lines(done: dict[str, Any]) -> Iterator[str]:
+def executed_lines(result: dict[str, Any]) -> Iterator[str]:
     """Yield the result of executing a plan, and the commands to continue with."""
-    totals = done["totals"]
-    yield f"{_outcome_text(done['status'], totals)}. Files moved: {totals.get('DONE', 0):,} of {totals['moves']:,}."
-    for move in done["problems"]:
+    totals = result["totals"]
+    yield f"{_outcome_text(result['status'], totals)}. Files moved: {totals.get('DONE', 0):,} of {totals['moves']:,}."
+    for move in result["problems"]:
         yield f"  {display_name(move['path'])}: {_ITEM_WORDS[move['status']]}, {escape_invisible(move.get('error') or '')}"
-    if done["status"] == "FAILED":
-        yield click.style(f"To try the others again: holdfast organise execute {done['plan_id'][:8]}", fg="cyan")
+    if result["status"] == "FAILED":
+        yield click.style(f"To try the others again: holdfast organise execute {result['plan_id'][:8]}", fg="cyan")
     if totals.get("DONE"):
-        yield click.style(f"To undo it: holdfast organise undo {done['plan_id'][:8]}", fg="cyan")
+        yield click.style(f"To undo it: holdfast organise undo {result['plan_id'][:8]}", fg="cyan")
 
 
-def undone_lines(done: dict[str, Any]) -> Iterator[str]:
+def undone_lines(result: dict[str, Any]) -> Iterator[str]:
     """Yield the result of undoing a plan: how many files are back, and which stayed, with the reason."""
-    totals, problems = done["totals"], done["problems"]
-    status = f"{status_text('UNDONE')}. " if done["status"] == "UNDONE" else ""
-    note = "" if done.get("change_id") else " The plan was already undone."
+    totals, problems = result["totals"], result["problems"]
+    status = f"{status_text('UNDONE')}. " if result["status"] == "UNDONE" else ""
+    note = "" if result.get("change_id") else " The plan was already undone."
     yield f"{status}Files moved back: {totals.get('UNDONE', 0):,} of {totals['moves']:,}.{note}"
-    if not done["stayed"]:
+    if not result["stayed"]:
         return
-    yield f"{quantity(done['stayed'], 'file')} stayed:"
+    yield f"{quantity(result['stayed'], 'file')} stayed:"
     for entry in problems:
         yield f"  {display_name(entry['path'])}: {escape_invisible(entry['why'])}"
-    if len(problems) < done["stayed"]:
-        yield f"  and {done['stayed'] - len(problems)} more"
+    if len(problems) < result["stayed"]:
+        yield f"  and {result['stayed'] - len(problems)} more"
     yield click.style(
-        f"After you have removed what is in the way: holdfast organise undo {done['plan_id'][:8]}", fg="cyan"
+        f"After you have removed what is in the way: holdfast organise undo {result['plan_id'][:8]}", fg="cyan"
     )
 
 
@@ -171,16 +171,16 @@ def _headline(plan: dict[str, Any]) -> str:
         return "Nothing to move."
     new = sum(1 for folder in folders if folder.get("is_new"))
     where = quantity(len(folders), "new folder" if new == len(folders) else "folder")
-    made = f", {new} of them new" if 0 < new < len(folders) else ""
+    new_note = f", {new} of them new" if 0 < new < len(folders) else ""
     files = quantity(totals["moves"], "file")
-    done, back = totals.get("DONE", 0), totals.get("UNDONE", 0)
+    done_count, undone_count = totals.get("DONE", 0), totals.get("UNDONE", 0)
     if status == "UNDONE":
-        return f"{back:,} of {files} came back from {where}."
-    if status in ("EXECUTED", "FAILED") or done or back:
-        came_back = f" {back:,} came back." if back else ""
+        return f"{undone_count:,} of {files} came back from {where}."
+    if status in ("EXECUTED", "FAILED") or done_count or undone_count:
+        came_back = f" {undone_count:,} came back." if undone_count else ""
         stopped = " It was interrupted before the end." if status == "RUNNING" else ""
-        return f"{done:,} of {files} moved to {where}{made}.{came_back}{stopped}"
-    return f"{files} {'will' if status in ('APPROVED', 'RUNNING') else 'would'} move to {where}{made}. Nothing has moved yet."
+        return f"{done_count:,} of {files} moved to {where}{new_note}.{came_back}{stopped}"
+    return f"{files} {'will' if status in ('APPROVED', 'RUNNING') else 'would'} move to {where}{new_note}. Nothing has moved yet."
 
 
 def _summary_lines(

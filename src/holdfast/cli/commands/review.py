@@ -62,7 +62,7 @@ class OpenReview:
     def decide(self, decision: str, *, as_json: bool, **more: Any) -> None:
         """Send a decision and say what became of it."""
         arguments = {name: value for name, value in more.items() if value is not None}
-        done = call_as_person(
+        result = call_as_person(
             "decide_review",
             {
                 "review_id": self.facts["review_id"],
@@ -71,7 +71,7 @@ class OpenReview:
                 **arguments,
             },
         )
-        click.echo(json_text(done) if as_json else f"{done['user_action']}: {escape_invisible(done['path'])}")
+        click.echo(json_text(result) if as_json else f"{result['user_action']}: {escape_invisible(result['path'])}")
 
 
 _id_argument = click.argument("review", default="", metavar="[ID]")
@@ -113,13 +113,13 @@ def list_command(*, as_json: bool = False) -> None:
 @json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
     """Show what a review would change, in hunks, and the code that names exactly this."""
-    shown = _load(review)
+    open_review = _load(review)
     if as_json:
-        click.echo(json_text({**shown.facts, "hunks": shown.hunks(), "code": shown.codes.code}))
+        click.echo(json_text({**open_review.facts, "hunks": open_review.hunks(), "code": open_review.codes.code}))
         return
-    _print_review(shown, is_split=is_split)
-    if shown.facts["user_action"] in _UNDECIDED:
-        click.echo(f"To approve exactly this: {shown.command('approve')} {shown.codes.code} --yes")
+    _print_review(open_review, is_split=is_split)
+    if open_review.facts["user_action"] in _UNDECIDED:
+        click.echo(f"To approve exactly this: {open_review.command('approve')} {open_review.codes.code} --yes")
 
 
 @review_group.command("approve", epilog="Example: holdfast review approve 3f2a --hunks d4qz2a,w7m3xk")
@@ -134,20 +134,21 @@ def approve(review: str, code: str, hunks: str | None, message: str | None, *, y
 
     CODE is what `holdfast review show` printed; with it, a review that has changed since is refused.
     """
-    shown = _load(review)
+    open_review = _load(review)
+    approve_command = open_review.command("approve")
     advice = (
-        f"Look at it with `{shown.command('show')}`, then approve what it showed: {shown.command('approve')} CODE --yes"
+        f"Look at it with `{open_review.command('show')}`, then approve what it showed: {approve_command} CODE --yes"
     )
     if code:
-        shown.codes.check(code, shown.command("show"))
+        open_review.codes.check(code, open_review.command("show"))
     elif yes:
         raise InvalidArgument(f"--yes needs the code of what you have looked at. {advice}")
-    chosen = None if hunks is None else _parse_hunks(hunks, shown)
+    hunk_ids = None if hunks is None else _parse_hunks(hunks, open_review)
     if not yes:
-        _print_review(shown, is_split=False)
-        question = "Approve this change?" if chosen is None else f"Approve hunks {hunks} of this change?"
+        _print_review(open_review, is_split=False)
+        question = "Approve this change?" if hunk_ids is None else f"Approve hunks {hunks} of this change?"
         confirm(question, "Nothing was decided.", advice)
-    shown.decide("approve", as_json=as_json, hunks=chosen, reason=message)
+    open_review.decide("approve", as_json=as_json, hunks=hunk_ids, reason=message)
 
 
 @review_group.command("reject", epilog='Example: holdfast review reject 3f2a -m "not now"')
@@ -175,10 +176,10 @@ def revise(review: str, message: str, *, as_json: bool) -> None:
 @json_option
 def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) -> None:
     """Open the proposed text in $EDITOR; what you save is approved, and the agent is told what you changed."""
-    shown = _load(review)
-    text = _edit_text(shown.facts["after"], str(shown.facts["path"]))
+    open_review = _load(review)
+    text = _edit_text(open_review.facts["after"], str(open_review.facts["path"]))
     decision = "revise" if is_revision else "approve"
-    shown.decide(decision, as_json=as_json, text=text, reason=message)
+    open_review.decide(decision, as_json=as_json, text=text, reason=message)
 
 
 _STATE = {"PENDING": "waits for you", "REVIEW": "waits for the agent", "APPROVE": "approved"}
@@ -203,8 +204,8 @@ def _complete_id(prefix: str) -> str:
     return str(matches[0]["review_id"])
 
 
-def _print_review(shown: OpenReview, *, is_split: bool) -> None:
-    facts = shown.facts
+def _print_review(open_review: OpenReview, *, is_split: bool) -> None:
+    facts = open_review.facts
     what = "a new file" if facts["is_new_file"] else f"round {facts['round']}"
     click.secho(f"{escape_invisible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
     if facts.get("reason"):
@@ -212,19 +213,19 @@ def _print_review(shown: OpenReview, *, is_split: bool) -> None:
     if is_split:
         click.echo(side_by_side(facts["before"], facts["after"]))
         return
-    for line in coded_lines(shown.hunks()):
+    for line in coded_lines(open_review.hunks()):
         click.echo(colour_line(line))
 
 
-def _parse_hunks(hunks: str, shown: OpenReview) -> list[str]:
+def _parse_hunks(hunks: str, open_review: OpenReview) -> list[str]:
     """Return the hashes of the hunks with the given codes."""
-    hashes = {hunk["code"]: hunk["hash"] for hunk in shown.hunks()}
+    hashes = {hunk["code"]: hunk["hash"] for hunk in open_review.hunks()}
     codes = [code.strip().lower() for code in hunks.split(",")]
     unknown = [code for code in codes if code not in hashes]
     if unknown:
         raise InvalidArgument(
             f"This review has no hunk with the code {unknown[0]!r}. --hunks takes the codes that "
-            f"`{shown.command('show')}` prints, with commas between them."
+            f"`{open_review.command('show')}` prints, with commas between them."
         )
     return [hashes[code] for code in codes]
 

@@ -52,25 +52,25 @@ class UndoRun:
     is_interrupted: bool = False
 
     def run(self, *, as_json: bool) -> None:
-        """Undo each change that can be undone; one that cannot after all stays and is named. Raises what may pass."""
-        todo = [step for step in self.steps if step["can_be_done"]]
-        self.stayed = [_left(step, step["problem"]) for step in self.steps if not step["can_be_done"]]
+        """Undo each change that can be undone, and note those that stay and why. Raises errors that may pass."""
+        steps = [step for step in self.steps if step["can_be_done"]]
+        self.stayed = [_stayed_file(step, step["problem"]) for step in self.steps if not step["can_be_done"]]
         with progress_bar(is_hidden=as_json) as draw, _finish_before_interrupt() as is_asked_to_stop:
-            for count, step in enumerate(todo):
+            for count, step in enumerate(steps):
                 if is_asked_to_stop():
                     self.is_interrupted = True
                     return
                 if draw is not None:
-                    draw(count, len(todo), display_name(step["change"]["path"]))
+                    draw(count, len(steps), display_name(step["change"]["path"]))
                 try:
-                    done = self.session.call_as_person("undo_for_person", change_id=step["change"]["change_id"])
+                    result = self.session.call_as_person("undo_for_person", change_id=step["change"]["change_id"])
                 except HoldfastError as error:
                     if error.retryable:
                         raise
-                    self.stayed.append(_left(step, error.message))
+                    self.stayed.append(_stayed_file(step, error.message))
                 else:
-                    self.undone.append(done)
-                    self.stayed += [{"change_id": done["change_id"], **file} for file in done["stayed"]]
+                    self.undone.append(result)
+                    self.stayed += [{"change_id": result["change_id"], **file} for file in result["stayed"]]
 
     def as_json(self) -> dict[str, Any]:
         """Return what was done and what stayed."""
@@ -189,7 +189,7 @@ def _report(run: UndoRun, words: Wording, *, as_json: bool, to_stderr: bool = Fa
         click.echo(line, err=to_stderr)
 
 
-def _left(step: dict[str, Any], reason: str) -> dict[str, Any]:
+def _stayed_file(step: dict[str, Any], reason: str) -> dict[str, Any]:
     return {"change_id": step["change"]["change_id"], "path": step["change"]["path"], "reason": reason}
 
 

@@ -19,7 +19,7 @@ _NEW_FILE_MODE = 0o600
 class ConfigFile:
     """A configuration file as it was read. `raw` is None when there is none yet; `path` is behind any symbolic link."""
 
-    given: str
+    display_path: str
     path: str
     raw: bytes | None
     text: str
@@ -58,7 +58,7 @@ def check_writable(file: ConfigFile) -> None:
     is_closed = not file.mode & 0o222 or not os.access(file.path, os.W_OK)
     if is_closed or not os.access(os.path.dirname(file.path), os.W_OK):
         raise PermissionDenied(
-            f"{file.given} is read-only; nothing was changed. Another program may manage it: "
+            f"{file.display_path} is read-only; nothing was changed. Another program may manage it: "
             "add the entry there, which `--print` shows, or make the file writable."
         )
 
@@ -78,7 +78,7 @@ def replace_config(file: ConfigFile, content: bytes | None) -> str | None:
             _write_atomically(file, content)
     except OSError as error:
         raise PermissionDenied(
-            f"{file.given} could not be written: {error.strerror}. It is as it was before."
+            f"{file.display_path} could not be written: {error.strerror}. It is as it was before."
         ) from None
     return backup
 
@@ -132,8 +132,8 @@ def _write_atomically(file: ConfigFile, content: bytes) -> None:
 
 def _keep_owner(path: str, copy: str) -> None:
     status = os.stat(path)
-    mine = os.stat(copy)
-    if (status.st_uid, status.st_gid) != (mine.st_uid, mine.st_gid):
+    copy_status = os.stat(copy)
+    if (status.st_uid, status.st_gid) != (copy_status.st_uid, copy_status.st_gid):
         os.chown(copy, status.st_uid, status.st_gid)
 
 
@@ -144,7 +144,7 @@ def _check_unchanged(file: ConfigFile) -> None:
         raw = None
     if raw != file.raw:
         raise Conflict(
-            f"{file.given} was changed by another program meanwhile; nothing was written. Repeat the command."
+            f"{file.display_path} was changed by another program meanwhile; nothing was written. Repeat the command."
         )
 
 

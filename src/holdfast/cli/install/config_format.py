@@ -48,17 +48,17 @@ def install_entry(form: ConfigFormat, text: str, section: str, name: str, fields
     before = form.read(text)
     entry = entries(before, section).get(name)
     if entry is None:
-        wanted = {**defaults, **fields}
-        changed = form.add(text, section, name, wanted)
+        entry_fields = {**defaults, **fields}
+        changed = form.add(text, section, name, entry_fields)
     else:
         if not isinstance(entry, dict):
             raise CannotEdit(f"{name!r} in {section!r} is not a mapping")
-        wanted = {**entry, **fields}
+        entry_fields = {**entry, **fields}
         differing = {key: value for key, value in fields.items() if entry.get(key) != value or key not in entry}
         if not differing:
             return text
         changed = form.change(text, section, name, differing)
-    _prove(form, before, changed, section, name, wanted)
+    _prove(form, before, changed, section, name, entry_fields)
     return changed
 
 
@@ -102,13 +102,15 @@ def newline_of(text: str) -> str:
 
 
 def _prove(
-    form: ConfigFormat, before: dict[str, Any], changed: str, section: str, name: str, wanted: Fields | None
+    form: ConfigFormat, before: dict[str, Any], changed: str, section: str, name: str, entry_fields: Fields | None
 ) -> None:
     try:
         after = form.read(changed)
     except ConfigFault as fault:
         raise CannotEdit(f"the edit would break the file at {fault}") from None
-    if entries(after, section).get(name) != wanted or _without(after, section, name) != _without(before, section, name):
+    if entries(after, section).get(name) != entry_fields or _without(after, section, name) != _without(
+        before, section, name
+    ):
         raise CannotEdit("the edit would touch other entries")
 
 

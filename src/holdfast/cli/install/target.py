@@ -145,15 +145,15 @@ class Target:
         return Conflict(f"{self._path} cannot be edited: {fault}. Nothing was changed.{by_hand}", path=self._path)
 
 
-def absolute_folder(given: str, client: McpClient) -> str:
+def absolute_folder(folder: str, client: McpClient) -> str:
     """Return a folder for an entry: absolute, or what the client replaces by its project's. Raises InvalidArgument."""
-    if given == client.project_folder:
-        return given
-    path = os.path.abspath(os.path.expanduser(given))
+    if folder == client.project_folder:
+        return folder
+    path = os.path.abspath(os.path.expanduser(folder))
     try:
         path.encode()
     except UnicodeEncodeError:
-        raise InvalidArgument(f"The folder {given!r} has a name that is not valid Unicode text.") from None
+        raise InvalidArgument(f"The folder {folder!r} has a name that is not valid Unicode text.") from None
     if not os.path.isdir(path):
         raise InvalidArgument(
             f"There is no folder {path!r}: an agent could not use it. Make it first, or name another."

@@ -94,9 +94,9 @@ class HiddenByPolicy(NotFound):
     """A path that does not exist for this client, whether it is there or not; to change it is AccessDenied."""
 
     @classmethod
-    def at(cls, path: str, shown: str = "") -> "HiddenByPolicy":
+    def at(cls, path: str, display_path: str = "") -> "HiddenByPolicy":
         """Return the error that any missing path gives."""
-        return cls(NotFound.at(path, shown).message, path=path)
+        return cls(NotFound.at(path, display_path).message, path=path)
 
 
 class Jail:
@@ -216,7 +216,7 @@ class Jail:
         best: tuple[Root, str] | None = None
         longest = -1
         for root in self.roots:
-            for name in (root.path, root.given):
+            for name in (root.path, root.given_path):
                 prefix = name.rstrip("/") + "/"
                 if (path == name or path.startswith(prefix)) and len(prefix) > longest:
                     best, longest = (root, path[len(prefix) :]), len(prefix)

@@ -1,4 +1,4 @@
-"""Pure: the syntax of callers' paths, the one name that none may hold, and the errors of the system in their words."""
+"""Pure: the syntax of callers' paths, the reserved name of the quarantine, and system errors that name the caller's path."""
 
 import errno
 from typing import NoReturn

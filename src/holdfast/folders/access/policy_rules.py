@@ -84,11 +84,11 @@ def build_rules(settings: PolicySettings, settings_path: str | None) -> Rules:
         )
         for number, rule in enumerate(settings.rules, start=1)
     ]
-    for rule, given in zip(rules, settings.rules, strict=True):
+    for rule, rule_settings in zip(rules, settings.rules, strict=True):
         rule.check()
-        if given.root and not os.path.isabs(os.path.expanduser(given.root)):
+        if rule_settings.root and not os.path.isabs(os.path.expanduser(rule_settings.root)):
             raise InvalidArgument(
-                f"{rule.source}: root must be an absolute path or begin with '~': {given.root!r:.100}"
+                f"{rule.source}: root must be an absolute path or begin with '~': {rule_settings.root!r:.100}"
             )
     if settings_path:
         rules.append(

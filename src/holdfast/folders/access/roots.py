@@ -28,13 +28,13 @@ class Root:
     """
 
     path: str
-    given: str
+    given_path: str
     fd: int
     identity: Identity
     walk_only: bool
 
 
-def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
+def open_roots(paths: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
     """Open the directories that a caller may use, in the given order, each once.
 
     A directory that is missing, not a directory, or inside the state folder is skipped with a warning.
@@ -43,18 +43,18 @@ def open_roots(given: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
     """
     if not _is_path_text(cwd):
         raise InvalidArgument(f"The working directory holds a NUL byte or is not valid Unicode text: {cwd!r}")
-    if not given:
-        given = [_check_working_directory(cwd)]
+    if not paths:
+        paths = [_check_working_directory(cwd)]
     roots: list[Root] = []
     skipped: list[str] = []
-    for name in given:
+    for name in paths:
         try:
             root = _open_root(name, cwd, state_dir)
         except OSError as error:
             skipped.append(f"{name!r}: {error.strerror}")
             _log.warning("allowed directory skipped: %s", skipped[-1])
             continue
-        if all(root.identity != opened.identity for opened in roots):
+        if all(root.identity != earlier.identity for earlier in roots):
             roots.append(root)
         else:
             os.close(root.fd)
@@ -79,11 +79,11 @@ def _check_working_directory(cwd: str) -> str:
     return cwd
 
 
-def _open_root(given: str, cwd: str, state_dir: str) -> Root:
-    if not _is_path_text(given):
+def _open_root(path: str, cwd: str, state_dir: str) -> Root:
+    if not _is_path_text(path):
         raise OSError(errno.EILSEQ, "its path holds a NUL byte or is not valid Unicode text")
     try:
-        absolute = os.path.normpath(Path(cwd) / Path(given).expanduser())
+        absolute = os.path.normpath(Path(cwd) / Path(path).expanduser())
     except RuntimeError:
         raise OSError(errno.ENOENT, "this machine has no user of that name") from None
     real = os.path.realpath(absolute)

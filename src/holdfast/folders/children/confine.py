@@ -174,16 +174,16 @@ def _limit(pid: int, child: Child, seconds: float) -> None:
 
 
 def _confine_thread(child: Child) -> None:
-    opened: list[int] = []
+    fds: list[int] = []
     rules = [(fd, _READ if stat.S_ISDIR(os.fstat(fd).st_mode) else LANDLOCK_READ_FILE) for fd in child.readable_fds]
     try:
         for path in child.runnable_paths:
             with suppress(FileNotFoundError):
-                opened.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
-        rules += [(fd, _RUN if os.path.isdir(f"/proc/self/fd/{fd}") else _RUN & ~LANDLOCK_READ_DIR) for fd in opened]
+                fds.append(os.open(path, os.O_PATH | os.O_CLOEXEC))
+        rules += [(fd, _RUN if os.path.isdir(f"/proc/self/fd/{fd}") else _RUN & ~LANDLOCK_READ_DIR) for fd in fds]
         landlock_restrict_thread(rules)
     finally:
-        for fd in opened:
+        for fd in fds:
             os.close(fd)
 
 

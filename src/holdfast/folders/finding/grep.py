@@ -44,7 +44,7 @@ class GrepResult:
 
 
 class Grep:
-    """One search. `wanted` is how many matches are enough, not counting those up to `after`."""
+    """One search, which ends once it has `max_matches`, not counting those up to `after`."""
 
     def __init__(self, folders: Folders, call: Call, query: GrepQuery, max_matches: int, after: After | None) -> None:
         self._jail = folders.jail
@@ -70,7 +70,7 @@ class Grep:
     def _search_by_path(self, start: WalkStart) -> GrepResult:
         """Search in path order for a moment, which is enough for small trees and common words; then on all cores, and sort.
 
-        When that finds too many matches, search in path order and stop at the wanted number.
+        When that finds too many matches, search in path order and stop at `max_matches`.
         """
         result = self._run_by_path(start, ["--sort=path"], self._max_matches, self._call.within(_FIRST_SECONDS))
         if not result.timed_out:

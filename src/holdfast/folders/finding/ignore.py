@@ -183,19 +183,19 @@ def _edges(segment: str) -> tuple[str, str]:
 
 
 def _read(fd: int, path: tuple[str, ...]) -> RuleFile | None:
-    opened: list[int] = []
+    fds: list[int] = []
     try:
         for folder in path[:-1]:
             fd = os.open(folder, _READ | os.O_DIRECTORY, dir_fd=fd)
-            opened.append(fd)
+            fds.append(fd)
         fd = os.open(path[-1], _READ, dir_fd=fd)
-        opened.append(fd)
+        fds.append(fd)
         if stat.S_ISREG(os.fstat(fd).st_mode):
             return _parse(os.read(fd, MAX_FILE_BYTES + 1))
     except OSError:
         pass
     finally:
-        for opened_fd in opened:
+        for opened_fd in fds:
             with suppress(OSError):
                 os.close(opened_fd)
     return None

@@ -112,7 +112,7 @@ class _Search:
             for root, parts in [*self._whole, *(self._ends if likeness is not _Likeness.SIMILAR else ())]:
                 names = self._resolve(root, parts, likeness)
                 if len(names) == len(parts) > 0:
-                    return self._shown(root, names)
+                    return self._path_text(root, names)
         return next((root for root, parts in self._whole if parts[-1:] == [posixpath.basename(root)]), None)
 
     def describe_missing_directory(self) -> str:
@@ -120,13 +120,13 @@ class _Search:
         for root, parts in self._whole:
             inside = parts[parts.index(posixpath.basename(root)) + 1 :] if posixpath.basename(root) in parts else []
             if inside and len(self._resolve(root, inside[:-1], _Likeness.EQUAL)) == len(inside) - 1:
-                return f"Did you mean {display_name(self._shown(root, inside))}?"
+                return f"Did you mean {display_name(self._path_text(root, inside))}?"
         for root, parts in self._whole[:1]:
             names = self._resolve(root, parts[:-1], _Likeness.EQUAL)
             if len(names) < len(parts) - 1:
-                missing = display_name(self._shown(root, parts[: len(names) + 1]))
+                missing = display_name(self._path_text(root, parts[: len(names) + 1]))
                 near = self._resolve(root, parts[: len(names) + 1], _Likeness.SIMILAR)
-                instead = f", but {display_name(self._shown(root, near))} is" if len(near) == len(names) + 1 else ""
+                instead = f", but {display_name(self._path_text(root, near))} is" if len(near) == len(names) + 1 else ""
                 return f"{missing} is not there{instead}."
         return ""
 
@@ -155,7 +155,7 @@ class _Search:
         except (HoldfastError, OSError):
             return []
 
-    def _shown(self, root: str, names: Sequence[str]) -> str:
+    def _path_text(self, root: str, names: Sequence[str]) -> str:
         is_first = root == self._jail.roots[0].path
         return "/".join(names) if is_first else "/".join([root.rstrip("/"), *names])
 
@@ -181,8 +181,8 @@ def _nearest_name(part: str, names: Sequence[str], likeness: _Likeness) -> str |
         return part
     if likeness is _Likeness.EQUAL:
         return None
-    wanted = _fold(part)
-    alike = next((name for name in names[:_MAX_FOLDED] if _fold(name) == wanted), None)
+    folded = _fold(part)
+    alike = next((name for name in names[:_MAX_FOLDED] if _fold(name) == folded), None)
     if alike is not None or likeness is _Likeness.SPELLED_ALIKE:
         return alike
     near = get_close_matches(part, names[:_MAX_COMPARED], n=1, cutoff=_MIN_SIMILARITY)

@@ -120,17 +120,17 @@ def path_key(relative: str) -> PathKey:
 
 def open_beneath(jail: Jail, start: WalkStart, folder: str) -> int | None:
     """Open a directory some levels below a start, a level at a time, so that no link is followed on the way."""
-    opened: int | None = os.dup(start.fd)
+    child_fd: int | None = os.dup(start.fd)
     above = ""
     for name in folder.split("/")[:-1]:
-        assert opened is not None
-        deeper = open_directory(jail, opened, name, jail.policy_in(start.root, start.folder + above))
+        assert child_fd is not None
+        deeper = open_directory(jail, child_fd, name, jail.policy_in(start.root, start.folder + above))
         above += f"{name}/"
-        os.close(opened)
-        opened = deeper
-        if opened is None:
+        os.close(child_fd)
+        child_fd = deeper
+        if child_fd is None:
             break
-    return opened
+    return child_fd
 
 
 def list_names(fd: int) -> list[str]:
@@ -146,24 +146,24 @@ def open_directory(jail: Jail, fd: int, name: str, policy: FolderPolicy | None) 
     if policy is not None and policy.hides(name):
         return None
     try:
-        opened = os.open(name, READ_DIRECTORY, dir_fd=fd)
+        child_fd = os.open(name, READ_DIRECTORY, dir_fd=fd)
     except OSError:
         return None
-    if name == QUARANTINE or (jail.hidden and jail.is_hidden(identity_of(os.fstat(opened)))):
-        os.close(opened)
+    if name == QUARANTINE or (jail.hidden and jail.is_hidden(identity_of(os.fstat(child_fd)))):
+        os.close(child_fd)
         return None
-    return opened
+    return child_fd
 
 
 def open_regular(fd: int, name: str) -> int | None:
     """Open a regular file that lies in a directory; None when it is anything else, gone or unreadable."""
     try:
-        opened = os.open(name, READ_FILE, dir_fd=fd)
+        file_fd = os.open(name, READ_FILE, dir_fd=fd)
     except OSError:
         return None
-    if stat.S_ISREG(os.fstat(opened).st_mode):
-        return opened
-    os.close(opened)
+    if stat.S_ISREG(os.fstat(file_fd).st_mode):
+        return file_fd
+    os.close(file_fd)
     return None
 
 
@@ -338,9 +338,9 @@ class Walk:
     def _descend(self, folder: WalkFolder, name: str) -> None:
         fd = self._fd_of(folder)
         policy = self._policy_in(folder)
-        opened = None if fd is None else open_directory(self._jail, fd, name, policy)
-        if opened is not None:
-            self._enter(opened, f"{folder.relative}{name}/", name, folder.rules)
+        child_fd = None if fd is None else open_directory(self._jail, fd, name, policy)
+        if child_fd is not None:
+            self._enter(child_fd, f"{folder.relative}{name}/", name, folder.rules)
         elif fd is not None and _is_unreadable(fd, name):
             self.unreadable.append(folder.relative + name)
 

@@ -113,11 +113,11 @@ class ReadPosition:
     lines_left: int | None = None
     line: int | None = None
     backwards: bool = False
-    begun: bool = False
+    is_continued: bool = False
 
     def state(self) -> dict[str, Any]:
         """Return the position as the data of a cursor."""
-        return {"o": self.offset, "n": self.lines_left, "l": self.line, "b": self.backwards, "g": self.begun}
+        return {"o": self.offset, "n": self.lines_left, "l": self.line, "b": self.backwards, "g": self.is_continued}
 
     @classmethod
     def of(cls, state: Any) -> "ReadPosition":
@@ -170,8 +170,8 @@ def _first_position(call: Call, source: TextSource, selection: LineSelection) ->
     if selection.head is not None:
         return ReadPosition(source.start, selection.head, 1)
     line = selection.start_line or 1
-    wanted = selection.end_line - line + 1 if selection.end_line is not None else None
-    return ReadPosition(_offset_of_line(call, source, line), wanted, line)
+    line_count = selection.end_line - line + 1 if selection.end_line is not None else None
+    return ReadPosition(_offset_of_line(call, source, line), line_count, line)
 
 
 def _read_forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens: int) -> TextPiece:
@@ -179,13 +179,13 @@ def _read_forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens
     reaches_end = at.offset + len(window) >= source.size
     encoding, text, errors, notes = _decode_window(source, window, reaches_end)
     end, is_complete = _find_selection_end(text, at, pattern)
-    shown, left = cut_to_budget(text[:end], max_tokens)
+    piece, left = cut_to_budget(text[:end], max_tokens)
     if left or (not is_complete and not reaches_end):
-        return _cut_piece(at, shown, window, encoding, errors, notes)
+        return _cut_piece(at, piece, window, encoding, errors, notes)
     if pattern is not None and not is_complete:
         notes = (*notes, "No later line matches read_to_next_pattern; read to the end of the file.")
-    chomped = _without_newline(shown) if is_complete and (end < len(text) or not reaches_end) else shown
-    return TextPiece(chomped, encoding, None, at.line, notes, is_chomped=len(chomped) < len(shown))
+    chomped = _without_newline(piece) if is_complete and (end < len(text) or not reaches_end) else piece
+    return TextPiece(chomped, encoding, None, at.line, notes, is_chomped=len(chomped) < len(piece))
 
 
 def _find_selection_end(text: str, at: ReadPosition, pattern: Any) -> tuple[int, bool]:
@@ -210,8 +210,8 @@ def _find_end_of_lines(text: str, lines: int | None) -> int | None:
 def _find_pattern(text: str, at: ReadPosition, pattern: Any) -> int | None:
     if pattern is None:
         return None
-    start = 0 if at.begun else text.find("\n") + 1
-    while 0 < start < len(text) or (start == 0 and at.begun and text):
+    start = 0 if at.is_continued else text.find("\n") + 1
+    while 0 < start < len(text) or (start == 0 and at.is_continued and text):
         end = text.find("\n", start) + 1 or len(text)
         if pattern.search(text[start:end].rstrip("\r\n")):
             return start
@@ -220,13 +220,13 @@ def _find_pattern(text: str, at: ReadPosition, pattern: Any) -> int | None:
 
 
 def _cut_piece(
-    at: ReadPosition, shown: str, window: bytes, encoding: Encoding, errors: str, notes: tuple[str, ...]
+    at: ReadPosition, piece: str, window: bytes, encoding: Encoding, errors: str, notes: tuple[str, ...]
 ) -> TextPiece:
-    newlines = shown.count("\n")
-    offset = at.offset + _byte_length(window, shown, encoding, errors)
+    newlines = piece.count("\n")
+    offset = at.offset + _byte_length(window, piece, encoding, errors)
     left = None if at.lines_left is None else at.lines_left - newlines
     line = None if at.line is None else at.line + newlines
-    return TextPiece(shown, encoding, ReadPosition(offset, left, line, begun=True), at.line, notes)
+    return TextPiece(piece, encoding, ReadPosition(offset, left, line, is_continued=True), at.line, notes)
 
 
 def _read_backward(source: TextSource, at: ReadPosition, max_tokens: int) -> TextPiece:
@@ -237,14 +237,14 @@ def _read_backward(source: TextSource, at: ReadPosition, max_tokens: int) -> Tex
         whole_lines = _after_nul(source, window) or _after_first_newline(window, source.encoding)
         window, start = window[whole_lines:], start + whole_lines
     encoding, text, errors, notes = _decode_window(source, window, final=True)
-    wanted = _last_lines(text, at.lines_left or 0)
-    shown, left = cut_end_to_budget(wanted, max_tokens)
-    offset = start + _byte_length(window, text[: len(text) - len(shown)], encoding, errors)
-    lines_left = (at.lines_left or 0) - TextPiece(shown, encoding).line_count + _is_inside_a_line(source, offset)
+    selected = _last_lines(text, at.lines_left or 0)
+    piece, left = cut_end_to_budget(selected, max_tokens)
+    offset = start + _byte_length(window, text[: len(text) - len(piece)], encoding, errors)
+    lines_left = (at.lines_left or 0) - TextPiece(piece, encoding).line_count + _is_inside_a_line(source, offset)
     line = _number_of_line(source, offset)
-    if not left and (len(wanted) < len(text) or offset <= source.start or lines_left <= 0):
-        return TextPiece(shown, encoding, None, line, notes)
-    return TextPiece(shown, encoding, ReadPosition(offset, lines_left, backwards=True), line, notes)
+    if not left and (len(selected) < len(text) or offset <= source.start or lines_left <= 0):
+        return TextPiece(piece, encoding, None, line, notes)
+    return TextPiece(piece, encoding, ReadPosition(offset, lines_left, backwards=True), line, notes)
 
 
 def _number_of_line(source: TextSource, offset: int) -> int | None:

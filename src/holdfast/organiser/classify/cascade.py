@@ -125,12 +125,12 @@ class Cascade:
             verdicts = apply_sentence_model(classifier, verdicts, texts, models, self.ask_below, check)
 
         uncertain = [at for at, verdict in enumerate(verdicts) if verdict.confidence < _BY_NAME_BELOW]
-        named = [category for category in taxonomy if _is_known_by_name(category)]
-        if named and uncertain:
+        known_categories = [category for category in taxonomy if _is_known_by_name(category)]
+        if known_categories and uncertain:
             classifier = TextClassifier.train(
-                named, [documents[at] for at in uncertain], [texts[at] for at in uncertain], models, check
+                known_categories, [documents[at] for at in uncertain], [texts[at] for at in uncertain], models, check
             )
-            by_name = {category.name: category for category in named}
+            by_name = {category.name: category for category in known_categories}
             for at, verdict in zip(uncertain, classifier.verdicts(), strict=True):
                 if not has_enough_words(documents[at], by_name[verdict.category]):
                     verdict = replace(verdict, confidence=min(verdict.confidence, REVIEW_ONLY))  # noqa: PLW2901

@@ -17,7 +17,7 @@ REVIEW_ONLY = 0.5
 BY_NAME_ALONE = 0.55
 """The highest confidence for a folder without files whose name is not a common one: a person should see its first files."""
 
-TRIED = 0.95
+FEW_EXAMPLES = 0.95
 """The highest confidence for few examples, when filing was tried on them or replayed on its own outcome."""
 
 _OUTSIDER_SHARE = 0.1
@@ -57,13 +57,13 @@ class ConfidenceModel:
     """Turns margin and nearness into the chance of being right, as measured on the person's own folders.
 
     `margin_curve` is the chance that the best folder is the right one, `nearness_curve` the chance that a file belongs to
-    any folder at all. `named` are the folders with a common name, which says what belongs there.
+    any folder at all. `named_folders` are the folders with a common name, which says what belongs there.
     """
 
     margin_curve: Curve = _MARGIN_PRIOR
     nearness_curve: Curve = _NEARNESS_PRIOR
     example_counts: Sequence[int] = ()
-    named: frozenset[int] = field(default_factory=frozenset)
+    named_folders: frozenset[int] = field(default_factory=frozenset)
     precision: Sequence[float] = ()
     review_only: frozenset[int] = field(default_factory=frozenset)
     is_replay: bool = False
@@ -117,10 +117,10 @@ class ConfidenceModel:
     def _highest(self, folder: int) -> float:
         """Return the highest confidence that the number of examples allows."""
         examples = self.example_counts[folder] if folder < len(self.example_counts) else 0
-        if not examples and folder not in self.named:
+        if not examples and folder not in self.named_folders:
             return BY_NAME_ALONE
         is_tried = self.is_replay or examples >= MIN_EXAMPLES_TO_COMPARE
-        return max(1 - 1 / (5 + 4 * examples), TRIED if is_tried else 0.0)
+        return max(1 - 1 / (5 + 4 * examples), FEW_EXAMPLES if is_tried else 0.0)
 
 
 def _fit_nearness(inside: Sequence[float], outside: Sequence[float]) -> Curve:

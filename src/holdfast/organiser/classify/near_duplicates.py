@@ -88,7 +88,7 @@ class NearDuplicates:
         )
 
     def _heaviest(self, words: Words) -> list[str]:
-        """Return the heaviest words, so many that the others weigh less than a near duplicate must share."""
+        """Return the heaviest words, as few as leave the others lighter than what a near duplicate must share."""
         ordered = sorted(words, key=lambda word: (self.folders_per_word[word] or 1, word))
         left, enough = self._weight(words), _MIN_OVERLAP * self._weight(words)
         for count, word in enumerate(ordered):

@@ -74,9 +74,9 @@ def _link(points: Floats, nodes: Floats, floor: float, *, exclude_self: bool) ->
         block = points[first : first + _BLOCK_ROWS] @ nodes.T
         if exclude_self:
             block[numpy.arange(len(block)), numpy.arange(first, first + len(block))] = -1.0
-        chosen = numpy.argpartition(-block, count - 1, axis=1)[:, :count]
-        nearest.append(chosen)
-        similarities.append(numpy.take_along_axis(block, chosen, axis=1))
+        neighbours = numpy.argpartition(-block, count - 1, axis=1)[:, :count]
+        nearest.append(neighbours)
+        similarities.append(numpy.take_along_axis(block, neighbours, axis=1))
     similarity = numpy.concatenate(similarities)
     weights = numpy.where(similarity > floor, similarity, 0.0) ** 2
     weights /= numpy.maximum(weights.sum(axis=1, keepdims=True), 1e-9)

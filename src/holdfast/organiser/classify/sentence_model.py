@@ -59,13 +59,13 @@ def apply_sentence_model(
 
 def _pick_examples(classifier: TextClassifier) -> list[int]:
     """Return examples that the words were tried on, evenly spread over each folder."""
-    picked: list[int] = []
+    positions: list[int] = []
     for folder in range(len(classifier.names)):
-        tried = classifier.held_out[classifier.held_out < len(classifier.labels)]
-        own = numpy.sort(tried[classifier.labels[tried] == folder])
+        tested_rows = classifier.held_out[classifier.held_out < len(classifier.labels)]
+        own = numpy.sort(tested_rows[classifier.labels[tested_rows] == folder])
         count = min(len(own), PER_FOLDER)
-        picked += [int(own[at * len(own) // count]) for at in range(count)]
-    return picked
+        positions += [int(own[at * len(own) // count]) for at in range(count)]
+    return positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,20 +81,20 @@ class CombinedModel:
 
     @classmethod
     def train(
-        cls, classifier: TextClassifier, picked: Sequence[int], models: EmbeddingModels, check: Callable[[], None]
+        cls, classifier: TextClassifier, positions: Sequence[int], models: EmbeddingModels, check: Callable[[], None]
     ) -> "CombinedModel | None":
         """Embed the picked examples; None if there is no model, or if it files no more of them correctly than words do."""
         row_of = {int(at): row for row, at in enumerate(classifier.held_out)}
-        labels = classifier.labels[list(picked)]
-        if all(classifier.trials[row_of[at]].is_right for at in picked):
+        labels = classifier.labels[list(positions)]
+        if all(classifier.trials[row_of[at]].is_right for at in positions):
             return None
-        vectors = models.embed_sentences([classifier.examples[at].text for at in picked], check)
+        vectors = models.embed_sentences([classifier.examples[at].text for at in positions], check)
         if vectors is None:
             return None
         mean: Floats = vectors.mean(axis=0)
         points = normalise(vectors - mean)
         held_out, by_model = score_held_out(Profiles.build(points, labels, len(classifier.names), points[:0]))
-        rows = [row_of[picked[at]] for at in held_out]
+        rows = [row_of[positions[at]] for at in held_out]
         by_words = Scores(classifier.held_out_scores.likeness[rows], classifier.held_out_scores.claims[rows])
         words_scale, model_scale = _scale(by_words), _scale(by_model)
         by_both = Scores(by_words.likeness, by_words.claims / words_scale + by_model.claims / model_scale)

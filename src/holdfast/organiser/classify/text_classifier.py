@@ -66,11 +66,11 @@ class TextClassifier:
         texts: Sequence[str],
         models: EmbeddingModels,
         check: Callable[[], None],
-        chosen: Sequence[int] | None = None,
+        sample_positions: Sequence[int] | None = None,
     ) -> "TextClassifier":
         """Train from the examples of the taxonomy, and from the terms and the texts of the files.
 
-        `chosen` are the files whose word statistics count, all if it is None.
+        `sample_positions` are the files whose word statistics count, all if it is None.
         """
         labelled = [
             (label, example)
@@ -82,7 +82,7 @@ class TextClassifier:
         labels = numpy.array([label for label, _ in labelled], dtype=numpy.int64)
         example_documents = [count_terms(example.text, example.name, example.content_type) for example in examples]
         check()
-        sample = documents if chosen is None else [documents[at] for at in chosen]
+        sample = documents if sample_positions is None else [documents[at] for at in sample_positions]
         space = Space.learn(_mix(example_documents, sample), max(DIMENSIONS, 4 * len(taxonomy)))
         check()
         rows = space.rows(documents)
@@ -103,8 +103,10 @@ class TextClassifier:
         held_out, held_out_scores = score_held_out(profiles)
         trials = trials_from_scores(known_labels[held_out], held_out_scores)
         example_counts = numpy.bincount(labels, minlength=len(taxonomy)).tolist()
-        named = frozenset(at for at, category in enumerate(taxonomy) if find_starter(category.name) is not None)
-        confidence_model = replace(_fit_confidence(profiles, scores, trials, example_counts), named=named)
+        named_folders = frozenset(at for at, category in enumerate(taxonomy) if find_starter(category.name) is not None)
+        confidence_model = replace(
+            _fit_confidence(profiles, scores, trials, example_counts), named_folders=named_folders
+        )
         vocabulary = list(space.words.index)
         term_weights = _term_weights(example_rows, labels, rows, seeds, len(taxonomy), space)
         return cls(
@@ -216,7 +218,7 @@ def train_balanced(
     first = TextClassifier.train(taxonomy, documents, texts, models, check)
     if not _is_crowded(first):
         return first
-    second = TextClassifier.train(taxonomy, documents, texts, models, check, chosen=_pick_balanced(first))
+    second = TextClassifier.train(taxonomy, documents, texts, models, check, sample_positions=_pick_balanced(first))
     return second if _is_crowd_known(second) else first
 
 
@@ -231,12 +233,12 @@ def _pick_balanced(classifier: TextClassifier) -> list[int]:
     """Return evenly spread files of each folder, so many that with its examples no folder has far more than another."""
     example_counts = numpy.bincount(classifier.labels, minlength=len(classifier.names))
     per_folder = max(_MIN_FILES, int(numpy.median(example_counts + classifier.count_claimed())))
-    chosen: list[int] = []
+    positions: list[int] = []
     for folder in range(len(classifier.names)):
         claimed = numpy.flatnonzero(classifier.scores.best == folder)
         room = max(_MIN_OF_EACH, per_folder - int(example_counts[folder]))
-        chosen += claimed[:: max(1, len(claimed) // room)][:room].tolist()
-    return sorted(chosen)
+        positions += claimed[:: max(1, len(claimed) // room)][:room].tolist()
+    return sorted(positions)
 
 
 def _is_crowd_known(classifier: TextClassifier) -> bool:

@@ -153,7 +153,7 @@ class PlanBuilder:
         jail, folder, settings = folders.jail, surveyed.folder, self.settings
         corrections = [*self.state.corrections.load_corrections(folder), *(new_corrections or ())]
         chosen_folders = [correction.category for correction in corrections if correction.category != KEEP]
-        chosen_folders += [chosen for chosen in decisions.values() if chosen]
+        chosen_folders += [folder_of_file for folder_of_file in decisions.values() if folder_of_file]
         categories = _categories_for(surveyed, settings.max_categories, include_subfolders, chosen_folders)
         to_classify = [
             entry

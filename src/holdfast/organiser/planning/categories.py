@@ -59,14 +59,14 @@ def is_sorted(file: ScannedFile, *, include_subfolders: bool) -> bool:
 class CategorySet:
     """The categories of a plan, without their examples.
 
-    `existing` are the folders that are there, `example_files` the files in each of them that are examples. `chosen` are
+    `existing` are the folders that are there, `example_files` the files in each of them that are examples. `chosen_folders` are
     folders that are in the list because somebody sent a file there: only such files say what they are for.
     """
 
     categories: tuple[Category, ...]
     existing: frozenset[str]
     example_files: Mapping[str, tuple[SurveyedFile, ...]]
-    chosen: frozenset[str] = frozenset()
+    chosen_folders: frozenset[str] = frozenset()
 
     @property
     def folders(self) -> dict[str, str]:
@@ -90,7 +90,7 @@ class CategorySet:
         return [
             category
             for category in taxonomy
-            if category.folder not in self.chosen
+            if category.folder not in self.chosen_folders
             or any(len(example.text) >= MIN_CHARS for example in category.examples)
         ]
 
@@ -112,7 +112,9 @@ class CategorySet:
         """Return the categories with one more, for a folder that somebody chose."""
         if folder in self.folders.values():
             return self
-        return replace(self, categories=(*self.categories, Category(folder, folder)), chosen=self.chosen | {folder})
+        return replace(
+            self, categories=(*self.categories, Category(folder, folder)), chosen_folders=self.chosen_folders | {folder}
+        )
 
 
 def build_categories(
@@ -127,15 +129,15 @@ def build_categories(
     `directories` are the names of the directories in the planned folder, `unavailable` names that no folder can have.
     """
     example_files = {} if include_subfolders else _find_example_files(files)
-    named = [name for name in directories if not is_generic_folder(name)]
-    own_folders = sorted({*example_files, *named})
+    category_names = [name for name in directories if not is_generic_folder(name)]
+    own_folders = sorted({*example_files, *category_names})
     # Stand-ins for the examples: categories with examples come first, and are never merged with each other.
     existing = [
         Category(folder, folder, tuple(Example("", "", folder) for _ in example_files.get(folder, ())))
         for folder in own_folders
     ]
     blocked = {collision_key(name) for name in unavailable}
-    blocked |= {collision_key(name) for name in directories if name not in named}
+    blocked |= {collision_key(name) for name in directories if name not in category_names}
     proposed = [category for category in starter_categories() if collision_key(category.folder) not in blocked]
     merged = merge_categories([*existing, *proposed], max_categories)
     categories = tuple(replace(category, examples=()) for category in merged)

@@ -238,8 +238,8 @@ class ClassificationRun:
             if surveyed.file_hash in excerpts
             and reason_to_read_text(excerpts[surveyed.file_hash], surveyed.file.suffix[1:])
         ]
-        picked = documents[:: -(-len(documents) // _MAX_DOCUMENTS_PER_FOLDER)] if documents else documents
-        for (surveyed, _), excerpt in zip(picked, self._read_texts(picked), strict=True):
+        sample = documents[:: -(-len(documents) // _MAX_DOCUMENTS_PER_FOLDER)] if documents else documents
+        for (surveyed, _), excerpt in zip(sample, self._read_texts(sample), strict=True):
             excerpts[surveyed.file_hash] = excerpt
         return excerpts
 

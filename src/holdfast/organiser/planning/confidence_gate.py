@@ -104,9 +104,9 @@ def _reserve_names(unit: ScannedFile, keys_in_target: set[str]) -> str | None:
     """Return a name of a unit that is taken in the target folder; if none is, reserve all of them for the unit."""
     names = [file.name for file in (unit, *unit.members)]
     keys = [collision_key(name) for name in names]
-    taken = next((name for name, key in zip(names, keys, strict=True) if key in keys_in_target), None)
-    if taken is None and len(set(keys)) < len(keys):
-        taken = unit.name
-    if taken is None:
+    taken_name = next((name for name, key in zip(names, keys, strict=True) if key in keys_in_target), None)
+    if taken_name is None and len(set(keys)) < len(keys):
+        taken_name = unit.name
+    if taken_name is None:
         keys_in_target.update(keys)
-    return taken
+    return taken_name

@@ -60,13 +60,13 @@ class PlanRevision:
     added: list[MoveRequest] = field(default_factory=list)
 
 
-def compare_moves(moves: Sequence[Item], wanted: Sequence[MoveRequest]) -> PlanRevision:
+def compare_moves(moves: Sequence[Item], requests: Sequence[MoveRequest]) -> PlanRevision:
     """Return the revision that turns the moves of a plan into the wanted ones.
 
     A source that is a different file since the plan was made is removed and added again.
     """
     revision = PlanRevision()
-    by_source = {request.src: request for request in wanted}
+    by_source = {request.src: request for request in requests}
     for item in moves:
         request = by_source.get(item.src_path)
         if request is None or (
@@ -83,16 +83,16 @@ def compare_moves(moves: Sequence[Item], wanted: Sequence[MoveRequest]) -> PlanR
 
 
 def revise_notes(
-    notes: Notes, chosen: Mapping[str, str | None], uncertain: Iterable[UncertainFile], directories: Iterable[str]
+    notes: Notes, decisions: Mapping[str, str | None], uncertain: Iterable[UncertainFile], directories: Iterable[str]
 ) -> Notes:
     """Return the notes of a plan after decisions; `uncertain` are the chosen files that cannot be moved as decided.
 
     `directories` are the names of the directories in the planned folder.
     """
-    undecided = tuple(file for file in notes.uncertain if file.relative not in chosen)
+    undecided = tuple(file for file in notes.uncertain if file.relative not in decisions)
     added, existing = tuple(uncertain), set(directories)
     known = {destination.folder for destination in notes.destinations}
-    new = dict.fromkeys(folder for folder in chosen.values() if folder and folder not in known)
+    new = dict.fromkeys(folder for folder in decisions.values() if folder and folder not in known)
     return replace(
         notes,
         destinations=(
@@ -101,5 +101,5 @@ def revise_notes(
         ),
         uncertain=(*added, *undecided),
         uncertain_count=notes.uncertain_count - (len(notes.uncertain) - len(undecided)) + len(added),
-        decisions={**notes.decisions, **chosen},
+        decisions={**notes.decisions, **decisions},
     )

@@ -22,7 +22,7 @@ Entry = os.DirEntry[str]
 
 @dataclass(slots=True)
 class ScanBatch:
-    """The files and the skipped entries that a scan met since the batch before."""
+    """The files and the skipped entries that a scan has read since the last batch."""
 
     files: list[ScannedFile] = field(default_factory=list)
     skipped: list[SkippedFile] = field(default_factory=list)

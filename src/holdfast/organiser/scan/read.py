@@ -125,7 +125,7 @@ def _has_writer(fd: int) -> bool:
 
 def _read_batch(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:
     excerpts = [excerpt for _, excerpt in files]
-    wanted: dict[int, ExtractionRequest] = {}
+    extraction_requests: dict[int, ExtractionRequest] = {}
     with ExitStack() as stack:
         for at, (file, excerpt) in enumerate(files):
             reader = reader_for(excerpt.content_type)
@@ -139,11 +139,11 @@ def _read_batch(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excer
                     if reader == "TEXT":
                         excerpts[at] = _read_text(fd, file, excerpt)
                     else:
-                        wanted[at] = ExtractionRequest(fd, reader)
+                        extraction_requests[at] = ExtractionRequest(fd, reader)
                 except (HoldfastError, OSError) as error:
                     excerpts[at] = _add_note(excerpt, _message(error), is_transient=True)
-        extracted = extract_texts(call, list(wanted.values()), ExtractionLimits(MAX_TEXT_BYTES))
-    for at, extraction in zip(wanted, extracted, strict=True):
+        extracted = extract_texts(call, list(extraction_requests.values()), ExtractionLimits(MAX_TEXT_BYTES))
+    for at, extraction in zip(extraction_requests, extracted, strict=True):
         if extraction.error:
             excerpts[at] = _add_note(excerpts[at], extraction.error, is_transient=extraction.is_transient)
         else:
@@ -154,10 +154,10 @@ def _read_batch(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excer
 
 @contextmanager
 def _open_same(jail: Jail, file: ScannedFile) -> Iterator[int]:
-    with jail.open_file(file.path) as opened:
-        if not _is_same(opened.status, file):
+    with jail.open_file(file.path) as open_file:
+        if not _is_same(open_file.status, file):
             raise OSError(0, "it was replaced during the scan")
-        yield opened.fd
+        yield open_file.fd
 
 
 def _read_text(fd: int, file: ScannedFile, excerpt: Excerpt) -> Excerpt:

@@ -58,7 +58,7 @@ class FolderScan:
 
     @property
     def entry_count(self) -> int:
-        """Return how many entries the scan has met."""
+        """Return how many entries the scan has read."""
         return self._recorder.entry_count
 
     def __iter__(self) -> Iterator[ScanBatch]:
@@ -159,7 +159,7 @@ class Survey:
 
     @property
     def entry_count(self) -> int:
-        """Return how many entries the scan has met."""
+        """Return how many entries the scan has read."""
         return self._scan.entry_count
 
     def __iter__(self) -> Iterator[SurveyBatch]:

@@ -82,12 +82,12 @@ def may_be_grouped(name: str) -> bool:
 
 def find_groups(files: Sequence[str], directories: Iterable[str]) -> list[Group]:
     """Return the groups among the entries of one directory, each with its main file first; no name is in two."""
-    taken: set[str] = set()
+    grouped_names: set[str] = set()
     groups: list[Group] = []
     for unit, members in (*_archive_groups(files), *_page_groups(files, frozenset(directories)), *_photo_groups(files)):
-        free = tuple(name for name in members if name not in taken)
+        free = tuple(name for name in members if name not in grouped_names)
         if len(free) > 1:
-            taken.update(free)
+            grouped_names.update(free)
             groups.append((unit, free))
     return groups
 

@@ -94,7 +94,7 @@ class ListCallsAnswer(BaseModel):
 )
 def list_calls(app: App, call: Call, args: ListCalls) -> Answer:
     """List the calls that were made, newest first: when, which tool, by whom, how it ended and how long it took."""
-    wanted = CallFilter(
+    call_filter = CallFilter(
         tool=args.tool,
         status=args.status or "",
         code=args.code,
@@ -104,7 +104,7 @@ def list_calls(app: App, call: Call, args: ListCalls) -> Answer:
         until=parse_moment("until", args.until),
         before=read_position(args.cursor, _CURSOR, "list_calls"),
     )
-    rows = app.observer.find_calls(call.caller.auth.apikey_hash, wanted, args.limit + 1)
+    rows = app.observer.find_calls(call.caller.auth.apikey_hash, call_filter, args.limit + 1)
     page = [CallFacts.of(entry.position, entry.record) for entry in rows[: args.limit]]
     cursor = encode_cursor({_CURSOR: page[-1].position}) if len(rows) > args.limit else None
     lines = [

@@ -163,8 +163,8 @@ def write_file(app: App, call: Call, args: WriteFile) -> Answer:
 
     For changes to a part of a file use edit_files.
     """
-    done = app.changes.write(app.folders_of(call.caller), call, args.path, args.content)
-    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "replaced"))
+    result = app.changes.write(app.folders_of(call.caller), call, args.path, args.content)
+    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(result)}", _binary_note(result, "replaced"))
 
 
 @tool("edit_file", group=Group.FILES, effect=Effect.DESTROY, title="On disk: edit a file", load=Load.HEAVY)
@@ -175,10 +175,12 @@ def edit_file(app: App, call: Call, args: EditFile) -> Answer:
     """
     edits = [Edit(edit.old_text, edit.new_text) for edit in args.edits]
     folders = app.folders_of(call.caller)
-    done = app.changes.edit(folders, call, args.path, edits, dry_run=args.dry_run)
-    diff, is_cut = cut_to_budget(unified_diff(done.before, done.after, args.path), folders.settings.max_answer_tokens)
+    result = app.changes.edit(folders, call, args.path, edits, dry_run=args.dry_run)
+    diff, is_cut = cut_to_budget(
+        unified_diff(result.before, result.after, args.path), folders.settings.max_answer_tokens
+    )
     note = DIFF_CUT if is_cut else ""
-    trail = "Dry run: nothing was written." if args.dry_run else _hash_and_change(done)
+    trail = "Dry run: nothing was written." if args.dry_run else _hash_and_change(result)
     return Answer.of(fence_diff(diff), note, trail)
 
 
@@ -219,9 +221,9 @@ def edit_files(app: App, call: Call, args: EditFiles) -> Answer:
 @tool("append_text", group=Group.FILES, effect=Effect.ADD, title="On disk: append to a file")
 def append_text(app: App, call: Call, args: AppendText) -> Answer:
     """On disk: add text at the end of a file, in its encoding and line ends. No line break is put in between."""
-    done = app.changes.append(app.folders_of(call.caller), call, args.path, args.content)
+    result = app.changes.append(app.folders_of(call.caller), call, args.path, args.content)
     return Answer.of(
-        f"Successfully appended to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "was added to")
+        f"Successfully appended to {args.path}\n{_hash_and_change(result)}", _binary_note(result, "was added to")
     )
 
 
@@ -287,7 +289,7 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
 def _edit_one(app: App, call: Call, file: FileEdits, *, with_hint: bool) -> FileOutcome:
     folders = app.folders_of(call.caller)
     try:
-        done = app.changes.edit(
+        result = app.changes.edit(
             folders, call, file.path, [edit.as_edit() for edit in file.edits], expected_hash=file.expected_hash
         )
     except HoldfastError as error:
@@ -295,7 +297,7 @@ def _edit_one(app: App, call: Call, file: FileEdits, *, with_hint: bool) -> File
         if with_hint:
             add_path_hint(folders.jail, error)
         return FileOutcome(path=file.path, status="failed", error=error.payload())
-    return FileOutcome(path=file.path, status="applied", hash=done.hash, change_id=done.change_id)
+    return FileOutcome(path=file.path, status="applied", hash=result.hash, change_id=result.change_id)
 
 
 def _trim_error(outcome: FileOutcome, budget: int) -> int:
@@ -342,16 +344,16 @@ def _client_text(client: ClientInfo) -> str | None:
     return "a command of the person" if client.is_command else str(client) or None
 
 
-def _binary_note(done: WriteResult, verb: str) -> str:
+def _binary_note(result: WriteResult, verb: str) -> str:
     """Return a warning when text took the place of a file that is no text, or was added to one; empty otherwise."""
-    if not done.binary_type:
+    if not result.binary_type:
         return ""
-    undo = f'undo_change with change_id="{done.change_id}" brings it back.'
-    return f"[This text {verb} a file that is no text ({done.binary_type}). If that was not wanted: {undo}]"
+    undo = f'undo_change with change_id="{result.change_id}" brings it back.'
+    return f"[This text {verb} a file that is no text ({result.binary_type}). If that was not wanted: {undo}]"
 
 
-def _hash_and_change(done: WriteResult) -> str:
-    return f"{done.hash}\nchange {done.change_id}"
+def _hash_and_change(result: WriteResult) -> str:
+    return f"{result.hash}\nchange {result.change_id}"
 
 
 def _listed_change(change: Change) -> ListedChange:

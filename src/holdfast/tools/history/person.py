@@ -54,8 +54,8 @@ _TIMEOUT_SECONDS = 3_600.0
 def all_changes(app: App, _call: Call, args: AllChanges) -> Answer:
     """List the changes of this machine, newest first, with the program that made each."""
     before = app.changes.history.find(args.older_than).seq if args.older_than else None
-    wanted, has_path = _filter_of(app, args), _path_test(args)
-    changes = app.changes.history.find_changes(wanted, args.limit + 1, before, has_path)
+    change_filter, has_path = _filter_of(app, args), _path_test(args)
+    changes = app.changes.history.find_changes(change_filter, args.limit + 1, before, has_path)
     page = [ListedFacts.of(change) for change in changes[: args.limit]]
     data = AllChangesAnswer(changes=page, has_more=len(changes) > args.limit)
     return Answer.of(f"{quantity(len(page), 'change')}.", data=data)
@@ -120,14 +120,16 @@ def preview_undo(app: App, call: Call, args: PreviewUndo) -> Answer:
     if args.change_ids and is_selection:
         raise InvalidArgument("Name changes by their ids or select them, not both.")
     if args.change_ids:
-        named = {plan.id: plan for plan in map(history.find, args.change_ids)}.values()
-        plans = sorted((history.undo_of(plan) for plan in named) if args.redo else named, key=lambda plan: -plan.seq)
+        plans_by_id = {plan.id: plan for plan in map(history.find, args.change_ids)}.values()
+        plans = sorted(
+            (history.undo_of(plan) for plan in plans_by_id) if args.redo else plans_by_id, key=lambda plan: -plan.seq
+        )
     elif args.redo:
-        plans = history.to_redo(_filter_of(app, args), _MAX_SELECTED if is_selection else 1)
+        plans = history.find_undos_to_redo(_filter_of(app, args), _MAX_SELECTED if is_selection else 1)
     elif args.since or args.until or args.client:
-        plans = history.all_to_undo(_filter_of(app, args), _path_test(args), _MAX_SELECTED)
+        plans = history.find_all_to_undo(_filter_of(app, args), _path_test(args), _MAX_SELECTED)
     else:
-        plans = history.newest_to_undo(_filter_of(app, args), _path_test(args))
+        plans = history.find_newest_to_undo(_filter_of(app, args), _path_test(args))
     steps = history.preview(_jail_of(app, call, plans), call, plans)
     data = PreviewUndoAnswer(steps=[UndoStepAnswer.of(step) for step in steps])
     return Answer.of(f"{quantity(len(steps), 'change')}.", data=data)
@@ -160,8 +162,8 @@ def undo_for_person(app: App, call: Call, args: UndoForPerson) -> Answer:
 )
 def restore_before(app: App, call: Call, args: RestoreBefore) -> Answer:
     """Restore what a path was before a change, whatever was changed there since. The present content is kept for undo."""
-    done = app.changes.restore_before(call, app.changes.history.find(args.change_id).id)
-    return Answer.of("Restored." if done.change_id else "Nothing to restore.", data=RestoreBeforeAnswer.of(done))
+    result = app.changes.restore_before(call, app.changes.history.find(args.change_id).id)
+    return Answer.of("Restored." if result.change_id else "Nothing to restore.", data=RestoreBeforeAnswer.of(result))
 
 
 @tool(

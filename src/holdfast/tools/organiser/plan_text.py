@@ -30,8 +30,8 @@ def summary_text(plan: PlanSummaryAnswer) -> str:
     lines = [_head_line(plan), *_folder_lines(plan)]
     if plan.uncertain:
         count = plan.totals["uncertain"]
-        shown = f", the first {len(plan.uncertain)}" if count > len(plan.uncertain) else ""
-        lines += [f"Uncertain files, which stay until they are decided on ({count}{shown}):"]
+        limit_note = f", the first {len(plan.uncertain)}" if count > len(plan.uncertain) else ""
+        lines += [f"Uncertain files, which stay until they are decided on ({count}{limit_note}):"]
         lines += [_uncertain_line(file) for file in plan.uncertain]
     return "\n".join([*lines, *_closing_lines(plan)])
 
@@ -63,9 +63,9 @@ def line_text(line: PlanAnswer) -> str:
         return f"{line.plan_id} {line.status} {display_name(line.folder)}: {line.message}"
     if not isinstance(line, PlanLineAnswer):
         return f"{line.plan_id} {line.status}"
-    done = "" if line.executed_at is None else f", executed {line.executed_at}"
+    executed_text = "" if line.executed_at is None else f", executed {line.executed_at}"
     moves = _progress_text(line.moves)
-    return f"{line.plan_id} {line.status} {display_name(line.folder)}: {moves}, made {line.created_at}{done}"
+    return f"{line.plan_id} {line.status} {display_name(line.folder)}: {moves}, made {line.created_at}{executed_text}"
 
 
 def explanation_text(answer: ExplainFileAnswer) -> str:
@@ -89,8 +89,8 @@ def explanation_text(answer: ExplainFileAnswer) -> str:
 
 
 def _head_line(plan: PlanSummaryAnswer) -> str:
-    done = "" if plan.executed_at is None else f", executed {plan.executed_at}"
-    return f"Plan {plan.plan_id} for {display_name(plan.folder)}: {plan.status}, made {plan.created_at}{done}"
+    executed_text = "" if plan.executed_at is None else f", executed {plan.executed_at}"
+    return f"Plan {plan.plan_id} for {display_name(plan.folder)}: {plan.status}, made {plan.created_at}{executed_text}"
 
 
 def _folder_lines(plan: PlanSummaryAnswer) -> Iterator[str]:
@@ -128,9 +128,9 @@ def _uncertain_line(file: UncertainFileAnswer) -> str:
 
 def _progress_text(totals: Mapping[str, int]) -> str:
     """Return how many moves are done, failed or undone, and how many are pending."""
-    settled = [f"{totals[status]} {word}" for status, word in _STATUS_WORDS.items() if totals.get(status)]
-    pending = [f"{totals.get('PENDING', 0)} to move"] if totals.get("PENDING") or not settled else []
-    return ", ".join([*settled, *pending])
+    counts = [f"{totals[status]} {word}" for status, word in _STATUS_WORDS.items() if totals.get(status)]
+    pending = [f"{totals.get('PENDING', 0)} to move"] if totals.get("PENDING") or not counts else []
+    return ", ".join([*counts, *pending])
 
 
 def stayed_lines(undone: UndoReport) -> Iterator[str]:

@@ -95,9 +95,9 @@ def _step_texts(outcomes: Sequence[StepOutcome], answers: Mapping[str, Answer], 
     ]
     shares = share_budget([estimate_tokens(text) for text in texts], room)
     for number, (outcome, text, share) in enumerate(zip(outcomes, texts, shares, strict=True), 1):
-        shown, is_cut = cut_to_budget(text, share)
+        cut_text, is_cut = cut_to_budget(text, share)
         state = f"{outcome.status}{_describe_failure(outcome)}{', cut by the token budget' if is_cut else ''}"
-        yield f"[{mark} {number}/{len(outcomes)}] step {display_name(outcome.id)}: {state}\n{shown}".rstrip("\n")
+        yield f"[{mark} {number}/{len(outcomes)}] step {display_name(outcome.id)}: {state}\n{cut_text}".rstrip("\n")
 
 
 def _describe_failure(outcome: StepOutcome) -> str:
@@ -150,7 +150,7 @@ def _cut(text: str, tokens: int) -> str:
 
 def _choose_media(outcomes: list[StepOutcome], answers: Mapping[str, Answer], max_bytes: int) -> dict[str, list[Media]]:
     """Return what is no text of each step; a step with too much of it, in all, is marked as truncated instead."""
-    chosen: dict[str, list[Media]] = {}
+    media_by_step: dict[str, list[Media]] = {}
     left = max_bytes
     for index, outcome in enumerate(outcomes):
         answer = answers.get(outcome.id)
@@ -160,8 +160,8 @@ def _choose_media(outcomes: list[StepOutcome], answers: Mapping[str, Answer], ma
             outcomes[index] = outcome.model_copy(update={"truncated": True})
         elif media:
             left -= size
-            chosen[outcome.id] = media
-    return chosen
+            media_by_step[outcome.id] = media
+    return media_by_step
 
 
 def _as_json(value: Mapping[str, Any]) -> str:

@@ -151,11 +151,11 @@ class _PipeRun:
         self._settle(StepOutcome(id=step.id, status="ok", result=self.results[step.id]))
 
     def _time_out(self, running: set[str]) -> None:
-        late = TimedOut(f"The pipe took longer than {self.call.timeout_seconds:g} s; this step may still take effect.")
+        error = TimedOut(f"The pipe took longer than {self.call.timeout_seconds:g} s; this step may still take effect.")
         first = min(running)
         for name in self.steps:
             if name in running:
-                self._settle(StepOutcome(id=name, status="error", error=late.payload()))
+                self._settle(StepOutcome(id=name, status="error", error=error.payload()))
             elif name not in self.outcomes:
                 self._settle(StepOutcome(id=name, status="skipped", because=first))
 

@@ -22,7 +22,7 @@ _SCHEMA = {
             "description": "approve writes the change; reject drops it; revise asks the agent for another version.",
             "enum": ["approve", "reject", "revise"],
         },
-        "comment": {"type": "string", "title": "Comment", "description": "What the agent is told."},
+        "comment": {"type": "string", "title": "Comment", "description": "What to tell the agent."},
     },
     "required": ["decision"],
 }

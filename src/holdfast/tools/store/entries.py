@@ -85,7 +85,7 @@ def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
 
     To change a file on disk use write_file or edit_files.
     """
-    written = app.store.write(
+    result = app.store.write(
         call.caller.auth,
         args.project,
         args.path,
@@ -95,9 +95,9 @@ def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
         args.mode,
         args.idempotency_key,
     )
-    how = "Created the file" if written.is_new else _WRITTEN[WriteMode(args.mode.upper())]
-    text = _describe_write(written, how, args)
-    return Answer.of(text, _note_on_disk(app, call, args.path), data=WriteAnswer(bytes_written=written.bytes_written))
+    summary = "Created the file" if result.is_new else _WRITTEN[WriteMode(args.mode.upper())]
+    text = _describe_write(result, summary, args)
+    return Answer.of(text, _note_on_disk(app, call, args.path), data=WriteAnswer(bytes_written=result.bytes_written))
 
 
 @tool(
@@ -229,9 +229,9 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
 )
 def file_restore(app: App, call: Call, args: FileRestoreArguments) -> Answer:
     """In the project database, not on disk: bring back an earlier version of a file, as a new write."""
-    written = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
-    text = _describe_write(written, f"Restored version {args.version} as a new write", args)
-    return Answer.of(text, data=WriteAnswer(bytes_written=written.bytes_written))
+    result = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
+    text = _describe_write(result, f"Restored version {args.version} as a new write", args)
+    return Answer.of(text, data=WriteAnswer(bytes_written=result.bytes_written))
 
 
 @tool(
@@ -260,12 +260,12 @@ def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
     return Answer.of("\n".join(lines) or "No projects: file_write makes one.", data=ProjectsAnswer(projects=projects))
 
 
-def _describe_write(written: WrittenFile, how: str, args: FileWriteArguments | FileRestoreArguments) -> str:
+def _describe_write(result: WrittenFile, summary: str, args: FileWriteArguments | FileRestoreArguments) -> str:
     """Return what a write did and how large the file is now; of a repeated request only the first answer is known."""
-    where, given = f"{args.path} in project {args.project}", quantity(written.bytes_written, "byte")
-    if written.size is None:
-        return f"Nothing was written again: the call with this idempotency_key wrote {given} to {where} before."
-    return f"{how}: {given} written. {where} now has {quantity(written.size, 'byte')}."
+    where, size_text = f"{args.path} in project {args.project}", quantity(result.bytes_written, "byte")
+    if result.size is None:
+        return f"Nothing was written again: the call with this idempotency_key wrote {size_text} to {where} before."
+    return f"{summary}: {size_text} written. {where} now has {quantity(result.size, 'byte')}."
 
 
 def _note_on_disk(app: App, call: Call, path: str) -> str:

@@ -118,7 +118,7 @@ def connect(folder: StateFolder) -> socket.socket:
     if uid is not None and uid != os.geteuid():
         connection.close()
         raise StateFault(
-            f"A process of user {uid} listens at {folder.file(SOCKET)!r}, and none of yours ({os.geteuid()}). Nothing was "
+            f"A process of user {uid} listens at {folder.file(SOCKET)!r}, not one of yours ({os.geteuid()}). Nothing was "
             "sent to it. Remove that file, and see who could write to the folder."
         )
     return connection

@@ -71,12 +71,12 @@ def open_connection_roots(caller: Caller, open_roots: OpenRoots) -> ConnectionRo
     """
     are_named = bool(caller.roots)
     try:
-        opened = open_roots(caller)
+        paths = open_roots(caller)
     except InvalidArgument as fault:
         if are_named or "\0" in caller.cwd or has_lone_surrogate(caller.cwd):
             raise
         return ConnectionRoots(caller, are_named, open_roots, fault)
-    return ConnectionRoots(replace(caller, roots=tuple(opened)), are_named, open_roots)
+    return ConnectionRoots(replace(caller, roots=tuple(paths)), are_named, open_roots)
 
 
 class ClientRoots:
@@ -142,10 +142,10 @@ def declared_paths(result: object) -> list[str]:
     return [path for path in paths if path is not None]
 
 
-def narrow(named: tuple[str, ...], declared: list[str]) -> list[str]:
+def narrow(named_roots: tuple[str, ...], declared: list[str]) -> list[str]:
     """Return the declared roots beneath each named directory, and each named one that has none; all are real paths."""
     narrowed: list[str] = []
-    for root in named:
+    for root in named_roots:
         narrowed += [path for path in declared if _is_beneath(path, root)] or [root]
     return list(dict.fromkeys(narrowed))
 

@@ -25,8 +25,8 @@ from holdfast.secret import Secret
 from holdfast.shares import Shares
 from holdfast.transport.doors.addresses import Network, client_address
 from holdfast.transport.doors.browser_sessions import COOKIE
+from holdfast.transport.doors.connections import CONNECTION, HttpConnection, HttpConnections
 from holdfast.transport.doors.hosts import HostRules
-from holdfast.transport.doors.http_connections import CONNECTION, HttpConnection, HttpConnections
 from holdfast.transport.doors.restrictions import restrictions_from_query
 
 _log = logging.getLogger(__name__)

@@ -35,7 +35,6 @@ from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
 from holdfast.transport.mcp.run import run_tool
-from holdfast.transport.mcp.shape import is_cheap
 from holdfast.transport.mcp.turns import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns
 from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
@@ -246,7 +245,7 @@ class _BodyTraits(NamedTuple):
 
 
 def _inspect_body(body: bytes) -> _BodyTraits:
-    if not is_cheap(body):
+    if not wire.is_cheap(body):
         return _BodyTraits(is_cheap=False, is_call=False, is_initialize=False, has_surrogate=False)
     return _BodyTraits(
         is_cheap=True,

@@ -14,8 +14,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from holdfast.errors import Internal, InvalidArgument, ResourceBusy
-from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.http_connections import CONNECTION, HttpConnection
+from holdfast.transport.doors.connections import CONNECTION, Connections, HttpConnection
 
 _BACKLOG = 2048
 _UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"

@@ -1,4 +1,4 @@
-"""Shares the sessions of HTTP clients out by caller: over its part, a caller's own oldest idle session ends for a new one."""
+"""Divides the sessions of HTTP clients between callers: over its share, a caller's oldest idle session ends for a new one."""
 
 from dataclasses import dataclass
 

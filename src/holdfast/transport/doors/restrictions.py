@@ -11,20 +11,20 @@ _FIELDS = ("read_only", "review", "tools")
 _SWITCH = {"1": True, "true": True, "0": False, "false": False}
 
 
-def parse_restrictions(given: object) -> Restrictions:
+def parse_restrictions(fields: object) -> Restrictions:
     """Return restrictions from JSON. InvalidArgument for a name or a group that does not exist: a typo must not widen."""
-    if given is None:
+    if fields is None:
         return Restrictions()
-    if not isinstance(given, Mapping):
+    if not isinstance(fields, Mapping):
         raise InvalidArgument("restrictions must be an object.")
-    unknown = sorted(set(map(str, given)) - set(_FIELDS))
+    unknown = sorted(set(map(str, fields)) - set(_FIELDS))
     if unknown:
         raise InvalidArgument(f"There is no restriction {unknown[0]!r}; there are {', '.join(_FIELDS)}.")
-    switches = {name: given[name] for name in ("read_only", "review") if name in given}
+    switches = {name: fields[name] for name in ("read_only", "review") if name in fields}
     for name, value in switches.items():
         if not isinstance(value, bool):
             raise InvalidArgument(f"{name} must be true or false.")
-    return Restrictions(groups=parse_groups(given["tools"]) if "tools" in given else None, **switches)
+    return Restrictions(groups=parse_groups(fields["tools"]) if "tools" in fields else None, **switches)
 
 
 def parse_groups(names: object) -> frozenset[str]:
@@ -41,12 +41,12 @@ def parse_groups(names: object) -> frozenset[str]:
 def restrictions_from_query(query: str) -> Restrictions:
     """Return the restrictions that the query of a URL names, as in `tools=files,review&read_only=1`."""
     try:
-        fields = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=len(_FIELDS))
+        pairs = parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query), max_num_fields=len(_FIELDS))
     except ValueError:
         raise InvalidArgument(f"The query takes {', '.join(_FIELDS)}, each once at most.") from None
-    given: dict[str, object] = {}
-    for name, value in fields:
-        if name in given:
+    fields: dict[str, object] = {}
+    for name, value in pairs:
+        if name in fields:
             raise InvalidArgument(f"{name} is given twice.")
-        given[name] = value.split(",") if name == "tools" else _SWITCH.get(value, value)
-    return parse_restrictions(given)
+        fields[name] = value.split(",") if name == "tools" else _SWITCH.get(value, value)
+    return parse_restrictions(fields)

@@ -144,10 +144,10 @@ class SocketDoor:
             return caller, None
         roots = roots or self.spare_roots or _string_list(hello, "spare_roots")
         caller = Caller(LOCAL_USER, CallerKind(kind), roots, cwd, client, restrictions, connection, Door.SOCKET)
-        opened = await anyio.to_thread.run_sync(partial(open_connection_roots, caller, self.open_roots))
-        if opened.fault is not None and client.is_command:
-            raise opened.fault
-        return opened.caller, opened
+        connection_roots = await anyio.to_thread.run_sync(partial(open_connection_roots, caller, self.open_roots))
+        if connection_roots.fault is not None and client.is_command:
+            raise connection_roots.fault
+        return connection_roots.caller, connection_roots
 
     async def _serve_control(self, peer: "_Peer") -> None:
         while (line := await peer.next_message()) is not None:

@@ -46,13 +46,13 @@ def choose_terms(terms: Sequence[str], statistics: Statistics) -> list[str]:
     """Return the terms to match, rarest first: all, or as many as MAX_POSTINGS allows and at least one."""
     frequencies = statistics.document_frequencies
     postings = 0
-    chosen: list[str] = []
+    rarest: list[str] = []
     for term in sorted({term for term in terms if frequencies.get(term)}, key=lambda term: frequencies[term]):
         postings += frequencies[term]
-        if chosen and postings > MAX_POSTINGS:
+        if rarest and postings > MAX_POSTINGS:
             break
-        chosen.append(term)
-    return chosen
+        rarest.append(term)
+    return rarest
 
 
 def load_statistics(connection: sqlite3.Connection, tenant: str, terms: Sequence[str]) -> Statistics:

@@ -72,18 +72,18 @@ class SqliteImageTable:
         if selection.before is not None:
             return [row for row in rows if row["kept_at"] < selection.before]
         left = sum(row["stored_bytes"] for row in rows)
-        chosen = []
+        rows_to_remove = []
         for row in rows:
             if left <= (selection.to_bytes or 0):
                 break
-            chosen.append(row)
+            rows_to_remove.append(row)
             left -= row["stored_bytes"]
-        return chosen
+        return rows_to_remove
 
-    def let_go(self, chosen: Sequence[sqlite3.Row]) -> list[str]:
+    def let_go(self, rows: Sequence[sqlite3.Row]) -> list[str]:
         """Remove images with all their uses, within a transaction; returns their files."""
         files: list[str] = []
-        for row in chosen:
+        for row in rows:
             for use in self._db.run("uses_of_image", {"hash": row["hash"]}).fetchall():
                 self._remove_use(use, files)
                 if use["is_oldest"]:

@@ -114,9 +114,11 @@ class SqliteJournal:
             return None
         items = self._db.fetch_as(read_item, Item._fields, "find_items", {"plan_id": plan_id})
         for batch in self._db.fetch("begun_batch", {"plan_id": plan_id}):
-            begun = set(json.loads(batch["positions"]))
+            begun_positions = set(json.loads(batch["positions"]))
             items = [
-                item._replace(intended_at=item.intended_at or batch["intended_at"]) if item.position in begun else item
+                item._replace(intended_at=item.intended_at or batch["intended_at"])
+                if item.position in begun_positions
+                else item
                 for item in items
             ]
         return read_plan(rows[0], tuple(items))
@@ -127,11 +129,11 @@ class SqliteJournal:
         return [plan for plan in plans if plan is not None]
 
     def list_changes(
-        self, roots: Sequence[str] | None, limit: int, before_seq: int | None, wanted: ChangeFilter = ANY_CHANGE
+        self, roots: Sequence[str] | None, limit: int, before_seq: int | None, change_filter: ChangeFilter = ANY_CHANGE
     ) -> list[Change]:
         """Return finished changes beneath the roots, newest first."""
         parameters = {
-            **_filter_parameters(wanted),
+            **_filter_parameters(change_filter),
             "roots": None if roots is None else json.dumps(list(roots)),
             "limit": limit,
             "before_seq": _MAX_INTEGER if before_seq is None else before_seq,
@@ -178,14 +180,14 @@ class SqliteJournal:
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:
         """Delete images that a person lets go, or only count them."""
         with self._images.accounted(), self._db.transaction(durable=False):
-            chosen = self._images.choose(selection)
-            hashes = json.dumps([row["hash"] for row in chosen])
+            rows = self._images.choose(selection)
+            hashes = json.dumps([row["hash"] for row in rows])
             affected = [row["id"] for row in self._db.run("changes_that_need", {"hashes": hashes}).fetchall()]
-            files = [] if dry_run else self._images.let_go(chosen)
+            files = [] if dry_run else self._images.let_go(rows)
         newest = (self.find(plan_id) for plan_id in affected[:_MAX_AFFECTED])
         pruned = PrunedImages(
-            len(chosen),
-            sum(row["stored_bytes"] for row in chosen),
+            len(rows),
+            sum(row["stored_bytes"] for row in rows),
             len(affected),
             tuple(plan for plan in newest if plan is not None),
         )
@@ -242,15 +244,15 @@ class SqliteJournal:
             plan_statuses, item_statuses = plan_statuses[::-1], item_statuses[::-1]
 
 
-def _filter_parameters(wanted: ChangeFilter) -> dict[str, Any]:
+def _filter_parameters(change_filter: ChangeFilter) -> dict[str, Any]:
     """Return a filter as parameters of `list_changes`; None where any value will do."""
-    client = wanted.client
+    client = change_filter.client
     return {
         "by_command": None if client is None else client.is_command,
         "client_name": None if client is None or client.is_command else client.name,
         "client_version": client.version or None if client is not None else None,
-        "since": wanted.since,
-        "until": wanted.until,
-        "kinds": json.dumps([kind.value for kind in wanted.kinds]) if wanted.kinds else None,
-        "directory": json.dumps([wanted.directory]) if wanted.directory else None,
+        "since": change_filter.since,
+        "until": change_filter.until,
+        "kinds": json.dumps([kind.value for kind in change_filter.kinds]) if change_filter.kinds else None,
+        "directory": json.dumps([change_filter.directory]) if change_filter.directory else None,
     }

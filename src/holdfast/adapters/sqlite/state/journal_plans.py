@@ -138,9 +138,9 @@ class SqlitePlanJournal:
             self._finish_items(plan_id, outcome.status, outcome.message, outcome.identity, [outcome.position])
         for (status, message), positions in alike.items():
             self._finish_items(plan_id, status, message, None, positions)
-        done = [outcome.position for outcome in outcomes if outcome.status is ItemStatus.DONE]
-        if done:
-            self._update_reversed(plan_id, done)
+        done_positions = [outcome.position for outcome in outcomes if outcome.status is ItemStatus.DONE]
+        if done_positions:
+            self._update_reversed(plan_id, done_positions)
 
     def _finish_items(
         self,
@@ -162,8 +162,8 @@ class SqlitePlanJournal:
         batch = self._db.run("begun_batch", {"plan_id": plan_id}).fetchone()
         if batch is None:
             return
-        done = {outcome.position for outcome in outcomes if outcome.status is ItemStatus.DONE}
-        rest = [position for position in json.loads(batch["positions"]) if position not in done]
+        done_positions = {outcome.position for outcome in outcomes if outcome.status is ItemStatus.DONE}
+        rest = [position for position in json.loads(batch["positions"]) if position not in done_positions]
         if rest:
             row = {"plan_id": plan_id, "intended_at": batch["intended_at"], "positions": json.dumps(rest)}
             self._db.run("keep_intents", row)
