@@ -3,7 +3,6 @@
 import re
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
@@ -76,7 +75,7 @@ def record(tenant: str, number: int = 0, **fields: object) -> CallRecord:
         status=CallStatus.OK,
         parameters={"path": "a/ü.txt", "content": {"bytes": 3}},
     )
-    return replace(made, **fields)  # type: ignore[arg-type]
+    return made._replace(**fields)  # type: ignore[arg-type]
 
 
 def numbers(table: CallTable, tenant: str, wanted: CallFilter | None = None, limit: int = 100) -> list[int]:

@@ -4,15 +4,17 @@ import json
 from datetime import datetime
 from typing import Any
 
+from pydantic_core import to_json
+
 from holdfast.observe.model import CallFilter, CallRecord, CallStatus, LoggedCall
 from holdfast.observe.redact import NOT_RECORDED
 
 _MAX_PARAMETERS_CHARS = 8_000
 
 
-def call_row(record: CallRecord) -> dict[str, Any]:
-    """Return a record as parameters of `save_call`."""
-    parameters = json.dumps(dict(record.parameters or {}), ensure_ascii=True, separators=(",", ":"))
+def call_row(record: CallRecord, started_at: datetime | str) -> dict[str, Any]:
+    """Return a record as parameters of `save_call`; the time is in the form of the database."""
+    parameters = to_json(record.parameters).decode() if record.parameters else "{}"
     if len(parameters) > _MAX_PARAMETERS_CHARS:
         parameters = json.dumps({NOT_RECORDED: f"{len(parameters)} characters"})
     return {
@@ -24,7 +26,7 @@ def call_row(record: CallRecord) -> dict[str, Any]:
         "client_name": _storable(record.client_name),
         "client_version": _storable(record.client_version),
         "door": record.door,
-        "started_at": record.started_at,
+        "started_at": started_at,
         "duration_ms": record.duration_ms,
         "status": record.status.value,
         "code": record.code,
@@ -72,4 +74,6 @@ def filter_parameters(tenant: str, call_filter: CallFilter, limit: int) -> dict[
 
 def _storable(text: str) -> str:
     """Return a text without what a database cannot hold: NUL and lone surrogates, which clients may declare as names."""
+    if text.isascii() and text.isprintable():
+        return text
     return text.replace("\0", "").encode("utf-8", "replace").decode()

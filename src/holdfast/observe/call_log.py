@@ -1,17 +1,19 @@
 """The call log: takes a record of every call without making it wait, and writes them in batches from a thread of its own."""
 
 import logging
+import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from functools import partial
-from typing import Any
+from itertools import count
+from typing import Any, NamedTuple
 
 from holdfast.clock import utc_clock
-from holdfast.observe.model import CallFilter, CallRecord, LoggedCall
+from holdfast.observe.model import CallerLabels, CallFilter, CallRecord, CallStatus, LoggedCall
 from holdfast.observe.ports import CallTable
 from holdfast.observe.redact import NOT_RECORDED, Redactor
 
@@ -36,9 +38,15 @@ class CallLogLimits:
     max_rows: int = 200_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Waiting:
-    record: CallRecord
+class EndedCall(NamedTuple):
+    """A call that ended, before its row is made of it; `started_at` is a POSIX timestamp."""
+
+    tool: str
+    caller: CallerLabels
+    started_at: float
+    duration_ms: float
+    status: CallStatus
+    code: str
     arguments: Mapping[str, Any]
     is_small: bool
 
@@ -66,7 +74,9 @@ class CallLog:
         self._limits = limits
         self._on_drop = on_drop
         self._clock = clock
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[EndedCall] = deque()
+        self._run_id = secrets.token_hex(4)
+        self._numbers = count(1)
         self._large = threading.Semaphore(_MAX_LARGE)
         self._is_hurried = threading.Event()
         self._has_work = threading.Event()
@@ -80,15 +90,16 @@ class CallLog:
         self._thread = threading.Thread(target=self._run, name="holdfast-calls", daemon=True)
         self._thread.start()
 
-    def add(self, record: CallRecord, arguments: Mapping[str, Any], *, is_small: bool) -> None:
-        """Take a record, whose parameters are made of the arguments later; from one thread, which never waits."""
+    def add(self, ended: EndedCall) -> None:
+        """Take a call, whose row is made later; from one thread, which never waits."""
         if len(self._waiting) >= _MAX_WAITING or self._is_closed:
             self._on_drop(1)
             return
-        is_left_out = not is_small and not self._large.acquire(blocking=False)
-        self._waiting.append(_Waiting(record, _LEFT_OUT if is_left_out else arguments, is_small))
+        if not ended.is_small and not self._large.acquire(blocking=False):
+            ended = ended._replace(arguments=_LEFT_OUT)
+        self._waiting.append(ended)
         self._added += 1
-        if not is_small or len(self._waiting) >= _BATCH_ROWS:
+        if not ended.is_small or len(self._waiting) >= _BATCH_ROWS:
             self._is_hurried.set()
         if not self._has_work.is_set():
             self._has_work.set()
@@ -132,7 +143,7 @@ class CallLog:
         batch = [self._waiting.popleft() for _ in range(min(len(self._waiting), _BATCH_ROWS))]
         for is_local, table in self._tables.items():
             records = [
-                self._complete(entry) for entry in batch if (entry.record.tenant == self._local_tenant) is is_local
+                self._record_of(ended) for ended in batch if (ended.caller.tenant == self._local_tenant) is is_local
             ]
             if records:
                 self._save(table, records, is_local=is_local)
@@ -140,17 +151,33 @@ class CallLog:
             self._written += len(batch)
             self._progress.notify_all()
 
-    def _complete(self, entry: _Waiting) -> CallRecord:
-        """Return the record with its parameters; a fault in making them costs the parameters alone."""
-        if entry.arguments is _LEFT_OUT:
-            return replace(entry.record, parameters=_LEFT_OUT)
-        try:
-            parameters = self._redactor.redact(entry.arguments)
-        except Exception as error:  # noqa: BLE001 - the log must never fail
-            parameters = {NOT_RECORDED: type(error).__name__}
-        if not entry.is_small:
-            self._large.release()
-        return replace(entry.record, parameters=parameters)
+    def _record_of(self, ended: EndedCall) -> CallRecord:
+        """Return the row of a call; a fault in making its parameters costs the parameters alone."""
+        parameters = ended.arguments
+        if parameters is not _LEFT_OUT:
+            try:
+                parameters = self._redactor.redact(ended.arguments)
+            except Exception as error:  # noqa: BLE001 - the log must never fail
+                parameters = {NOT_RECORDED: type(error).__name__}
+            if not ended.is_small:
+                self._large.release()
+        caller = ended.caller
+        return CallRecord(
+            f"{self._run_id}{next(self._numbers):08x}",
+            ended.tool,
+            caller.kind,
+            caller.tenant,
+            caller.identity,
+            caller.client_name,
+            caller.client_version,
+            caller.door,
+            datetime.fromtimestamp(ended.started_at, UTC),
+            round(ended.duration_ms, 3),
+            ended.status,
+            ended.code,
+            0.0,
+            parameters,
+        )
 
     def _save(self, table: CallTable, records: list[CallRecord], *, is_local: bool) -> None:
         if not self._guard("calls could not be recorded", partial(table.save, records)):

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
-from typing import Any
+from typing import Any, NamedTuple
 
 UNKNOWN_TOOL = "(unknown)"
 """The name recorded for a tool that does not exist: what was asked for is any text of the caller's."""
@@ -21,8 +21,18 @@ class CallStatus(StrEnum):
     """It ended with a question to the person, and is made again with the reply."""
 
 
-@dataclass(frozen=True, slots=True)
-class CallRecord:
+class CallerLabels(NamedTuple):
+    """Who calls, in the words of a log."""
+
+    tenant: str
+    identity: str
+    kind: str
+    client_name: str
+    client_version: str
+    door: str
+
+
+class CallRecord(NamedTuple):
     """One row of the call log. `code` is the error's, empty for a call that succeeded; `parameters` are redacted.
 
     `tenant` is the hash of the caller's key, or the name of the local tenant.

@@ -1,28 +1,12 @@
 """Watches calls for the dispatcher: each is one row of the call log, one count in the metrics, one span of a trace."""
 
-import secrets
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
-from holdfast.clock import utc_clock
-from holdfast.observe.call_log import CallLog
+from holdfast.observe.call_log import CallLog, EndedCall
 from holdfast.observe.metrics import Metrics
-from holdfast.observe.model import CallFilter, CallRecord, CallStatus, LoggedCall
-
-
-@dataclass(frozen=True, slots=True)
-class CallerLabels:
-    """Who calls, in the words of a log."""
-
-    tenant: str
-    identity: str
-    kind: str
-    client_name: str
-    client_version: str
-    door: str
+from holdfast.observe.model import CallerLabels, CallFilter, CallStatus, LoggedCall
 
 
 class Observer:
@@ -61,7 +45,7 @@ class WatchedCall:
         self._log = log
         self._metrics = metrics
         self._tool = tool
-        self._started_at: datetime = utc_clock()
+        self._started_at = time.time()
         self._began = time.perf_counter()
 
     def end(
@@ -70,20 +54,7 @@ class WatchedCall:
         """Record how the call ended."""
         duration_ms = (time.perf_counter() - self._began) * 1000
         self._metrics.call_ended(self._tool, status, code, duration_ms)
-        if self._log is None:
-            return
-        record = CallRecord(
-            id=secrets.token_hex(8),
-            tool=self._tool,
-            kind=caller.kind,
-            tenant=caller.tenant,
-            identity=caller.identity,
-            client_name=caller.client_name,
-            client_version=caller.client_version,
-            door=caller.door,
-            started_at=self._started_at,
-            duration_ms=round(duration_ms, 3),
-            status=status,
-            code=code,
-        )
-        self._log.add(record, arguments, is_small=is_small)
+        if self._log is not None:
+            self._log.add(
+                EndedCall(self._tool, caller, self._started_at, duration_ms, status, code, arguments, is_small)
+            )

@@ -36,8 +36,8 @@ from holdfast.errors import (
 )
 from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.observe.metrics import Metrics
-from holdfast.observe.model import UNKNOWN_TOOL, CallStatus
-from holdfast.observe.observer import CallerLabels, Observer
+from holdfast.observe.model import UNKNOWN_TOOL, CallerLabels, CallStatus
+from holdfast.observe.observer import Observer
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer

@@ -10,15 +10,18 @@ from typing import Any
 import pytest
 
 from holdfast.observe import call_log
-from holdfast.observe.call_log import CallLog, CallLogLimits
-from holdfast.observe.model import CallFilter, CallRecord, CallStatus, LoggedCall
+from holdfast.observe.call_log import CallLog, CallLogLimits, EndedCall
+from holdfast.observe.model import CallerLabels, CallFilter, CallRecord, CallStatus, LoggedCall
 from holdfast.observe.redact import NOT_RECORDED, Redactor
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
 
 
-def record(tenant: str = "local", tool: str = "read_files") -> CallRecord:
-    return CallRecord("id", tool, "agent", tenant, "someone", "desk", "1", "socket", NOW, 1.0, CallStatus.OK)
+def ended(
+    arguments: dict[str, Any], tenant: str = "local", tool: str = "read_files", *, is_small: bool = True
+) -> EndedCall:
+    caller = CallerLabels(tenant, "someone", "agent", "desk", "1", "socket")
+    return EndedCall(tool, caller, NOW.timestamp(), 1.0, CallStatus.OK, "", arguments, is_small)
 
 
 class Table:
@@ -90,8 +93,8 @@ def test_rows_go_to_the_table_of_their_tenant_in_order_and_in_one_batch(
     log: CallLog, local: Table, tenants: Table
 ) -> None:
     for tool in "abc":
-        log.add(record(tool=tool), {"path": tool}, is_small=True)
-        log.add(record("t" * 64, tool), {}, is_small=True)
+        log.add(ended({"path": tool}, tool=tool))
+        log.add(ended({}, "t" * 64, tool))
     log.flush()
     assert [[saved.tool for saved in batch] for batch in local.batches] == [["a", "b", "c"]]
     assert [saved.tool for saved in tenants.records] == ["a", "b", "c"]
@@ -100,7 +103,7 @@ def test_rows_go_to_the_table_of_their_tenant_in_order_and_in_one_batch(
 
 def test_a_search_sees_what_ended_just_before_it(log: CallLog) -> None:
     for count in range(1, 20):
-        log.add(record(), {}, is_small=True)
+        log.add(ended({}))
         assert len(log.find("local", CallFilter(), 100)) == count
 
 
@@ -109,10 +112,10 @@ def test_adding_never_waits_and_what_is_too_much_is_dropped_and_counted(
 ) -> None:
     monkeypatch.setattr(call_log, "_MAX_WAITING", 50)
     local.gate.clear()
-    log.add(record(), {}, is_small=True)
+    log.add(ended({}))
     log.flush(0.2)
     for _ in range(60):
-        log.add(record(), {}, is_small=True)
+        log.add(ended({}))
     assert sum(dropped) == 10
     local.gate.set()
     log.flush()
@@ -121,16 +124,16 @@ def test_adding_never_waits_and_what_is_too_much_is_dropped_and_counted(
 
 def test_large_arguments_are_held_for_few_calls_at_once(log: CallLog, local: Table) -> None:
     local.gate.clear()
-    log.add(record(), {}, is_small=True)
+    log.add(ended({}))
     log.flush(0.2)
     for _ in range(20):
-        log.add(record(), {"content": "x" * 100_000}, is_small=False)
+        log.add(ended({"content": "x" * 100_000}, is_small=False))
     local.gate.set()
     log.flush()
     recorded = [saved.parameters or {} for saved in local.records[1:]]
     assert sum("content" in parameters for parameters in recorded) == 8
     assert sum(NOT_RECORDED in parameters for parameters in recorded) == 12
-    log.add(record(), {"content": "y" * 100_000}, is_small=False)
+    log.add(ended({"content": "y" * 100_000}, is_small=False))
     log.flush()
     assert "content" in (local.records[-1].parameters or {})
 
@@ -141,12 +144,12 @@ def test_a_table_that_fails_fails_no_call_and_the_log_says_so_once_without_value
     local.fault = RuntimeError("could not save 's3cr3t'")
     with caplog.at_level(logging.WARNING):
         for _ in range(3):
-            log.add(record(), {}, is_small=True)
+            log.add(ended({}))
             log.flush()
     assert sum(dropped) == 3
     assert [entry.message for entry in caplog.records] == ["calls could not be recorded: RuntimeError"]
     local.fault = None
-    log.add(record(), {}, is_small=True)
+    log.add(ended({}))
     log.flush()
     assert len(local.records) == 1
 
@@ -157,7 +160,7 @@ class Strange(dict[str, Any]):
 
 
 def test_parameters_that_cannot_be_made_cost_the_parameters_alone(log: CallLog, local: Table) -> None:
-    log.add(record(), Strange(path="x"), is_small=True)
+    log.add(ended(Strange(path="x")))
     log.flush()
     assert [saved.parameters for saved in local.records] == [{NOT_RECORDED: "RuntimeError"}]
 
@@ -165,7 +168,7 @@ def test_parameters_that_cannot_be_made_cost_the_parameters_alone(log: CallLog, 
 def test_old_rows_go_with_the_first_batch_and_surplus_rows_after_some_thousands(
     log: CallLog, local: Table, tenants: Table, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    log.add(record(), {}, is_small=True)
+    log.add(ended({}))
     log.flush()
     until = time.monotonic() + 10
     while not (local.expired and tenants.expired) and time.monotonic() < until:
@@ -174,7 +177,7 @@ def test_old_rows_go_with_the_first_batch_and_surplus_rows_after_some_thousands(
     monkeypatch.setattr(call_log, "_TRIM_ROWS", 5)
     local.trimmed.clear()
     for _ in range(6):
-        log.add(record(), {}, is_small=True)
+        log.add(ended({}))
     log.flush()
     while not local.trimmed and time.monotonic() < until:
         time.sleep(0.01)
@@ -184,9 +187,9 @@ def test_old_rows_go_with_the_first_batch_and_surplus_rows_after_some_thousands(
 def test_closing_writes_what_waits_and_takes_no_more(
     log: CallLog, local: Table, tenants: Table, dropped: list[int]
 ) -> None:
-    log.add(record(), {}, is_small=True)
+    log.add(ended({}))
     log.close()
     assert len(local.records) == 1
     assert local.is_closed and tenants.is_closed
-    log.add(record(), {}, is_small=True)
+    log.add(ended({}))
     assert dropped == [1]

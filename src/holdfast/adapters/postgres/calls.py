@@ -34,13 +34,17 @@ class PostgresCalls:
                     connection.execute("SELECT set_config('synchronous_commit', 'off', true)")
                     row = cursor.execute(STATEMENTS["has_files"], {"apikey_hash": tenant}).fetchone()
                     if self._adds_tenants or (row and row["has_files"]):
-                        cursor.executemany(STATEMENTS["save_call"], [call_row(record) for record in own])
+                        cursor.executemany(
+                            STATEMENTS["save_call"], [call_row(record, record.started_at) for record in own]
+                        )
 
     def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match."""
         with busy_on_conflict("*"), self._pool.connection() as connection, connection.transaction():
             set_tenant(connection, tenant)
-            rows = connection.execute(STATEMENTS["find_calls"], filter_parameters(tenant, call_filter, limit)).fetchall()
+            rows = connection.execute(
+                STATEMENTS["find_calls"], filter_parameters(tenant, call_filter, limit)
+            ).fetchall()
         return [read_call(row, row["started_at"]) for row in rows]
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:

@@ -14,6 +14,7 @@ from holdfast.adapters.call_rows import call_row, filter_parameters, read_call
 from holdfast.adapters.sqlite.connection import enable_wal, transaction, translate_sqlite_errors
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name, stored_values
 from holdfast.adapters.statements import named_statements
+from holdfast.clock import format_utc
 from holdfast.observe.model import CallFilter, CallRecord, LoggedCall
 
 STATEMENTS = named_statements(__package__, "calls.sql")
@@ -42,7 +43,7 @@ class LocalCalls:
 
     def save(self, records: Sequence[CallRecord]) -> None:
         """Add records."""
-        rows = [stored_values(call_row(record)) for record in records]
+        rows = [call_row(record, format_utc(record.started_at)) for record in records]
         with self._transaction():
             self._connection.executemany(STATEMENTS["save_call"], rows)
 
@@ -93,7 +94,7 @@ class TenantCalls:
         for tenant, own in groupby(sorted(records, key=lambda record: record.tenant), lambda record: record.tenant):
             if not self._adds_tenants and file_name(tenant) not in known:
                 continue
-            rows = [stored_values(call_row(record)) for record in own]
+            rows = [call_row(record, format_utc(record.started_at)) for record in own]
             with self._write(file_name(tenant)) as connection:
                 connection.executemany(STATEMENTS["save_call"], rows)
 

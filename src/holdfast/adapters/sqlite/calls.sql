@@ -32,7 +32,8 @@ WHERE apikey_hash = :apikey_hash AND position <= (
 );
 
 -- name: expire_calls
+-- The oldest rows have the lowest positions; an index on the time would make every insert dearer.
 DELETE FROM mcp_calls
-WHERE (apikey_hash, position) IN (
-    SELECT apikey_hash, position FROM mcp_calls WHERE started_at < :before ORDER BY started_at LIMIT :limit
+WHERE started_at < :before AND (apikey_hash, position) IN (
+    SELECT apikey_hash, position FROM mcp_calls ORDER BY position LIMIT :limit
 );

@@ -33,7 +33,6 @@ CALLS_TABLE = """
         cost REAL NOT NULL,
         parameters TEXT NOT NULL
     );
-    CREATE INDEX mcp_calls_age ON mcp_calls (started_at);
     """
 """The call log, in state.db and in each tenant's file alike."""
 
