@@ -64,6 +64,11 @@ def quantity(count: int, noun: str, plural: str = "", *, separator: str = "") ->
     return f"{count:{separator}} {noun if count == 1 else plural or f'{noun}s'}"
 
 
+def format_percent(share: float) -> str:
+    """Return a share in whole percent, never rounded up: what shows a limit's number has reached the limit."""
+    return f"{int(100 * share + 1e-9)}%"
+
+
 def format_size(size_bytes: int) -> str:
     """Return a size as the reference server writes it: `0 B`, `1.50 KB`."""
     value, unit = float(size_bytes), 0

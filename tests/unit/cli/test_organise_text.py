@@ -49,6 +49,17 @@ def test_what_moved_nothing_is_not_offered_to_be_taken_back() -> None:
     assert not any("undo" in line for line in executed_lines(done))
 
 
+def test_a_file_without_a_guess_shows_why_and_its_line_ends_with_its_name() -> None:
+    lost = {"path": "a.txt", "folder": "", "confidence": 0.12, "why": "It is not clearly like the files of any folder."}
+    unsure = {**plan("CREATED", PENDING=1), "uncertain": [lost, {**lost, "path": "a much longer name.txt"}]}
+    unsure["totals"]["uncertain"] = 2
+    for every in (False, True):
+        lines = [click.unstyle(line) for line in plan_lines(unsure, [], every=every)]
+        assert any("It is not clearly" in line for line in lines)
+        assert not any("?" in line for line in lines)
+        assert all(line == line.rstrip() for line in lines if ".txt" in line or "clearly" in line)
+
+
 def test_what_does_not_reach_the_gate_is_not_rounded_up_to_it() -> None:
     doubt = {"path": "a.txt", "folder": "Music", "confidence": 0.597, "why": "Who knows."}
     unsure = {**plan("CREATED", PENDING=1), "uncertain": [doubt]}
