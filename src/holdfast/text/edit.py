@@ -184,7 +184,8 @@ def _no_match_error(view: LfView, old: str, new: str) -> EditRejected:
         best = similar[0]
         first, last = best["start_line"], best["end_line"]
         where = f"line {first}" if first == last else f"lines {first} to {last}"
-        hint = f"The nearest text is in {where} ({best['similarity']:.0%} alike). Read it and match it exactly, white space included."
+        alike = f"{best['similarity']:.0%} alike"
+        hint = f"The nearest text is in {where} ({alike}). Read it and match it exactly, white space included."
     else:
         hint = "Read the file again and match its text exactly, white space included."
     return EditRejected(
