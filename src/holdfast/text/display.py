@@ -59,6 +59,15 @@ def _escape_char(char: str, is_excess_mark: bool) -> str:
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: Chinese characters and emoji take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
 def quantity(count: int, noun: str, plural: str = "", *, separator: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one; `separator` goes between thousands."""
     return f"{count:{separator}} {noun if count == 1 else plural or f'{noun}s'}"

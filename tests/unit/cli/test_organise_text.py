@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from holdfast.cli.commands.organise_text import executed_lines, next_lines, plan_lines
+from holdfast.text.display import display_width
 
 
 def plan(status: str, **totals: int) -> dict[str, Any]:
@@ -58,6 +59,16 @@ def test_a_file_without_a_guess_shows_why_and_its_line_ends_with_its_name() -> N
         assert any("It is not clearly" in line for line in lines)
         assert not any("?" in line for line in lines)
         assert all(line == line.rstrip() for line in lines if ".txt" in line or "clearly" in line)
+
+
+def test_names_in_any_script_leave_the_next_column_where_it_is() -> None:
+    names = ("会议记录会议记录 2024.txt", "🎉 party.txt", "plain.txt", "Ku\u0308rbis.txt", "会" * 60)
+    lost = [{"path": name, "folder": "Music", "confidence": 0.5, "why": "Who knows."} for name in names]
+    unsure = {**plan("CREATED", PENDING=1), "uncertain": lost}
+    unsure["totals"]["uncertain"] = len(lost)
+    lines = [click.unstyle(line) for line in plan_lines(unsure, [], every=False)]
+    columns = {display_width(line.partition("Music?")[0]) for line in lines if "Music?" in line}
+    assert columns == {2 + 40 + 2}
 
 
 def test_what_does_not_reach_the_gate_is_not_rounded_up_to_it() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from holdfast.cli.output import local_time, quantity
-from holdfast.text.display import display_name, escape_invisible, format_percent, format_size
+from holdfast.text.display import display_name, display_width, escape_invisible, format_percent, format_size
 
 _MAX_NAMES = 10
 _MAX_UNCERTAIN = 20
@@ -216,10 +216,10 @@ def _summary_lines(
 ) -> Iterator[str]:
     """Yield a line for each folder: how many files it gets, whether it is new, the confidence, and the first names."""
     names = [f"{display_name(folder['folder'])}/" for folder in folders]
-    name_width = min(max(map(len, names), default=0), _MAX_FOLDER_CHARS)
+    name_width = min(max(map(display_width, names), default=0), _MAX_FOLDER_CHARS)
     for folder, name in zip(folders, names, strict=True):
         new = click.style("new", fg="green") if folder.get("is_new") else "   "
-        head = f"{folder['files']:>5}  {click.style(f'{_cut(name, name_width):<{name_width}}', fg='blue', bold=True)} {new} "
+        head = f"{folder['files']:>5}  {click.style(_fit(name, name_width), fg='blue', bold=True)} {new} "
         room = width - name_width - 20
         files = ", ".join(_move_name(move) for move in moves.get(folder["folder"], ())[:_MAX_NAMES])
         yield f"{head}{_confidence_text(folder['confidence'])}  {click.style(_cut(files, room), dim=True)}"
@@ -246,7 +246,7 @@ def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterat
     stay = "stays where it is" if count == 1 else "stay where they are"
     yield click.style(f"Needs a look: {quantity(count, 'uncertain file')} that {stay}", bold=True)
     files = plan["uncertain"] if every else plan["uncertain"][:_MAX_UNCERTAIN]
-    name_width = min(max((len(display_name(file["path"])) for file in files), default=0), width // 2)
+    name_width = min(max((display_width(display_name(file["path"])) for file in files), default=0), width // 2)
     for file in files:
         guess = (
             f"{display_name(file['folder'])}? {format_percent(file['confidence'])}"
@@ -258,8 +258,8 @@ def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterat
             yield f"  {display_name(file['path'])}"
             yield from (click.style(f"      {line}", dim=True) for line in _wrap(guess + why, width - 6))
         else:
-            name, room = _cut(display_name(file["path"]), name_width), width - name_width - 4
-            yield f"  {name:<{name_width}}  {click.style(_cut(guess, room), dim=True)}"
+            name, room = _fit(display_name(file["path"]), name_width), width - name_width - 4
+            yield f"  {name}  {click.style(_cut(guess, room), dim=True)}"
     if len(files) < count:
         yield f"  and {count - len(files)} more"
     if plan["status"] == "CREATED":
@@ -317,5 +317,15 @@ def _wrap(text: str, width: int) -> Iterator[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text, cut to a width if it is longer."""
-    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+    """Return a text, cut to as many columns if it is wider."""
+    if display_width(text) <= width:
+        return text
+    while text and display_width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _fit(text: str, width: int) -> str:
+    """Return a text in exactly as many columns: cut if it is wider, with blanks behind it if it is not as wide."""
+    cut = _cut(text, width)
+    return cut + " " * (width - display_width(cut))
