@@ -127,22 +127,22 @@ def _describe_problems(tool: Tool, arguments: Mapping[str, Any], details: Sequen
     """
     missing = [_dotted(detail["loc"]) for detail in details if detail["type"] == "missing"]
     unknown = [tuple(detail["loc"]) for detail in details if detail["type"] == "extra_forbidden"]
-    meant = {loc: _nearest_argument(tool, arguments, loc) for loc in unknown}
-    strange = [loc for loc, name in meant.items() if name is None]
-    unmet = [name for name in missing if name not in meant.values()]
+    suggestions = {loc: _nearest_argument(tool, arguments, loc) for loc in unknown}
+    strange = [loc for loc, name in suggestions.items() if name is None]
+    unmet = [name for name in missing if name not in suggestions.values()]
     if len(strange) == 1 and len(unmet) == 1 and unmet[0].rpartition(".")[0] == _dotted(strange[0][:-1]):
-        meant[strange[0]] = unmet[0]
+        suggestions[strange[0]] = unmet[0]
     problems = []
     for detail in details:
         loc = tuple(detail["loc"])
-        if detail["type"] == "missing" and _dotted(loc) in meant.values():
+        if detail["type"] == "missing" and _dotted(loc) in suggestions.values():
             continue
-        if loc in meant:
-            near = f" (did you mean {meant[loc]!r}?)" if meant[loc] else ""
+        if loc in suggestions:
+            near = f" (did you mean {suggestions[loc]!r}?)" if suggestions[loc] else ""
             problems.append(f"unknown argument {shorten(_dotted(loc))}{near}")
         else:
             problems.append(_describe_problem(tool, arguments, detail))
-    if any(len(loc) == 1 and not name for loc, name in meant.items()):
+    if any(len(loc) == 1 and not name for loc, name in suggestions.items()):
         names = list(tool.input_schema["properties"])
         known = f"{tool.name} takes {', '.join(names)}" if names else f"{tool.name} takes no arguments"
         return [*problems[:_MAX_WORDED], known]
