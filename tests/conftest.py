@@ -7,9 +7,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from tests.helpers.agent import LEGACY, MODERN, Agent, command
 from tests.helpers.databases import postgres_database, postgres_server
+
+settings.register_profile("busy machine", deadline=None)
+settings.load_profile("busy machine")  # how long an example takes says how busy the machine is, not what the code does
 
 
 def stop_server(state: Path) -> None:

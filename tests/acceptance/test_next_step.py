@@ -201,6 +201,16 @@ def test_an_unknown_tool_names_the_one_that_is_meant_and_runs_nothing(agent: Age
             "'edits.0.new_string' (did you mean 'edits.0.newText'?)",
         ),
         ("undo_change", {"plan_id": "a"}, "'plan_id' (did you mean 'change_id'?)"),
+        ("edit_files", {"changes": [{"file": "a"}]}, "edit_files: unknown argument 'changes' (did you mean 'files'?)"),
+        ("read_text_file", {"path": "a", "start_line": 3}, "'start_line'; read_text_file takes path, head, tail"),
+        (
+            "edit_file",
+            {
+                "file_path": "a",
+                "edits": [{"old_string": "a", "new_string": "b"}, {"old_string": "c", "new_string": "d"}],
+            },
+            "unknown argument 'file_path' (did you mean 'path'?)",
+        ),
     ],
 )
 def test_a_wrong_argument_is_told_the_right_one(agent: Agent, tool: str, arguments: dict[str, Any], said: str) -> None:
@@ -273,6 +283,7 @@ def test_a_document_is_not_edited_in_place_and_nothing_of_it_is_shown(agent: Age
         ][0]["error"],
         agent.call("propose_and_review", path=name, old_string="Some", new_string="x").error,
     ]
+    assert f"{name} is {'a PDF' if name == 'a.pdf' else 'an Office'} document." in refused[0]["message"]
     for error in refused:
         assert "document" in error["message"] and "cannot be edited in place" in error["message"]
         assert "write_file" in error["hint"]

@@ -2,11 +2,13 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from holdfast.text.display import format_percent
 from tests.helpers.agent import Agent
-from tests.helpers.organising import HOUSE, approved, organise, organised
+from tests.helpers.organising import HOUSE, INVOICE, approved, organise, organised
 from tests.helpers.trees import harvest, plant
 
 KINDS = ("mp4", "mp3", "zip", "dmg", "csv", "epub", "ttf")
@@ -86,7 +88,7 @@ def test_a_file_is_sent_elsewhere_in_the_newest_plan_and_a_cleaned_folder_name_i
     plan = organised(ended_state, "scan", str(root))["plan_id"]
     moved = organise(ended_state, "move", "qwx", "Odd: things")
     assert moved.returncode == 0, moved.stderr
-    assert "The folder is called Odd things: Odd: things is no valid name." in moved.stderr
+    assert "The folder is called Odd things, not Odd: things." in moved.stderr
     assert "Odd things/" in moved.stdout
     stays = organise(ended_state, "move", plan[:8], "pasta.txt")
     assert stays.returncode == 0, stays.stderr
@@ -95,7 +97,69 @@ def test_a_file_is_sent_elsewhere_in_the_newest_plan_and_a_cleaned_folder_name_i
         "movie.mp4",
         "scan_0012.txt",
     }
-    assert "a file of the plan" in organise(ended_state, "move", plan).stderr
+    assert "A file of the plan is missing" in organise(ended_state, "move", plan).stderr
+
+
+@pytest.mark.req("OR-51.a")
+def test_a_correction_says_which_other_files_change_their_places_and_gives_no_code_for_what_it_did_not_show(
+    root: Path, ended_state: Path
+) -> None:
+    plant(root, {**HOUSE, **{f"scan_{number}.txt": INVOICE.format(number) for number in range(20, 24)}})
+    plan = organised(ended_state, "scan", str(root))["plan_id"]
+    before = folders_by_file(organised(ended_state, "show", plan))
+    said = organise(ended_state, "move", "pasta.txt", "Invoices").stdout
+    after = folders_by_file(organised(ended_state, "show", plan))
+    changed = {path for path in {*before, *after} - {"pasta.txt"} if before.get(path) != after.get(path)}
+    assert said.splitlines()[0] == "pasta.txt goes to Invoices/."
+    listed = {line.strip().partition(": ")[0] for line in said.splitlines() if " → " in line}
+    assert listed == changed
+    assert ("No other file changes its place." in said) == (not changed)
+    assert "movie.mp4" not in said, "the plan is not listed again"
+    assert "To approve exactly this" not in said
+    assert f"holdfast organise show {plan[:8]} --all" in said
+    assert "movie.mp4 stays where it is." in organise(ended_state, "move", "movie.mp4").stdout
+
+
+def folders_by_file(plan: dict[str, Any]) -> dict[str, str]:
+    return {move["path"]: move["to"] for move in plan["moves"]}
+
+
+@pytest.mark.req("OR-45.a", "OR-51.a")
+def test_files_of_the_newest_plan_are_undone_by_their_names_alone(root: Path, ended_state: Path) -> None:
+    plant(root, {"a.mp3": "a", "b.mp3": "b", "c.mp3": "c"})
+    plan = organised(ended_state, "scan", str(root))["plan_id"]
+    approved(ended_state, plan)
+    organised(ended_state, "execute")
+    done = organise(ended_state, "undo", "Music/a.mp3", str(root / "Music/b.mp3"))
+    assert (done.returncode, done.stderr.startswith(f"plan {plan[:8]} of ")) == (0, True), done.stderr
+    assert {path.name for path in root.glob("*.mp3")} == {"a.mp3", "b.mp3"}
+    assert "There is no plan 'abcd'." in organise(ended_state, "undo", "abcd").stderr
+    assert organise(ended_state, "undo", plan[:8]).returncode == 0
+    assert {path.name for path in root.glob("*.mp3")} == {"a.mp3", "b.mp3", "c.mp3"}
+
+
+@pytest.mark.req("OR-32.b", "OR-51.a")
+def test_show_and_explain_say_the_same_of_a_file_and_keep_to_the_width(
+    root: Path, ended_state: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    plant(
+        root, {**HOUSE, "bill.txt": "Amount due: see the invoice of Acme, flour and sugar included, thank you all.\n"}
+    )
+    plan = organised(ended_state, "scan", str(root))
+    for move in plan["moves"]:
+        said = organise(ended_state, "explain", str(root / move["path"])).stdout
+        assert f"{format_percent(move['confidence'])} sure" in said
+        assert max(map(len, said.splitlines()[1:])) <= 80 or max(map(len, said.split())) > 80
+    for file in plan["uncertain"]:
+        said = organise(ended_state, "explain", str(root / file["path"])).stdout
+        assert "Belongs to" not in said
+        assert ("Best guess" in said) == bool(file["folder"])
+    approved(ended_state, plan["plan_id"])
+    organised(ended_state, "execute")
+    for move in plan["moves"]:
+        said = organise(ended_state, "explain", str(root / move["to"])).stdout
+        assert f"{format_percent(move['confidence'])} sure" in said
 
 
 @pytest.mark.req("OR-32.b", "OR-51.a")

@@ -435,3 +435,19 @@ def test_a_folder_that_is_away_is_said_to_be_and_works_when_it_is_back(house: Ho
     (house.root.parent / "away").rename(house.root)
     data(house, "undo", "--since", "1h", "--yes")
     assert harvest(house.root) == {}
+
+
+@pytest.mark.req("FS-38.e")
+def test_a_file_whose_directory_is_gone_is_not_restored_and_the_person_is_told_what_to_do(
+    house: House, desk: Agent
+) -> None:
+    plant(house.root, {"docs": {"a.txt": "first"}})
+    first = write(desk, "docs/a.txt", "second")
+    removed = change_of(desk.call("delete_file", path="docs", recursive=True))
+    refused = house.run("changes", "restore", first, timeout=120)
+    assert refused.returncode == 1
+    assert f"The directory of {house.root}/docs/a.txt is gone. Undo the change that removed it first" in refused.stderr
+    assert "create_directory" not in refused.stderr
+    text(house, "undo", removed, "--yes")
+    text(house, "changes", "restore", first)
+    assert (house.root / "docs/a.txt").read_text() == "first"

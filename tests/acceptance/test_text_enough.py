@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 from holdfast.auth.context import CallerKind
+from holdfast.text.display import format_percent
 from holdfast.tools.table import TOOLS
+from tests.helpers import documents
 from tests.helpers.agent import Agent, Reply
 from tests.helpers.organising import HOUSE, Tidier, approved
 from tests.helpers.reviewer import Reviewer, with_settings
@@ -39,7 +41,7 @@ NOT_IN_TEXT: dict[str, dict[str, str]] = {
     "get_plan": PLAN,
     "revise_plan": PLAN,
     "execute_plan": {"executed_at": "the call has just ended", "already_done": "the totals count them"},
-    "undo_plan": {"came_back": "counted in the totals"},
+    "undo_plan": {"came_back": "counted in the totals", "stayed": "said when any"},
     "list_plans": {"roots": "for the person"},
     "explain_file": {},
     "file_stat": {"exists": "said in words", "size": "what does not exist has none"},
@@ -90,7 +92,7 @@ def forms(value: Any) -> list[str]:
     if isinstance(value, bool):
         return [str(value).lower()]
     if isinstance(value, float):
-        return [f"{value:.0%}", f"{value:.2f}"]
+        return [format_percent(value), f"{value:.2f}"]
     text = str(value)
     return [text, json.dumps(text, ensure_ascii=False), " ".join(text.split()), text.rstrip("\n")]
 
@@ -396,6 +398,29 @@ def test_a_write_to_the_database_says_what_it_did_and_how_large_the_file_is_now(
         f"Overwrote in place: 2 bytes written. {where} now has 8 bytes.",
         f"Replaced the whole file: 3 bytes written. {where} now has 3 bytes.",
     ]
+
+
+@pytest.mark.req("SV-06.c", "OR-32.a")
+def test_a_folder_that_is_spelled_otherwise_is_told_to_the_agent_that_chose_it(agent: TextOnlyAgent) -> None:
+    plan_id = find(r"^Plan (\w+)", agent.ask("create_organization_plan", folder_path="."))
+    said = agent.ask("revise_plan", plan_id=plan_id, changes=[{"path": "qwx", "folder": "Odd: things"}])
+    assert "[The folder is called Odd things, not Odd: things.]" in said
+    said = agent.ask("revise_plan", plan_id=plan_id, changes=[{"path": "qwx", "folder": "recipes"}])
+    assert "[The folder is called Recipes, not recipes.]" in said
+    said = agent.ask("revise_plan", plan_id=plan_id, changes=[{"path": "qwx", "folder": "Recipes"}])
+    assert "is called" not in said
+
+
+@pytest.mark.req("SV-06.c", "OR-32.a")
+def test_a_folder_that_a_file_hardly_resembles_is_no_guess(agent: TextOnlyAgent, house: Path) -> None:
+    (house / "far.txt").write_text("Quantum chromodynamics on a lattice, with staggered fermions at finite density.\n")
+    (house / "q7.pdf").write_bytes(documents.pdf("Laborbefund Haemoglobin Leukozyten Blutbild Referenzbereich"))
+    plan_id = find(r"^Plan (\w+)", agent.ask("create_organization_plan", folder_path="."))
+    uncertain = agent.ask("get_plan", plan_id=plan_id, show="uncertain")
+    line = find(r"^(far.txt: .*)$", uncertain)
+    assert line == "far.txt: no guess: It is not clearly like the files of any folder."
+    assert "sure" not in agent.ask("explain_file", path="far.txt")
+    assert "It begins: Laborbefund" in uncertain, "the reader's own lines are no text of the document"
 
 
 @pytest.mark.req("SV-06.c")

@@ -351,7 +351,7 @@ def _edit_content(data: bytes | None, path: str, edits: Sequence[Edit], folders:
     if form is not None:
         raise EditRejected(
             "validation_error",
-            f"{path} is a {'PDF' if form == 'pdf' else 'Office'} document. What is read of it is text taken out of it, so "
+            f"{path} is {'a PDF' if form == 'pdf' else 'an Office'} document. What is read of it is text taken out of it, so "
             "its text cannot be edited in place.",
             "Write the text to a new text file with write_file, or change the document with a program for its format.",
         )

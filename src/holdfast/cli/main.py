@@ -15,22 +15,22 @@ from holdfast.transport.state_folder import StateFault
 
 _EXAMPLES = """\b
 Examples:
-  holdfast install claude-code      connect an MCP client; without a name: the list of clients
+  holdfast install claude-code      connect an MCP client; no name: a list
   holdfast stdio ~/project          what an MCP client starts
-  holdfast serve ~/project          HTTP, WebSocket and socket in this terminal
+  holdfast serve ~/project          HTTP, WebSocket, socket in this terminal
   holdfast status --json            is a server running, and where
   holdfast open                     open its console in the browser
   holdfast review                   what agents propose, to approve or reject
   holdfast changes ~/project        what agents did to your files
   holdfast calls --status error     which calls failed
   holdfast undo --since 10m         take it back
-  holdfast organise scan ~/Downloads  a plan to tidy a folder
+  holdfast organise scan DIR        a plan to tidy a folder
   holdfast search "release date" .  passages in a folder, by words and meaning
   holdfast files ls -p notes        the files of the project store
   holdfast index status             how fresh the index of stored files is
   holdfast keys create              a key for a caller that is not you
-  holdfast policy test ~/project/.env  what agents may do with a file, and why
-  holdfast config show              every setting and where its value came from"""
+  holdfast policy test .env         what agents may do with a file, and why
+  holdfast config show              every setting, and where it comes from"""
 
 _COMMANDS = {
     "install": "holdfast.cli.commands.install:install_command",

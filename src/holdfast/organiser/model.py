@@ -13,6 +13,9 @@ KEEP = "Keep_Current_Location"
 MIN_CHARS = 40
 """A shorter text does not say where its file belongs."""
 
+MIN_GUESS = 0.3
+"""The confidence below which the nearest folder is not named as a guess: it would be wrong more than twice as often as right."""
+
 
 class FileType(StrEnum):
     """The type of a directory entry; links are not followed."""

@@ -59,9 +59,23 @@ def _escape_char(char: str, is_excess_mark: bool) -> str:
     return f"\\u{0xD800 + high:04x}\\u{0xDC00 + low:04x}"
 
 
+def display_width(text: str) -> int:
+    """Return how many columns of a terminal a text takes: Chinese characters and emoji take two, combining marks none."""
+    if text.isascii():
+        return len(text)
+    return sum(
+        0 if unicodedata.combining(char) else 2 if unicodedata.east_asian_width(char) in "WF" else 1 for char in text
+    )
+
+
 def quantity(count: int, noun: str, plural: str = "", *, separator: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one; `separator` goes between thousands."""
     return f"{count:{separator}} {noun if count == 1 else plural or f'{noun}s'}"
+
+
+def format_percent(share: float) -> str:
+    """Return a share in whole percent, never rounded up: what shows a limit's number has reached the limit."""
+    return f"{int(100 * share + 1e-9)}%"
 
 
 def format_size(size_bytes: int) -> str:

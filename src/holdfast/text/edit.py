@@ -172,10 +172,10 @@ def _no_match_error(view: LfView, old: str, new: str) -> EditRejected:
         hint = "The replacement is already in the file: this edit may have been applied before."
     elif similar:
         best = similar[0]
-        hint = (
-            f"The nearest text is in lines {best['start_line']} to {best['end_line']} "
-            f"({best['similarity']:.0%} alike). Read it and match it exactly, white space included."
-        )
+        first, last = best["start_line"], best["end_line"]
+        where = f"line {first}" if first == last else f"lines {first} to {last}"
+        alike = f"{best['similarity']:.0%} alike"
+        hint = f"The nearest text is in {where} ({alike}). Read it and match it exactly, white space included."
     else:
         hint = "Read the file again and match its text exactly, white space included."
     return EditRejected(

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from difflib import get_close_matches
 from typing import Any
@@ -62,10 +62,9 @@ def parse_arguments(tool: Tool, arguments: Mapping[str, Any]) -> Any:
     try:
         return tool.arguments.model_validate(arguments)
     except ValidationError as error:
-        details = error.errors(include_input=False, include_url=False, include_context=False)[:_MAX_WORDED]
-        raise InvalidArgument(
-            f"{tool.name}: {'; '.join(_describe_problem(tool, arguments, detail) for detail in details)}"
-        ) from None
+        details = error.errors(include_input=False, include_url=False, include_context=False)
+        problems = _describe_problems(tool, arguments, details[: 2 * _MAX_WORDED])
+        raise InvalidArgument(f"{tool.name}: {'; '.join(problems)}") from None
 
 
 def parse_moment(name: str, text: str | None) -> datetime | None:
@@ -121,13 +120,43 @@ def _values(container: "dict[str, Any] | list[Any]") -> "list[Any]":
     return list(container.values())[: MAX_VALUES + 1] if isinstance(container, dict) else container[: MAX_VALUES + 1]
 
 
+def _describe_problems(tool: Tool, arguments: Mapping[str, Any], details: Sequence[Any]) -> list[str]:
+    """Return the first problems in words, each as what was given and the name that was meant, and the known names for the rest.
+
+    An argument that was given under another name is not called missing as well.
+    """
+    missing = [_dotted(detail["loc"]) for detail in details if detail["type"] == "missing"]
+    unknown = [tuple(detail["loc"]) for detail in details if detail["type"] == "extra_forbidden"]
+    suggestions = {loc: _nearest_argument(tool, arguments, loc) for loc in unknown}
+    strange = [loc for loc, name in suggestions.items() if name is None]
+    unmet = [name for name in missing if name not in suggestions.values()]
+    if len(strange) == 1 and len(unmet) == 1 and unmet[0].rpartition(".")[0] == _dotted(strange[0][:-1]):
+        suggestions[strange[0]] = unmet[0]
+    problems = []
+    for detail in details:
+        loc = tuple(detail["loc"])
+        if detail["type"] == "missing" and _dotted(loc) in suggestions.values():
+            continue
+        if loc in suggestions:
+            near = f" (did you mean {suggestions[loc]!r}?)" if suggestions[loc] else ""
+            problems.append(f"unknown argument {shorten(_dotted(loc))}{near}")
+        else:
+            problems.append(_describe_problem(tool, arguments, detail))
+    if any(len(loc) == 1 and not name for loc, name in suggestions.items()):
+        names = list(tool.input_schema["properties"])
+        known = f"{tool.name} takes {', '.join(names)}" if names else f"{tool.name} takes no arguments"
+        return [*problems[:_MAX_WORDED], known]
+    return problems[:_MAX_WORDED]
+
+
+def _dotted(loc: Iterable[int | str]) -> str:
+    return ".".join(map(str, loc))
+
+
 def _describe_problem(tool: Tool, arguments: Mapping[str, Any], detail: Any) -> str:
-    """Return what is wrong with one argument, and how it should be."""
+    """Return what is wrong with one argument that is known, and how it should be."""
     loc, kind = tuple(detail["loc"]), detail["type"]
-    where = shorten(".".join(str(step) for step in loc) or "arguments")
-    if kind == "extra_forbidden":
-        near = _nearest_argument(tool, arguments, loc)
-        return f"unknown argument {where}" + (f" (did you mean {near!r}?)" if near else "")
+    where = shorten(_dotted(loc) or "arguments")
     if kind == "missing":
         return f"argument {where} is missing"
     if kind in _WRONG_SHAPES:

@@ -5,6 +5,7 @@ from typing import Any
 import click
 
 from holdfast.cli.commands.organise_text import executed_lines, next_lines, plan_lines
+from holdfast.text.display import display_width
 
 
 def plan(status: str, **totals: int) -> dict[str, Any]:
@@ -47,6 +48,27 @@ def test_a_plan_that_was_taken_back_in_part_says_both() -> None:
 def test_what_moved_nothing_is_not_offered_to_be_taken_back() -> None:
     done = {**plan("FAILED", ERROR=1), "problems": []}
     assert not any("undo" in line for line in executed_lines(done))
+
+
+def test_a_file_without_a_guess_shows_why_and_its_line_ends_with_its_name() -> None:
+    lost = {"path": "a.txt", "folder": "", "confidence": 0.12, "why": "It is not clearly like the files of any folder."}
+    unsure = {**plan("CREATED", PENDING=1), "uncertain": [lost, {**lost, "path": "a much longer name.txt"}]}
+    unsure["totals"]["uncertain"] = 2
+    for every in (False, True):
+        lines = [click.unstyle(line) for line in plan_lines(unsure, [], every=every)]
+        assert any("It is not clearly" in line for line in lines)
+        assert not any("?" in line for line in lines)
+        assert all(line == line.rstrip() for line in lines if ".txt" in line or "clearly" in line)
+
+
+def test_names_in_any_script_leave_the_next_column_where_it_is() -> None:
+    names = ("会议记录会议记录 2024.txt", "🎉 party.txt", "plain.txt", "Ku\u0308rbis.txt", "会" * 60)
+    lost = [{"path": name, "folder": "Music", "confidence": 0.5, "why": "Who knows."} for name in names]
+    unsure = {**plan("CREATED", PENDING=1), "uncertain": lost}
+    unsure["totals"]["uncertain"] = len(lost)
+    lines = [click.unstyle(line) for line in plan_lines(unsure, [], every=False)]
+    columns = {display_width(line.partition("Music?")[0]) for line in lines if "Music?" in line}
+    assert columns == {2 + 40 + 2}
 
 
 def test_what_does_not_reach_the_gate_is_not_rounded_up_to_it() -> None:

@@ -155,6 +155,11 @@ def test_a_near_miss_is_suggested_by_line_and_never_applied() -> None:
     assert "lines 51 to 52" in error["hint"]
 
 
+def test_a_near_miss_in_one_line_names_that_line() -> None:
+    hint = rejected("import os\nprint('hello there')\n", Edit("prnt('hello there')", "x"))["hint"]
+    assert hint.startswith("The nearest text is in line 2 (")
+
+
 def test_a_replacement_that_is_there_already_is_said() -> None:
     assert "already" in rejected("the new text stands here", Edit("old words", "the new text"))["hint"]
 

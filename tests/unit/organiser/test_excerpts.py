@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.organiser.model import Excerpt, Verdict
-from holdfast.organiser.scan.excerpts import excerpt_from_ends, reason_to_read_text
+from holdfast.organiser.scan.excerpts import drop_part_headers, excerpt_from_ends, reason_to_read_text
 from holdfast.text.media_types import content_type
 from tests.helpers import documents
 
@@ -45,6 +45,15 @@ def test_markup_is_not_part_of_what_a_page_says() -> None:
     excerpt = look(b"<!DOCTYPE html><style>p {}</style><p>Hello <b>there</b></p><!-- no -->", "html")
     assert excerpt.text == "Hello there"
     assert excerpt.content_type == "text/html"
+
+
+def test_lines_that_a_reader_writes_between_parts_are_no_words_of_a_document() -> None:
+    assert drop_part_headers("--- Page 1 ---\nRent\n--- Page 2 ---\n") == "Rent"
+    assert drop_part_headers("--- Slide 3 ---\nPlan") == "Plan"
+    assert drop_part_headers("--- Sheet: Budget ---\n1\t2") == "Budget\n1\t2"
+    assert drop_part_headers("Archive of 2 entries, 40 bytes unpacked\na.txt\nb.txt") == "a.txt\nb.txt"
+    text = "On page --- Page 1 --- of the archive\nArchive of 2 letters"
+    assert drop_part_headers(text) == text
 
 
 @pytest.mark.parametrize(

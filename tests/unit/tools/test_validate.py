@@ -36,7 +36,9 @@ def nest(depth: int) -> Any:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ({"pat": "x"}, "take: argument 'path' is missing; unknown argument 'pat' (did you mean 'path'?)"),
+        ({"pat": "x"}, "take: unknown argument 'pat' (did you mean 'path'?)"),
+        ({"zzz": "x"}, "take: unknown argument 'zzz' (did you mean 'path'?)"),
+        ({"path": "x", "zzz": 1}, "take: unknown argument 'zzz'; take takes path, items"),
         ({"path": "x", "y" * 70: 1}, "take: unknown argument '" + "y" * 64 + "'…"),
         ({"path": "x", **{f"n{n}": 1 for n in range(90)}}, "; ".join(f"unknown argument 'n{n}'" for n in range(5))),
         ({f"n{n}": 1 for n in range(200_000)}, "take: 200000 arguments were given; it takes at most 2."),

@@ -4,6 +4,7 @@ An undo goes back one change at a time and needs the contents in between, which 
 content that the change began with, as one new change whose own before-image is the present content.
 """
 
+import os
 import stat
 from dataclasses import dataclass
 
@@ -26,7 +27,8 @@ from holdfast.changes.single.content import SMALL_BYTES, read_base
 from holdfast.changes.single.record import ChangeRequest
 from holdfast.changes.single.undo import Undo
 from holdfast.errors import Conflict, NotFound, ResourceBusy
-from holdfast.folders.access.jail import Jail, Place
+from holdfast.folders.access.jail import HiddenByPolicy, Jail, Place
+from holdfast.text.display import display_name
 
 _OF_A_FILE = (Op.REPLACE, Op.REMOVE, Op.RESTORE)
 
@@ -50,6 +52,7 @@ class StateRestore:
         with open_jail(roots, self.state_dir) as jail:
             if len(items) != 1 or items[0].op not in _OF_A_FILE or items[0].node is not NodeType.FILE:
                 return UndoResult(plan, self.undo.run(jail, plan, call))
+            _check_directory(jail, items[0].src_path)
             with lock_place(jail, self.undo.locks, call, items[0].src_path, follow=False) as place:
                 return UndoResult(plan, self._restore_file(jail, place, items[0], call))
 
@@ -78,3 +81,17 @@ class StateRestore:
             if base.hash == item.before_hash:
                 return None
             return self.undo.contents.put(place, base, data, request).change_id
+
+
+def _check_directory(jail: Jail, path: str) -> None:
+    """Raise NotFound, with what a person can do, when the directory of a path is gone."""
+    parent = os.path.dirname(path)
+    try:
+        with jail.open_directory(parent):
+            return
+    except HiddenByPolicy:
+        raise
+    except NotFound:
+        raise NotFound(
+            f"The directory of {display_name(path)} is gone. Undo the change that removed it first, or make the directory."
+        ) from None

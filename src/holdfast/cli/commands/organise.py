@@ -15,6 +15,7 @@ from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.organise_evaluate import evaluate_command
 from holdfast.cli.commands.organise_text import (
+    correction_lines,
     executed_lines,
     explained_lines,
     list_line,
@@ -68,7 +69,12 @@ def organise_group() -> None:
 
 @organise_group.command("scan", epilog="Example: holdfast organise scan ~/Downloads")
 @click.argument("folder", type=_FOLDER)
-@click.option("--subfolders", "include_subfolders", is_flag=True, help="Sort the files in subfolders as well.")
+@click.option(
+    "--subfolders",
+    "include_subfolders",
+    is_flag=True,
+    help="Sort the files in subfolders too; no folder is an example then.",
+)
 @_all_option
 @click.option("--yes", "-y", is_flag=True, help="Do not ask whether the whole home folder is meant.")
 @json_option
@@ -131,19 +137,22 @@ def show(plan: str, *, every: bool, as_json: bool) -> None:
 def move(words: tuple[str, ...], *, as_json: bool) -> None:
     """Send FILE of a plan to another FOLDER, or let it stay without one; the other files are classified again."""
     with open_session() as session:
-        plan, file, folder = _split_move(session, words)
+        plan, files = _split_plan(session, words, "move [PLAN] FILE [FOLDER]")
+        if len(files) > 2:
+            raise InvalidArgument("move takes one file: holdfast organise move [PLAN] FILE [FOLDER]")
+        file, folder = files[0], "".join(files[1:])
         client = _find_plan(session, plan, "move")
-        path = _path_in_plan(client.line["folder"], file)
+        path, before = _path_in_plan(client.line["folder"], file), client.load()
         change = {"path": path, "folder": folder or None}
         session.call_as_person("correct_plan", plan_id=client.line["plan_id"], changes=[change])
         answer = client.load()
     moves = [move for move in answer["moves"] if f"/{path}".endswith(f"/{move['path']}")]
     used = {move["to"].rpartition("/")[0] for move in moves}
     if folder and used and folder.strip("/") not in used:
-        click.echo(
-            f"The folder is called {display_name(used.pop())}: {display_name(folder)} is no valid name.", err=True
-        )
-    _print_plan(answer, every=False, as_json=as_json)
+        click.echo(f"The folder is called {display_name(used.pop())}, not {display_name(folder)}.", err=True)
+    relative = path.removeprefix(f"{answer['folder'].rstrip('/')}/")
+    lines = [*correction_lines(before, answer, relative), *next_lines(answer, every=False)]
+    _print_answer({**answer, "code": _codes(answer).code}, as_json, *lines)
 
 
 @organise_group.command("approve", epilog="Example: holdfast organise approve 3f2a")
@@ -201,12 +210,12 @@ def execute(plan: str, *, as_json: bool) -> None:
 
 
 @organise_group.command("undo", epilog="Example: holdfast organise undo 3f2a Invoices/a.pdf")
-@_plan_argument
-@click.argument("files", nargs=-1)
+@click.argument("words", nargs=-1, metavar="[PLAN] [FILE]...")
 @json_option
-def undo(plan: str, files: tuple[str, ...], *, as_json: bool) -> None:
-    """Undo a plan, or only single FILES of it; nothing is overwritten."""
+def undo(words: tuple[str, ...], *, as_json: bool) -> None:
+    """Undo a plan, or only single files of it; nothing is overwritten."""
     with open_session() as session:
+        plan, files = _split_plan(session, words) if words else ("", [])
         client = _find_plan(session, plan, "undo")
         arguments = {"paths": [_path_in_plan(client.line["folder"], file) for file in files]} if files else {}
         explain = partial(_describe_interrupted, client, "UNDONE", "moved back", "undo")
@@ -295,16 +304,24 @@ def _find_plan(session: Session, prefix: str, verb: str = "show") -> _PlanClient
     return _PlanClient(session, matches[0])
 
 
-def _split_move(session: Session, words: Sequence[str]) -> tuple[str, str, str]:
-    """Return the plan, the file and the folder that the words of `move` name; plan and folder may be missing."""
-    if len(words) > 3:
-        raise InvalidArgument("move takes one file: holdfast organise move [PLAN] FILE [FOLDER]")
+def _split_plan(session: Session, words: Sequence[str], usage: str = "") -> tuple[str, list[str]]:
+    """Return the plan that the first word names, empty where it names none, and the other words.
+
+    InvalidArgument with the usage where there must be other words and are none.
+    """
     plans = session.call_as_person("all_plans")["plans"]
-    has_plan = len(words) == 3 or not words[0] or any(plan["plan_id"].startswith(words[0]) for plan in plans)
-    if has_plan and len(words) == 1:
-        raise InvalidArgument("move needs a file of the plan: holdfast organise move [PLAN] FILE [FOLDER]")
-    plan, file, *rest = words if has_plan else ("", *words)
-    return plan, file, rest[0] if rest else ""
+    first, *others = words
+    is_plan = not first or any(plan["plan_id"].startswith(first) for plan in plans) or _is_id(first)
+    if not is_plan:
+        return "", [first, *others]
+    if usage and not others:
+        raise InvalidArgument(f"A file of the plan is missing: holdfast organise {usage}")
+    return first, others
+
+
+def _is_id(word: str) -> bool:
+    """Return whether a word can only be meant as the id of a plan: it looks like one, and no file has that name."""
+    return len(word) >= 4 and set(word) <= set("0123456789abcdef") and not os.path.lexists(word)
 
 
 def _pick_newest(plans: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:

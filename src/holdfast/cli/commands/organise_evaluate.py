@@ -93,8 +93,8 @@ def _report_lines(
         yield f"Not measured in {display_name(name)}: {quantity(count, 'file')} without readable text."
     yield f"{report.accuracy:.1%} of {report.files} files would be filed into their own folder."
     yield (
-        f"At the gate of {report.gate:g}, {report.coverage:.1%} would be filed, {report.precision:.1%} of those correctly;"
-        f" the others would stay and be listed as uncertain."
+        f"At the gate of {report.gate:g}, {report.coverage:.1%} would be filed, {report.precision:.1%} of those correctly;\n"
+        "the others would stay and be listed as uncertain."
     )
 
 

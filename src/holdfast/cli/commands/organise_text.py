@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from holdfast.cli.output import local_time, quantity
-from holdfast.text.display import display_name, escape_invisible, format_size
+from holdfast.text.display import display_name, display_width, escape_invisible, format_percent, format_size
 
 _MAX_NAMES = 10
 _MAX_UNCERTAIN = 20
@@ -22,7 +22,9 @@ _PLURALS = {
     "not a regular file": "that are not regular files",
     "folder kept whole": "folders kept whole",
 }
+_MAX_CHANGED = 50
 _MAX_FOLDER_CHARS = 30
+_STAYS = "stays"
 _ITEM_WORDS = {"ERROR": "not moved", "SKIPPED": "skipped"}
 _KIND_WORDS = {"undo": "moved back", "organise": "moved", "move": "moved"}
 _COLOURS = {
@@ -63,8 +65,30 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
         yield from _wrap(escape_invisible(plan["remark"]), width)
 
 
-def next_lines(plan: dict[str, Any], code: str, *, every: bool) -> Iterator[str]:
-    """Yield the commands to continue with; `code` is the approval code of the plan as it is shown."""
+def correction_lines(before: dict[str, Any], after: dict[str, Any], file: str) -> Iterator[str]:
+    """Yield where a file that was decided on goes, every other file that goes elsewhere than before, and the new totals."""
+    old, new = _folders_by_file(before), _folders_by_file(after)
+    width = shutil.get_terminal_size().columns
+    yield from _wrap(f"{display_name(file)} {f'goes to {new[file]}' if file in new else 'stays where it is'}.", width)
+    others = [path for path in {**old, **new} if path != file and old.get(path) != new.get(path)]
+    if others:
+        change = "changes its place" if len(others) == 1 else "change their places"
+        yield f"{quantity(len(others), 'other file')} {change}:"
+    else:
+        yield "No other file changes its place."
+    for path in others[:_MAX_CHANGED]:
+        yield f"  {display_name(path)}: {old.get(path, _STAYS)} → {new.get(path, _STAYS)}"
+    if len(others) > _MAX_CHANGED:
+        yield f"  and {len(others) - _MAX_CHANGED:,} more"
+    yield _headline(after)
+
+
+def _folders_by_file(plan: dict[str, Any]) -> dict[str, str]:
+    return {move["path"]: f"{display_name(_target_folder(move))}/" for move in plan["moves"]}
+
+
+def next_lines(plan: dict[str, Any], code: str = "", *, every: bool) -> Iterator[str]:
+    """Yield the commands to continue with; `code` is the approval code of the plan when all of it was shown."""
     name, status = plan["plan_id"][:8], plan["status"]
     steps = {
         "CREATED": [("show", "--all", "list every file"), ("approve", "", "approve it; then execute it")],
@@ -81,7 +105,7 @@ def next_lines(plan: dict[str, Any], code: str, *, every: bool) -> Iterator[str]
     width = max((len(command) for command, _ in commands), default=0)
     for index, (command, purpose) in enumerate(commands):
         yield f"{'      ' if index else 'Next: '}{click.style(f'{command:<{width}}', fg='cyan')}  {purpose}"
-    if status == "CREATED" and commands:
+    if status == "CREATED" and commands and code:
         command = click.style(f"holdfast organise approve {name} {code} --yes", fg="cyan")
         yield f"To approve exactly this: {command}"
 
@@ -99,21 +123,25 @@ def list_line(plan: dict[str, Any]) -> str:
 
 def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
     """Yield why a file is where it is."""
+    width = shutil.get_terminal_size().columns
     yield click.style(display_name(answer["path"]), bold=True)
-    yield escape_invisible(answer["why"])
+    yield from _wrap(escape_invisible(answer["why"]), width)
     if answer.get("category"):
-        confidence = f", {_percent(answer['confidence'])} sure" if answer.get("confidence") is not None else ""
-        yield f"Belongs to: {display_name(answer['category'])}{confidence}"
+        label = "Belongs to" if answer["moves"] or answer.get("waiting_to") else "Best guess"
+        confidence = f", {format_percent(answer['confidence'])} sure" if answer.get("confidence") is not None else ""
+        yield f"{label}: {display_name(answer['category'])}{confidence}"
     if answer.get("nearest"):
-        yield "Nearest files there: " + ", ".join(map(display_name, answer["nearest"]))
+        yield from _wrap("Nearest files there: " + ", ".join(map(display_name, answer["nearest"])), width)
     if answer.get("terms"):
-        yield "Words: " + ", ".join(map(display_name, answer["terms"]))
+        yield from _wrap("Words: " + ", ".join(map(display_name, answer["terms"])), width)
     for move in answer["moves"]:
         source, target = display_name(move["path"]), display_name(move["to"])
         plan = "" if move["kind"] == "undo" else f"  (plan {move['plan_id'][:8]})"
-        yield f"{local_time(move['at'])}  {_KIND_WORDS.get(move['kind'], move['kind'])}  {source} → {target}{plan}"
+        at, word = local_time(move["at"]), _KIND_WORDS.get(move["kind"], move["kind"])
+        yield from _wrap(f"{at}  {word}  {source} → {target}{plan}", width)
     if answer.get("waiting_to"):
-        yield f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
+        waits = f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
+        yield from _wrap(waits, width)
 
 
 def executed_lines(result: dict[str, Any]) -> Iterator[str]:
@@ -188,10 +216,10 @@ def _summary_lines(
 ) -> Iterator[str]:
     """Yield a line for each folder: how many files it gets, whether it is new, the confidence, and the first names."""
     names = [f"{display_name(folder['folder'])}/" for folder in folders]
-    name_width = min(max(map(len, names), default=0), _MAX_FOLDER_CHARS)
+    name_width = min(max(map(display_width, names), default=0), _MAX_FOLDER_CHARS)
     for folder, name in zip(folders, names, strict=True):
         new = click.style("new", fg="green") if folder.get("is_new") else "   "
-        head = f"{folder['files']:>5}  {click.style(f'{_cut(name, name_width):<{name_width}}', fg='blue', bold=True)} {new} "
+        head = f"{folder['files']:>5}  {click.style(_fit(name, name_width), fg='blue', bold=True)} {new} "
         room = width - name_width - 20
         files = ", ".join(_move_name(move) for move in moves.get(folder["folder"], ())[:_MAX_NAMES])
         yield f"{head}{_confidence_text(folder['confidence'])}  {click.style(_cut(files, room), dim=True)}"
@@ -218,20 +246,20 @@ def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterat
     stay = "stays where it is" if count == 1 else "stay where they are"
     yield click.style(f"Needs a look: {quantity(count, 'uncertain file')} that {stay}", bold=True)
     files = plan["uncertain"] if every else plan["uncertain"][:_MAX_UNCERTAIN]
-    name_width = min(max((len(display_name(file["path"])) for file in files), default=0), width // 2)
+    name_width = min(max((display_width(display_name(file["path"])) for file in files), default=0), width // 2)
     for file in files:
         guess = (
-            f"{display_name(file['folder'])}? {_percent(file['confidence'])}"
+            f"{display_name(file['folder'])}? {format_percent(file['confidence'])}"
             if file["folder"]
             else escape_invisible(file["why"])
         )
         if every:
             why = f"  {escape_invisible(file['why'])}" if file["folder"] else ""
-            yield f"  {display_name(file['path']):<{name_width}}"
+            yield f"  {display_name(file['path'])}"
             yield from (click.style(f"      {line}", dim=True) for line in _wrap(guess + why, width - 6))
         else:
-            name, room = _cut(display_name(file["path"]), name_width), width - name_width - 4
-            yield f"  {name:<{name_width}}  {click.style(_cut(guess, room), dim=True)}"
+            name, room = _fit(display_name(file["path"]), name_width), width - name_width - 4
+            yield f"  {name}  {click.style(_cut(guess, room), dim=True)}"
     if len(files) < count:
         yield f"  and {count - len(files)} more"
     if plan["status"] == "CREATED":
@@ -279,13 +307,8 @@ def _problem_text(move: dict[str, Any]) -> str:
     return "  " + click.style(f"{move['status']}: {escape_invisible(move.get('error') or '')}".rstrip(": "), fg=colour)
 
 
-def _percent(confidence: float) -> str:
-    """Return a confidence in percent, never rounded up: what shows the gate's number has passed the gate."""
-    return f"{int(100 * confidence)}%"
-
-
 def _confidence_text(confidence: float) -> str:
-    return click.style(f"{_percent(confidence):>4}", fg="green" if confidence >= 0.8 else "yellow")
+    return click.style(f"{format_percent(confidence):>4}", fg="green" if confidence >= 0.8 else "yellow")
 
 
 def _wrap(text: str, width: int) -> Iterator[str]:
@@ -294,5 +317,15 @@ def _wrap(text: str, width: int) -> Iterator[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    """Return a text, cut to a width if it is longer."""
-    return text if len(text) <= width else f"{text[: max(0, width - 1)]}…"
+    """Return a text, cut to as many columns if it is wider."""
+    if display_width(text) <= width:
+        return text
+    while text and display_width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def _fit(text: str, width: int) -> str:
+    """Return a text in exactly as many columns: cut if it is wider, with blanks behind it if it is not as wide."""
+    cut = _cut(text, width)
+    return cut + " " * (width - display_width(cut))

@@ -18,7 +18,7 @@ from holdfast.organiser.classify.replay import replay_filing
 from holdfast.organiser.classify.seeds import find_seeds
 from holdfast.organiser.classify.starter import find_starter
 from holdfast.organiser.classify.word_space import DIMENSIONS, Floats, Rows, Space, count_terms, is_word
-from holdfast.organiser.model import MIN_CHARS, Category, Evidence, Example, Verdict
+from holdfast.organiser.model import MIN_CHARS, MIN_GUESS, Category, Evidence, Example, Verdict
 from holdfast.text.display import display_name
 
 _EVIDENCE_TERMS = 5
@@ -149,7 +149,8 @@ class TextClassifier:
     def _reasoning(self, file: int, category: int, confidence: float, evidence: Evidence) -> str:
         name = self.names[category]
         if self.confidence_model.chance_to_belong(float(self.scores.nearness[file])) < _UNSURE:
-            near = f"; {name} is the nearest" if self.scores.likeness[file, category] > _NO_LIKENESS else ""
+            is_guess = confidence >= MIN_GUESS and self.scores.likeness[file, category] > _NO_LIKENESS
+            near = f"; {name} is the nearest" if is_guess else ""
             return f"It is not clearly like the files of any folder{near}."
         if category in self.confidence_model.review_only:
             return f"{name} is nearest, but files were often sent there wrongly when the folder was tried: review only."

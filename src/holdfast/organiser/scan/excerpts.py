@@ -26,6 +26,9 @@ _READERS = {
     "image/bmp": "IMAGE", "image/avif": "IMAGE", "application/json": "TEXT", "application/xml": "TEXT",
     "application/x-tex": "TEXT", _RTF: "TEXT", "application/postscript": "TEXT",
 }  # fmt: skip
+_PART_HEADERS = re.compile(
+    r"^(?:--- (?:Page|Slide) \d+ ---|--- Sheet: (.*) ---|Archive of \d+ entries, \d+ bytes unpacked)$", re.MULTILINE
+)
 _HTML_TAGS = re.compile(
     r"<(?:script|style)\b.*?(?:</(?:script|style)>|\Z)|<!--.*?(?:-->|\Z)|<[^<>]*>", re.IGNORECASE | re.DOTALL
 )
@@ -59,6 +62,11 @@ def reason_to_read_text(
     if verdict.requires_deep_scan:
         return "the classifier asks for more"
     return f"the confidence is under {below:g}" if verdict.confidence < below else None
+
+
+def drop_part_headers(text: str) -> str:
+    """Return the text of a document without the lines that its reader wrote between the parts; titles of sheets stay."""
+    return _PART_HEADERS.sub(lambda match: match[1] or "", text).strip()
 
 
 def reader_for(media_type: str) -> str | None:

@@ -22,7 +22,7 @@ from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.syscalls import READ_FILE, read_ends, read_fully
 from holdfast.folders.children.extract import FILES_PER_CHILD, ExtractionLimits, ExtractionRequest, extract_texts
 from holdfast.organiser.model import Excerpt, FileType, ScannedFile, SkippedFile, SkipReason
-from holdfast.organiser.scan.excerpts import TAIL_BYTES, decode_text, excerpt_from_ends, reader_for
+from holdfast.organiser.scan.excerpts import TAIL_BYTES, decode_text, drop_part_headers, excerpt_from_ends, reader_for
 
 MAX_TEXT_BYTES = 16_000
 _RECENT_NS = 300 * 10**9
@@ -147,7 +147,7 @@ def _read_batch(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excer
         if extraction.error:
             excerpts[at] = _add_note(excerpts[at], extraction.error, is_transient=extraction.is_transient)
         else:
-            text = extraction.text.replace("\0", "").strip()
+            text = drop_part_headers(extraction.text.replace("\0", ""))
             excerpts[at] = replace(excerpts[at], text=text, tier=2, bytes_read=files[at][0].size)
     return excerpts
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from holdfast.changes.model import Item, PlanOverview, PlanStatus, UndoResult
 from holdfast.changes.names import parent_of
 from holdfast.folders.service import Folders
-from holdfast.organiser.model import Notes, SkippedFile, UncertainFile
+from holdfast.organiser.model import MIN_GUESS, Notes, SkippedFile, UncertainFile
 from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
@@ -141,7 +141,9 @@ def describe_explanation(explanation: Explanation) -> ExplainFileAnswer:
     if pending is not None:
         answer.waiting_plan, answer.waiting_to = pending.plan_id, replace_lone_surrogates(pending.dest)
         answer.confidence = pending.confidence
-    if uncertain is not None:
+    elif explanation.hops:
+        answer.confidence = explanation.hops[0].move.confidence
+    if uncertain is not None and uncertain.confidence >= MIN_GUESS:
         answer.category, answer.confidence = uncertain.category, uncertain.confidence
     if verdict is not None:
         answer.category = verdict.category
@@ -245,10 +247,11 @@ def _folder_totals(view: PlanView) -> list[FolderTotal]:
 
 
 def _uncertain_answer(file: UncertainFile, excerpt: str | None) -> UncertainFileAnswer:
+    is_guess = file.confidence >= MIN_GUESS
     return UncertainFileAnswer(
         path=replace_lone_surrogates(file.relative),
-        folder=replace_lone_surrogates(file.category),
-        confidence=file.confidence,
+        folder=replace_lone_surrogates(file.category) if is_guess else "",
+        confidence=file.confidence if is_guess else None,
         why=file.reasoning,
         excerpt=excerpt,
     )

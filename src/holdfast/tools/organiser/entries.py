@@ -32,6 +32,7 @@ from holdfast.tools.organiser.plan_text import (
     explanation_text,
     line_text,
     page_text,
+    renamed_folder_lines,
     stayed_lines,
     summary_text,
 )
@@ -117,7 +118,9 @@ def revise_plan(app: App, call: Call, arguments: RevisePlan) -> Answer:
         return Answer.of(f"Plan {arguments.plan_id} is closed: {data.status}.", data=data)
     if not arguments.changes:
         raise InvalidArgument("revise_plan needs changes, or cancel.")
-    return _answer_summary(app.organiser.revise(folders, call, arguments.plan_id, _decisions(arguments.changes)))
+    view = app.organiser.revise(folders, call, arguments.plan_id, _decisions(arguments.changes))
+    summary = summarise(view)
+    return Answer.of(summary_text(summary), *renamed_folder_lines(view, _decisions(arguments.changes)), data=summary)
 
 
 @tool(

@@ -3,7 +3,10 @@
 from collections.abc import Iterator, Mapping
 
 from holdfast.changes.model import PlanStatus
-from holdfast.text.display import display_name, escape_invisible
+from holdfast.changes.names import parent_of
+from holdfast.organiser.service import PlanView
+from holdfast.text.display import display_name, escape_invisible, format_percent
+from holdfast.tools.organiser.answers import relative_path
 from holdfast.tools.organiser.shapes import (
     ExplainFileAnswer,
     PlanAnswer,
@@ -57,6 +60,15 @@ def page_text(page: PlanPage, part: PlanPart, *, is_first: bool) -> str:
     return "\n".join([*lines, *_closing_lines(page)])
 
 
+def renamed_folder_lines(view: PlanView, decisions: Mapping[str, str | None]) -> Iterator[str]:
+    """Yield a line for each chosen folder that is spelled otherwise: to be valid everywhere, or as the folder that exists."""
+    used = {item.src_path: relative_path(parent_of(item.dest_path or ""), view.folder) for item in view.moves}
+    for path, folder in decisions.items():
+        name = used.get(f"{view.folder.rstrip('/')}/{relative_path(path, view.folder).removeprefix('./')}")
+        if folder and name and name != folder.strip("/"):
+            yield f"[The folder is called {display_name(name)}, not {display_name(folder)}.]"
+
+
 def line_text(line: PlanAnswer) -> str:
     """Return a plan of a list as one line."""
     if isinstance(line, PlanProgressAnswer):
@@ -74,8 +86,9 @@ def explanation_text(answer: ExplainFileAnswer) -> str:
     if answer.waiting_plan is not None:
         lines.append(f"Plan {answer.waiting_plan} would move it to {display_name(answer.waiting_to or '')}.")
     if answer.category:
-        sure = "" if answer.confidence is None else f" ({answer.confidence:.0%} sure)"
-        lines.append(f"Its folder by content: {display_name(answer.category)}{sure}.")
+        sure = "" if answer.confidence is None else f" ({format_percent(answer.confidence)} sure)"
+        label = "Its folder by content" if answer.moves or answer.waiting_plan else "Best guess"
+        lines.append(f"{label}: {display_name(answer.category)}{sure}.")
     if answer.nearest:
         lines.append(f"Nearest files there: {', '.join(map(display_name, answer.nearest))}.")
     if answer.terms:
@@ -97,7 +110,7 @@ def _folder_lines(plan: PlanSummaryAnswer) -> Iterator[str]:
     """Yield a line for each folder that files go to, and the other folders that they may be sorted into."""
     for total in plan.folders:
         new = " (new)" if total.is_new else ""
-        yield f"{total.files:>6}  {display_name(total.folder)}/{new}  {total.confidence:.0%}"
+        yield f"{total.files:>6}  {display_name(total.folder)}/{new}  {format_percent(total.confidence)}"
     others = sorted(set(plan.shelves) - {total.folder for total in plan.folders})
     if others and plan.status == PlanStatus.CREATED:
         yield f"Other folders to sort into: {', '.join(map(display_name, others))}"
@@ -116,12 +129,13 @@ def _closing_lines(plan: PlanSummaryAnswer) -> Iterator[str]:
 def _move_line(move: PlannedMove) -> str:
     state = "" if move.status == "PENDING" else f" {move.status}"
     error = "" if move.error is None else f" ({escape_invisible(move.error)})"
-    sure = f"{move.confidence:.0%} sure: {escape_invisible(move.why)}"
+    sure = f"{format_percent(move.confidence)} sure: {escape_invisible(move.why)}"
     return f"{display_name(move.path)} -> {display_name(move.to)}{state}{error}  {sure}"
 
 
 def _uncertain_line(file: UncertainFileAnswer) -> str:
-    guess = f"best guess {display_name(file.folder)}/, {file.confidence:.0%} sure" if file.folder else "no guess"
+    sure = f", {format_percent(file.confidence)} sure" if file.confidence is not None else ""
+    guess = f"best guess {display_name(file.folder)}/{sure}" if file.folder else "no guess"
     text = "" if file.excerpt is None else f"\n    It begins: {escape_invisible(' '.join(file.excerpt.split()))}"
     return f"{display_name(file.path)}: {guess}: {escape_invisible(file.why)}{text}"
 

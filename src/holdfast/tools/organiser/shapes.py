@@ -105,8 +105,8 @@ class UncertainFileAnswer(BaseModel):
     """A file that stays until somebody decides on it."""
 
     path: str
-    folder: str = Field(description="best guess")
-    confidence: float
+    folder: str = Field(description="best guess, empty when none is likely")
+    confidence: float | None = Field(None, description="of the guess")
     why: str
     excerpt: str | None = None
 
