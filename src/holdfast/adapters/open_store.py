@@ -89,6 +89,7 @@ def store_limits_from_settings(settings: FilesSettings) -> StoreLimits:
         max_payload_bytes=settings.max_payload_bytes,
         max_file_bytes=settings.max_file_bytes,
         max_project_bytes=settings.max_project_bytes,
+        max_tenant_bytes=settings.max_tenant_bytes,
         list_limit_default=settings.list_limit_default,
         list_limit_max=settings.list_limit_max,
         lock_timeout_ms=settings.lock_timeout_ms,

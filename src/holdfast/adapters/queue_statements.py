@@ -5,10 +5,12 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from holdfast.adapters.tenant_share import RETURN_SIZES, removed_bytes
 from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Operation, Stage
+from holdfast.store.tenant_share import TenantUsage
 
-PURGE_STATEMENTS = ("purge_files", "purge_versions", "purge_applied", "purge_jobs")
-"""What a purge runs for each project that `purge_candidates` finds."""
+PURGE_STATEMENTS = ("purge_file_versions", "purge_files", "purge_versions", "purge_applied", "purge_jobs")
+"""What a purge runs for each project that `purge_candidates` finds, in this order."""
 
 _PURGED_AT_ONCE = 5_000
 
@@ -114,6 +116,11 @@ class StatementQueue(ABC):
         """Add a job for each live file of a project that has none open."""
         return self._update("requeue_files", tenant, apikey_hash=tenant, project=project, stage=stage, at=now)
 
+    def list_usages(self) -> list[TenantUsage]:
+        """Return what each tenant holds, the one that holds most first."""
+        usages = [TenantUsage(**row) for row in self._rows("list_usages")]
+        return sorted(usages, key=lambda usage: usage.total_bytes, reverse=True)
+
     def purge_done(self, before: datetime) -> int:
         """Remove up to a few thousand jobs that were done before then."""
         return self._update("purge_done", before=before, limit=_PURGED_AT_ONCE)
@@ -132,6 +139,24 @@ class StatementQueue(ABC):
     @abstractmethod
     def _update(self, statement: str, tenant: str = "", **parameters: Any) -> int:
         """Run a statement for one tenant, or across all of them, and wake the workers; returns the rows changed."""
+
+
+def purge_project(run: Callable[[str, Mapping[str, Any]], Any], scope: Mapping[str, Any]) -> int:
+    """Run the statements of a purge for one project and count what it freed; returns the rows removed.
+
+    `run` runs a statement and returns its cursor; `scope` has the tenant, the project and the times of the purge.
+    """
+    removed = freed = 0
+    for statement in PURGE_STATEMENTS:
+        cursor = run(statement, scope)
+        if statement in RETURN_SIZES:
+            rows = cursor.fetchall()
+            removed, freed = removed + len(rows), freed + removed_bytes(rows)
+        else:
+            removed += cursor.rowcount
+    if freed:
+        run("count_bytes", {**scope, "live_bytes": 0, "history_bytes": -freed})
+    return removed
 
 
 def _job_update(job: ClaimedJob, statement: str, **parameters: Any) -> JobUpdate:

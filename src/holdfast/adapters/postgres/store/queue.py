@@ -3,16 +3,17 @@
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from holdfast.adapters.postgres.store.notify import CHANNEL, listen
 from holdfast.adapters.postgres.store.store import busy_on_conflict, open_pool, run, set_tenant
 from holdfast.adapters.queue_statements import (
-    PURGE_STATEMENTS,
     JobUpdate,
     StatementQueue,
     claim_fresh_first,
     claimed_job,
+    purge_project,
 )
 from holdfast.store.model import ClaimedJob, Stage
 
@@ -71,7 +72,7 @@ class PostgresQueue(StatementQueue):
                 scope = {"apikey_hash": tenant, "project": row["project"], **before}
                 with connection.transaction():
                     set_tenant(connection, tenant)
-                    removed += sum(run(connection, statement, scope).rowcount for statement in PURGE_STATEMENTS)
+                    removed += purge_project(partial(run, connection), scope)
         return removed
 
     def close(self) -> None:

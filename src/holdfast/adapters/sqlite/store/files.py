@@ -218,13 +218,26 @@ def run(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]
 
 def fetch_rows(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return all rows of a named statement by column; columns that end in `_at` become datetimes."""
-    cursor = run(connection, name, parameters)
+    return _rows_of(run(connection, name, parameters))
+
+
+def _rows_of(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor]
     for column in (name for name in names if name.endswith("_at")):
         for row in rows:
             row[column] = parse_time(row[column])
     return rows
+
+
+def run_for(connection: sqlite3.Connection, tenant: str) -> Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]:
+    """Return a function that runs a named statement for a tenant and returns its rows."""
+
+    def run_statement(name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        cursor = run(connection, name, {"apikey_hash": tenant, **parameters})
+        return _rows_of(cursor) if cursor.description else []
+
+    return run_statement
 
 
 def stored_values(parameters: Mapping[str, Any]) -> dict[str, Any]:
