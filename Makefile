@@ -59,6 +59,8 @@ torture: setup ## Torture store and changes: mutants, a million calls under kill
 	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 120 --client-kills 60 --server-kills 30
 	$(BIN)/python -m tests.torture.store --seconds 7200 --operations 1000000 --client-kills 800 \
 		--server-kills 200 --crashes 50 --period 0.5
+	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 60 --client-kills 30 --server-kills 15 --share 12000
+	$(BIN)/python -m tests.torture.store --engine postgres --seconds 60 --client-kills 30 --server-kills 15 --share 12000
 	$(BIN)/python -m tests.torture.workers --engine sqlite --seconds 60 --kills 40
 	$(BIN)/python -m tests.torture.workers --engine postgres --seconds 60 --kills 40
 	$(BIN)/python -m tests.torture.workers --engine sqlite --mutants

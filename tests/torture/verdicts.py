@@ -56,6 +56,7 @@ def judge_world(report: Report, world: World) -> None:
     accounts = _accounts(world)
     report.problems += _order_problems(report, history, accounts)
     report.problems += _witness_problems(report, history, accounts)
+    report.problems += _usage_problems(report, world)
     report.problems += _pragma_problems(world)
 
 
@@ -170,6 +171,16 @@ def _is_acknowledged(operation: Operation) -> bool:
 def _has_keys(project: str) -> bool:
     """Return whether the clients gave keys there; they do in every other project."""
     return int(project.rpartition("-")[2]) % 2 == 0
+
+
+def _usage_problems(report: Report, world: World) -> Iterator[str]:
+    usages = list(world.usages())
+    report.counts["bytes"] = sum(sum(usage.held) for usage in usages)
+    for usage in usages:
+        if usage.counted != usage.held:
+            yield f"tenant {usage.tenant[:8]} is counted to hold {usage.counted}, and holds {usage.held}"
+        if world.plan.share and sum(usage.held) > world.plan.share:
+            yield f"tenant {usage.tenant[:8]} holds {sum(usage.held)} bytes, more than its share"
 
 
 def _pragma_problems(world: World) -> list[str]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.adapters.sqlite.calls import TenantCalls
 from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.store.files import read_usages as sqlite_usages
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.config.settings import FilesSettings, SearchSettings
@@ -15,6 +16,7 @@ from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index
 from holdfast.store.model import StoreLimits
 from holdfast.store.ports import IndexQueue, StoreDatabase, StoreUpkeep
+from holdfast.store.tenant_share import TenantUsage
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -71,6 +73,16 @@ def missing_store_migrations(database_url: str | None) -> list[str]:
     from holdfast.adapters.postgres import migrate
 
     return migrate.missing_migrations(database_url or "")
+
+
+def read_usages(state_dir: str, database_url: str | None) -> list[TenantUsage]:
+    """Return what each tenant holds, without a server; on PostgreSQL every migration has to have run."""
+    if not is_postgres(database_url):
+        return sqlite_usages(os.path.join(state_dir, "store"))
+    _require_driver()
+    from holdfast.adapters.postgres.store.queue import read_usages as postgres_usages
+
+    return postgres_usages(database_url or "")
 
 
 def is_postgres(database_url: str | None) -> bool:

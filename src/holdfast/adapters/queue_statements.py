@@ -7,7 +7,6 @@ from typing import Any, NamedTuple
 
 from holdfast.adapters.tenant_share import RETURN_SIZES, removed_bytes
 from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Operation, Stage
-from holdfast.store.tenant_share import TenantUsage
 
 PURGE_STATEMENTS = ("purge_file_versions", "purge_files", "purge_versions", "purge_applied", "purge_jobs")
 """What a purge runs for each project that `purge_candidates` finds, in this order."""
@@ -115,11 +114,6 @@ class StatementQueue(ABC):
     def requeue(self, tenant: str, project: str, stage: Stage, now: datetime) -> int:
         """Add a job for each live file of a project that has none open."""
         return self._update("requeue_files", tenant, apikey_hash=tenant, project=project, stage=stage, at=now)
-
-    def list_usages(self) -> list[TenantUsage]:
-        """Return what each tenant holds, the one that holds most first."""
-        usages = [TenantUsage(**row) for row in self._rows("list_usages")]
-        return sorted(usages, key=lambda usage: usage.total_bytes, reverse=True)
 
     def purge_done(self, before: datetime) -> int:
         """Remove up to a few thousand jobs that were done before then."""

@@ -338,13 +338,10 @@ class FilesSettings(Section):
     max_payload_bytes: int = Field(2_000_000, gt=0, description="Largest content of one write, in bytes.")
     max_file_bytes: int = Field(10_000_000, gt=0, description="Largest stored file, in bytes.")
     max_project_bytes: int = Field(
-        100_000_000, gt=0, description="Largest project in all, in bytes, without versions and deleted files."
+        100_000_000, gt=0, description="Largest project in bytes; earlier versions do not count."
     )
     max_tenant_bytes: int = Field(
-        10_000_000_000,
-        ge=0,
-        description="Most that a tenant holds in all projects, in bytes, with versions and deleted files, of which the oldest"
-        " then go; 0 is no limit.",
+        10_000_000_000, ge=0, description="All that a tenant keeps, versions too, in bytes; 0: no limit."
     )
     list_limit_default: int = Field(256, gt=0, description="Entries when a listing names no limit.")
     list_limit_max: int = Field(1024, gt=0, description="Most entries of one listing.")

@@ -214,6 +214,3 @@ class StoreUpkeep(Protocol):
 
     def purge_done(self, before: datetime) -> int:
         """Remove up to a few thousand jobs, of every tenant, that were done before then; returns the rows."""
-
-    def list_usages(self) -> list[TenantUsage]:
-        """Return what each tenant holds, the one that holds most first."""

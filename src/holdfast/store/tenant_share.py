@@ -3,12 +3,14 @@
 History is what the store keeps besides live files: versions, and deleted files until their purge.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.errors import QuotaExceeded
 from holdfast.text.display import quantity
 
+_WARN_AT = 0.8
 _IN_FLIGHT = 64
 """Changes of one tenant that may run at once without exceeding its share unnoticed, each as large as two files."""
 
@@ -46,6 +48,22 @@ class Growth(NamedTuple):
 def share_of(max_tenant_bytes: int, max_file_bytes: int) -> TenantShare:
     """Return the share that the settings give to each tenant."""
     return TenantShare(max_tenant_bytes, 2 * _IN_FLIGHT * max_file_bytes)
+
+
+def describe_usage(usage: TenantUsage, max_bytes: int) -> str:
+    """Return what a tenant holds, and of how much, as one sentence."""
+    held = f"In all projects: {usage.live_bytes} bytes of files, {usage.history_bytes} of versions and deleted files"
+    return f"{held}; the limit for both is {max_bytes}." if max_bytes else f"{held}."
+
+
+def describe_usages(usages: Sequence[TenantUsage], max_bytes: int) -> tuple[str, bool]:
+    """Return what all tenants hold as one sentence, and whether one of them has used 80 % of its share."""
+    files, history = (sum(usage[column] for usage in usages) for column in (0, 1))
+    held = f"{quantity(len(usages), 'tenant')}, {files} bytes of files, {history} of versions and deleted files"
+    if not max_bytes or not usages:
+        return held, False
+    most = max(usage.total_bytes for usage in usages)
+    return f"{held}; one uses {most * 100 // max_bytes} % of its {max_bytes} bytes", most >= _WARN_AT * max_bytes
 
 
 def is_near_limit(usage: TenantUsage, share: TenantShare) -> bool:

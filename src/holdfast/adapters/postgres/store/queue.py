@@ -16,6 +16,17 @@ from holdfast.adapters.queue_statements import (
     purge_project,
 )
 from holdfast.store.model import ClaimedJob, Stage
+from holdfast.store.tenant_share import TenantUsage
+
+
+def read_usages(url: str) -> list[TenantUsage]:
+    """Return what each tenant of a migrated database holds."""
+    pool = open_pool(url, "holdfast_worker", 1)
+    try:
+        with busy_on_conflict("*"), pool.connection() as connection:
+            return [TenantUsage(**row) for row in run(connection, "list_usages", {})]
+    finally:
+        pool.close()
 
 
 class PostgresQueue(StatementQueue):

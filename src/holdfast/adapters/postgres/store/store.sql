@@ -93,19 +93,21 @@ SELECT id, size, deleted_at
 FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND deleted ORDER BY deleted_at LIMIT %(limit)s;
 
 -- name: evict_versions
+-- The array repeats the files so that the versions are sought by their key, however many the tenant has.
 DELETE FROM mcp_file_versions
 USING (
     SELECT (value ->> 0)::bigint AS file_id, (value ->> 1)::bigint AS version FROM json_array_elements(%(versions)s::json)
 ) AS evicted
 WHERE mcp_file_versions.apikey_hash = %(apikey_hash)s AND mcp_file_versions.file_id = evicted.file_id
   AND mcp_file_versions.version = evicted.version
+  AND mcp_file_versions.file_id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM json_array_elements(%(versions)s::json)))
 RETURNING size;
 
 -- name: evict_files
 -- A file whose versions are not gone yet stays: its cascade would remove them uncounted.
 DELETE FROM mcp_files
-USING (SELECT value::text::bigint AS id FROM json_array_elements(%(files)s::json)) AS evicted
-WHERE mcp_files.apikey_hash = %(apikey_hash)s AND mcp_files.id = evicted.id AND mcp_files.deleted AND NOT EXISTS (
+WHERE mcp_files.apikey_hash = %(apikey_hash)s AND mcp_files.deleted
+  AND mcp_files.id = ANY (ARRAY(SELECT value::text::bigint FROM json_array_elements(%(files)s::json))) AND NOT EXISTS (
     SELECT 1 FROM mcp_file_versions AS v WHERE v.apikey_hash = %(apikey_hash)s AND v.file_id = mcp_files.id
 )
 RETURNING size;

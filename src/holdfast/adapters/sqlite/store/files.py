@@ -3,16 +3,18 @@
 Named statements run on them; times are stored as text.
 """
 
+import glob
 import hashlib
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, transaction
@@ -21,6 +23,7 @@ from holdfast.adapters.statements import named_statements
 from holdfast.clock import format_utc
 from holdfast.errors import ResourceBusy
 from holdfast.store.paths import next_group_start
+from holdfast.store.tenant_share import TenantUsage
 
 MAX_IDLE_CONNECTIONS = 32
 _EMPTY = ""
@@ -199,6 +202,15 @@ class FileSnapshot:
             self._connection.execute("ROLLBACK")
         finally:
             self._files.give_back(self._name, self._connection)
+
+
+def read_usages(folder: str) -> list[TenantUsage]:
+    """Return what each tenant beneath a folder holds; files are only looked at, those of an earlier release left out."""
+    usages = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), f"*{_SUFFIX}"))):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as connection:
+            usages += [TenantUsage(*row) for row in connection.execute(STATEMENTS["list_usages"])]
+    return usages
 
 
 @lru_cache(maxsize=1024)
