@@ -12,6 +12,17 @@ from tests.helpers.agent import LEGACY, MODERN, Agent, command
 from tests.helpers.databases import postgres_database, postgres_server
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the attacks that race last longer than in everyday runs."""
+    parser.addoption("--attack-seconds", type=float, default=4.0, help="how long an attack by races lasts (4)")
+
+
+@pytest.fixture(scope="session")
+def attack_seconds(request: pytest.FixtureRequest) -> float:
+    """Give the seconds that an attack by races lasts."""
+    return float(request.config.getoption("--attack-seconds"))
+
+
 def stop_server(state: Path) -> None:
     """End the background server of a state folder, if one is up."""
     environment = {**os.environ, "HOLDFAST_STATE_DIR": str(state)}

@@ -152,7 +152,7 @@ class Usage:
 
     tenant: str
     counted: tuple[int, int]
-    held: tuple[int, int]
+    actual: tuple[int, int]
 
 
 def postgres_usages(url: str) -> Iterator[Usage]:
@@ -170,8 +170,8 @@ def sqlite_usages(store: Path) -> Iterator[Usage]:
 
 def _usage(row: Sequence[Any]) -> Usage:
     tenant, *numbers = row
-    live, history, held_live, held_history = (int(number or 0) for number in numbers)
-    return Usage(str(tenant).rstrip(), (live, history), (held_live, held_history))
+    live, history, actual_live, actual_history = (int(number or 0) for number in numbers)
+    return Usage(str(tenant).rstrip(), (live, history), (actual_live, actual_history))
 
 
 def _text(value: object) -> str | None:

@@ -337,12 +337,8 @@ class FilesSettings(Section):
     allow_root_wipe: bool = Field(False, description="Allow deleting a whole project at once.")
     max_payload_bytes: int = Field(2_000_000, gt=0, description="Largest content of one write, in bytes.")
     max_file_bytes: int = Field(10_000_000, gt=0, description="Largest stored file, in bytes.")
-    max_project_bytes: int = Field(
-        100_000_000, gt=0, description="Largest project in bytes; earlier versions do not count."
-    )
-    max_tenant_bytes: int = Field(
-        10_000_000_000, ge=0, description="All that a tenant keeps, versions too, in bytes; 0: no limit."
-    )
+    max_project_bytes: int = Field(100_000_000, gt=0, description="Largest project, without versions, in bytes.")
+    max_tenant_bytes: int = Field(10_000_000_000, ge=0, description="A tenant in all, with versions, in bytes; 0: any.")
     list_limit_default: int = Field(256, gt=0, description="Entries when a listing names no limit.")
     list_limit_max: int = Field(1024, gt=0, description="Most entries of one listing.")
     lock_timeout_ms: int = Field(3000, gt=0, description="Milliseconds to wait for a project's lock.")

@@ -216,9 +216,9 @@ def projects(store: StoreClient) -> None:
         store.echo(
             f"{row['file_count']:>7}  {row['total_bytes']:>11}  {local_time(row['updated_at'])}  {display_name(row['project'])}"
         )
-    usage = answer["usage"]
-    held = TenantUsage(usage["file_bytes"], usage["history_bytes"])
-    store.echo(describe_usage(held, usage["limit_bytes"] or 0))
+    used = answer["usage"]
+    usage = TenantUsage(used["file_bytes"], used["history_bytes"])
+    store.echo(describe_usage(usage, used["limit_bytes"] or 0))
 
 
 def _decode(data: bytes) -> str:
