@@ -21,7 +21,7 @@ Run = Callable[[str, Mapping[str, Any]], Sequence[Mapping[str, Any]]]
 """Runs a named statement for one tenant, in the transaction of a change, and returns its rows."""
 
 
-class _Kept(NamedTuple):
+class _HistoryRow(NamedTuple):
     """One row of history. A deleted file goes after its versions, so a tie in time is settled by `is_file`."""
 
     kept_at: datetime
@@ -54,16 +54,15 @@ def _evict_oldest(run: Run, excess: int) -> int:
     """Remove the oldest history until that many bytes are free, or none is left; returns the bytes."""
     freed = 0
     while freed < excess:
-        oldest = _find_oldest(run)
-        chosen = list[_Kept]()
-        still = excess - freed
-        for kept in oldest:
-            if still <= 0:
+        chosen = list[_HistoryRow]()
+        missing = excess - freed
+        for row in _find_oldest(run):
+            if missing <= 0:
                 break
-            chosen.append(kept)
-            still -= kept.size
-        versions = [[kept.file_id, kept.version] for kept in chosen if not kept.is_file]
-        files = [kept.file_id for kept in chosen if kept.is_file]
+            chosen.append(row)
+            missing -= row.size
+        versions = [[row.file_id, row.version] for row in chosen if not row.is_file]
+        files = [row.file_id for row in chosen if row.is_file]
         removed = [*run("evict_versions", {"versions": json.dumps(versions)})] if versions else []
         removed += run("evict_files", {"files": json.dumps(files)}) if files else []
         if not removed:
@@ -72,14 +71,14 @@ def _evict_oldest(run: Run, excess: int) -> int:
     return freed
 
 
-def _find_oldest(run: Run) -> list[_Kept]:
+def _find_oldest(run: Run) -> list[_HistoryRow]:
     """Return the oldest versions and deleted files of a tenant in the order in which they go."""
     limit = {"limit": _EVICTED_AT_ONCE}
     versions = [
-        _Kept(row["kept_at"], False, row["file_id"], row["version"], row["size"])
+        _HistoryRow(row["kept_at"], False, row["file_id"], row["version"], row["size"])
         for row in run("oldest_versions", limit)
     ]
-    files = [_Kept(row["deleted_at"], True, row["id"], 0, row["size"]) for row in run("oldest_deleted", limit)]
+    files = [_HistoryRow(row["deleted_at"], True, row["id"], 0, row["size"]) for row in run("oldest_deleted", limit)]
     # Beyond the end of a list that was cut, the other one is not yet next.
     ends = [max(part) for part in (versions, files) if len(part) == _EVICTED_AT_ONCE]
-    return list(takewhile(lambda kept: not ends or kept <= min(ends), sorted(versions + files)))
+    return list(takewhile(lambda row: not ends or row <= min(ends), sorted(versions + files)))

@@ -62,7 +62,7 @@ class IdempotentRequest:
 class MutationResult:
     """What a mutation answers, and by how much it changed the project; no jobs means that nothing changed.
 
-    `kept` are the bytes that became history: the ones before a write, those of deleted files.
+    `history_bytes` are those that became history: the ones before a write, those of deleted files.
     `size` is that of the file after a write. It is None for a request that was applied before: only its answer is kept.
     """
 
@@ -70,7 +70,7 @@ class MutationResult:
     jobs: tuple[IndexJob, ...] = ()
     files: int = 0
     bytes: int = 0
-    kept: int = 0
+    history_bytes: int = 0
     size: int | None = None
 
 
@@ -133,7 +133,7 @@ def run_mutation(context: MutationContext, request: IdempotentRequest | None, wo
         ProjectState(stamp.version, state.file_count + result.files, total_bytes, stamp.at),
         stamp,
         AppliedRequest(request.key, request.digest, result.answer) if request else None,
-        Growth(result.bytes, result.kept),
+        Growth(result.bytes, result.history_bytes),
     )
     return result
 
@@ -146,7 +146,7 @@ def write_file(context: MutationContext, path: StorePath, data: bytes, mode: Wri
         size = file.size + len(data)
         _check_size(size, limits)
         mutation.append(file, data, context.stamp, limits.versions_kept)
-        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data), kept=file.size, size=size)
+        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data), history_bytes=file.size, size=size)
     content = apply_write(file.content if file else None, data, mode, offset)
     return _save_content(context, path, file, content, answer=len(data))
 
@@ -174,7 +174,7 @@ def delete_path(context: MutationContext, path: StorePath, *, recursive: bool) -
         sizes = {StorePath(file.path): file.size for file in mutation.list_files_in(span)}
     mutation.delete(span, context.stamp)
     total = sum(sizes.values())
-    return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-total, kept=total)
+    return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-total, history_bytes=total)
 
 
 def rename_path(context: MutationContext, source: StorePath, target: StorePath, *, overwrite: bool) -> MutationResult:
@@ -209,7 +209,7 @@ def _rename_file(context: MutationContext, source: StorePath, target: StorePath,
     jobs = tuple(after_rename(moves))
     if replaced is None:
         return MutationResult(1, jobs)
-    return MutationResult(1, jobs, files=-1, bytes=-replaced.size, kept=replaced.size)
+    return MutationResult(1, jobs, files=-1, bytes=-replaced.size, history_bytes=replaced.size)
 
 
 def _rename_directory(
@@ -251,7 +251,7 @@ def _save_content(
         context.mutation.create(path, content, context.stamp)
         return MutationResult(answer, jobs, files=1, bytes=len(content), size=len(content))
     context.mutation.replace(file, content, context.stamp, context.limits.versions_kept)
-    return MutationResult(answer, jobs, bytes=len(content) - file.size, kept=file.size, size=len(content))
+    return MutationResult(answer, jobs, bytes=len(content) - file.size, history_bytes=file.size, size=len(content))
 
 
 def _look_around(mutation: Mutation, path: StorePath) -> PathLookup:
