@@ -7,11 +7,12 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from holdfast.adapters.postgres.store.store import PostgresStore
 from holdfast.auth.context import AuthContext
 from holdfast.errors import HoldfastError, NotFound, QuotaExceeded, ResourceBusy
 from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
-from tests.helpers.databases import Backend, new_caller
+from tests.helpers.databases import Backend, new_caller, postgres_backend
 
 SHARE = StoreLimits(max_tenant_bytes=1000, max_file_bytes=800, allow_root_wipe=True)
 PAST = datetime(2030, 1, 1, tzinfo=UTC)
@@ -247,6 +248,31 @@ def test_a_change_that_fails_counts_nothing(backend: Backend, me: AuthContext) -
     assert store.write(me, "p", "/b", "x", idempotency_key="k").size == 1
     assert store.write(me, "p", "/b", "x", idempotency_key="k").size is None
     assert store.usage(me) == (9, 0)
+
+
+@pytest.mark.req("SV-13", "SV-14.a")
+def test_a_tenant_near_its_limit_that_waits_leaves_the_connections_to_others(
+    postgres_url: str, me: AuthContext
+) -> None:
+    limits = StoreLimits(max_tenant_bytes=1000, max_file_bytes=500, lock_timeout_ms=2000)
+    with postgres_backend(postgres_url) as backend:
+        database = PostgresStore(postgres_url, pool_size=2)
+        store, other = Store(database, limits), backend.database()
+        store.write(me, "p", "/a", "x")
+        held = other.mutation(me.apikey_hash, "", 1000)  # the lock of the whole tenant, as another server holds it
+        with ThreadPoolExecutor(8) as pool:
+            with held as mutation:
+                assert mutation.state.version == 0
+                waiting = [pool.submit(store.write, me, f"p{number}", "/a", "x") for number in range(8)]
+                time.sleep(0.3)
+                started = time.monotonic()
+                store.write(new_caller(), "p", "/a", "x")
+                took = time.monotonic() - started
+            outcomes = [future.exception() for future in waiting]
+        database.close()
+        assert took < 1.0
+        assert all(outcome is None or isinstance(outcome, ResourceBusy) for outcome in outcomes)
+        assert None in outcomes
 
 
 @pytest.mark.req("SV-14.a", "ST-35")

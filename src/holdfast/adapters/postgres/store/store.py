@@ -119,8 +119,8 @@ def set_tenant(connection: Connection, tenant: str) -> None:
 class PostgresStore:
     """Every tenant's files in one database.
 
-    Readers have a pool of their own, and of the threads that wait for one project only one holds a connection, so that
-    no caller waits for a connection because of another project.
+    Readers have a pool of their own, and of the threads that wait for one project, or for a tenant near its limit, only
+    one holds a connection, so that no caller waits for a connection because of another one.
     """
 
     def __init__(self, url: str, pool_size: int = 16) -> None:
@@ -129,6 +129,7 @@ class PostgresStore:
             url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True, in_index_order=True
         )
         self._threads = ThreadLocks()
+        self._near_limit = set[str]()
         self._notifier = Notifier(url)
 
     @contextmanager
@@ -140,9 +141,7 @@ class PostgresStore:
         The lock is taken before anything is read: each statement sees what was committed before the lock was granted.
         """
         deadline = time.monotonic() + lock_timeout_ms / 1000
-        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, busy_on_conflict(project):
-            if not is_held:
-                raise project_busy(project)
+        with self._hold_threads(tenant, project, deadline), busy_on_conflict(project):
             with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
                 wait_ms = max(1, int((deadline - time.monotonic()) * 1000))
                 connection.execute(
@@ -153,8 +152,23 @@ class PostgresStore:
                 take_lock(connection, tenant, project)
                 mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project}, share)
                 yield mutation
+            (self._near_limit.add if mutation.is_near_limit else self._near_limit.discard)(tenant)
             if mutation.is_written:
                 self._notifier.notify()
+
+    @contextmanager
+    def _hold_threads(self, tenant: str, project: str, deadline: float) -> Iterator[None]:
+        """Let one thread at a time change a project, and of a tenant near its limit one in all, before any has a connection."""
+        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held:
+            if not is_held:
+                raise project_busy(project)
+            if tenant not in self._near_limit:
+                yield
+                return
+            with self._threads.hold(tenant, deadline) as is_whole_tenant_held:
+                if not is_whole_tenant_held:
+                    raise project_busy(project)
+                yield
 
     @contextmanager
     def snapshot(self, tenant: str) -> Iterator["PostgresSnapshot"]:
@@ -184,7 +198,7 @@ class PostgresMutation(StatementMutation):
         self._connection = connection
         self._scope = scope
         self._share = share
-        self.is_written = False
+        self.is_written = self.is_near_limit = False
         self._state_cursor = run(connection, "project_state", scope)
         self._usage_cursor = run(connection, "tenant_usage", scope)
         self._pruned: list[Cursor] = []
@@ -197,7 +211,8 @@ class PostgresMutation(StatementMutation):
             row = self._state_cursor.fetchone()
             self._state = ProjectState(**row) if row else ProjectState()
             usage = self._usage_cursor.fetchone()
-            if is_near_limit(TenantUsage(**usage) if usage else TenantUsage(), self._share):
+            self.is_near_limit = is_near_limit(TenantUsage(**usage) if usage else TenantUsage(), self._share)
+            if self.is_near_limit:
                 take_lock(self._connection, self._scope["apikey_hash"], _WHOLE_TENANT)
             else:
                 self._share = NO_LIMIT
