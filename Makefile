@@ -54,11 +54,13 @@ restricted: setup ## Run the attacks on trust as nobody (when root), and as on a
 		$(BIN)/python -m pytest -q -p no:cacheprovider -k "not device" $(RESTRICTED) # only root makes a device
 	$(BIN)/python -m tests.helpers.restricted older $(BIN)/python -m pytest -q -p no:cacheprovider $(RESTRICTED)
 
-torture: setup ## Torture store and changes: mutants, a million calls under kills and crashes, a strike at every system call.
+torture: setup ## Torture store and changes (mutants, a million calls under kills, a strike at every system call); long attacks.
 	$(BIN)/python -m tests.torture.store --mutants
 	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 120 --client-kills 60 --server-kills 30
 	$(BIN)/python -m tests.torture.store --seconds 7200 --operations 1000000 --client-kills 800 \
 		--server-kills 200 --crashes 50 --period 0.5
+	$(BIN)/python -m tests.torture.store --engine sqlite --seconds 60 --client-kills 30 --server-kills 15 --share 12000
+	$(BIN)/python -m tests.torture.store --engine postgres --seconds 60 --client-kills 30 --server-kills 15 --share 12000
 	$(BIN)/python -m tests.torture.workers --engine sqlite --seconds 60 --kills 40
 	$(BIN)/python -m tests.torture.workers --engine postgres --seconds 60 --kills 40
 	$(BIN)/python -m tests.torture.workers --engine sqlite --mutants
@@ -69,6 +71,10 @@ torture: setup ## Torture store and changes: mutants, a million calls under kill
 	$(BIN)/python -m tests.torture.races --engine postgres --mutants
 	$(BIN)/python -m tests.torture.changes --mutants
 	$(BIN)/python -m tests.torture.changes --seed 2026
+	PYTHONPATH=. $(BIN)/python benchmarks/fairness.py
+	PYTHONPATH=. $(BIN)/python benchmarks/disk_shares.py
+	$(BIN)/python -m pytest -q tests/attack --attack-seconds 300 --timeout 900
+	$(MAKE) restricted
 
 format: setup ## Rewrite the files in the one format.
 	$(BIN)/ruff check --fix-only --quiet .

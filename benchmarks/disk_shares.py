@@ -1,9 +1,9 @@
-"""Measure what each of three floods costs the disk, and whether the first of many changes comes back.
+"""Measure what each of four floods costs the disk, and whether the first of many changes comes back.
 
     python benchmarks/disk_shares.py [--quick] [--folder DIR]
 
-It prints Markdown: the disk use of the state folder before and at the end of each flood, with the caps at work. The floods
-go through the services that tools call, on SQLite.
+It prints Markdown: the most that the state folder took up during each flood and what it takes up after it, with the caps at
+work, on SQLite. Reviews are opened by calls of a server; the other floods go through the services that tools call.
 """
 
 import argparse
@@ -19,15 +19,21 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.changes.service import Changes
 from holdfast.config.settings import FolderSettings, JournalSettings
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, QuotaExceeded
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 from holdfast.folders.service import Folders
+from holdfast.store.model import StoreLimits
+from holdfast.store.service import Store
+from tests.helpers.agent import Agent
 from tests.helpers.disks import disk_use, noise, noise_text
+from tests.helpers.doors import House
+from tests.helpers.reviewer import Reviewer
 
 MB = 1_000_000
 
@@ -39,8 +45,8 @@ def main() -> None:
     parser.add_argument("--folder", help="where to make the files (the system's temporary folder)")
     options = parser.parse_args()
     scale = 50 if options.quick else 1
-    floods: list[Callable[[Path, int], list[str]]] = [wash_out, first_of_many]
-    print("| flood | changes made | refused | most on disk, MB | after, MB | the first state | seconds |")
+    floods: list[Callable[[Path, int], list[str]]] = [open_reviews, stored_versions, wash_out, first_of_many]
+    print("| flood | calls that succeeded | refused | most on disk, MB | after, MB | the first state | seconds |")
     print("|---|---|---|---|---|---|---|")
     for flood in floods:
         with tempfile.TemporaryDirectory(dir=options.folder) as folder:
@@ -91,6 +97,51 @@ def flooded(folder: Path) -> Iterator[Flooded]:
         close_roots(roots)
 
 
+def open_reviews(folder: Path, scale: int) -> list[str]:
+    """Propose a small edit of each of 40 files of 20 MB, then reject what was taken."""
+    begun_at, size, house = time.monotonic(), 20 * MB // scale, House(folder)
+    house.settings(f"settings: {{review: {{max_open_bytes: {200 * MB // scale}, wait_seconds: 0}}}}")
+    most = made = 0
+    with Agent([house.root], house.state) as agent:
+        person = Reviewer(agent, house.root, house.state)
+        for number in range(40):
+            (house.root / f"{number}.txt").write_text(noise_text(size, number))
+            head = noise_text(size, number)[:200]
+            reply = agent.call("propose_and_review", path=f"{number}.txt", old_string=head, new_string="an edit")
+            made += not reply.is_error
+            most = max(most, disk_use(house.state))
+        for review in person.person("pending_reviews")["reviews"]:
+            person.decide(review, "reject")
+        time.sleep(5)
+        after = disk_use(house.state)
+    house.end()
+    name = f"40 reviews of {size / MB:.1f} MB files, {10 * size / MB:.0f} MB allowed, all rejected after it"
+    return _figures(name, made, 40 - made, (most, after), "", begun_at)
+
+
+def stored_versions(folder: Path, scale: int) -> list[str]:
+    """As one tenant append a byte to a file of 8 MB 20 times, then fill ten more projects with 18 MB each."""
+    begun_at, size, made, most = time.monotonic(), 8 * MB // scale, 0, 0
+    limits = StoreLimits(max_payload_bytes=20 * MB, max_file_bytes=20 * MB, max_tenant_bytes=100 * MB // scale)
+    database = SqliteStore(str(folder))
+    store = Store(database, limits)
+    store.write(LOCAL_USER, "p", "/large.txt", "x" * size)
+    writes = [("p", "/large.txt", "y")] * 20 + [(f"p{n}", "/a.txt", "x" * (18 * MB // scale)) for n in range(10)]
+    for project, path, content in writes:
+        try:
+            store.write(LOCAL_USER, project, path, content)
+            made += 1
+        except QuotaExceeded:
+            pass
+        most = max(most, disk_use(folder))
+    counted_bytes = store.usage(LOCAL_USER).total_bytes
+    is_whole = store.read(LOCAL_USER, "p", "/large.txt").text == "x" * size + "y" * 20
+    database.close()
+    name = f"20 appends to an {size / MB:.1f} MB file and 10 projects, {limits.max_tenant_bytes / MB:.0f} MB allowed"
+    state = f"{counted_bytes / MB:.1f} MB counted; live files {'whole' if is_whole else 'LOST'}"
+    return _figures(name, made, len(writes) - made, (most, disk_use(folder)), state, begun_at)
+
+
 def wash_out(folder: Path, scale: int) -> list[str]:
     """Overwrite a small file, then change a file of 48 MB 16 times: 12 times by one byte at its end, 4 times whole."""
     begun_at = time.monotonic()
@@ -129,15 +180,13 @@ def first_of_many(folder: Path, scale: int) -> list[str]:
 
 
 def _row(name: str, world: Flooded, is_back: bool, begun_at: float) -> list[str]:
-    after = disk_use(world.state)
-    seconds = time.monotonic() - begun_at
-    figures = [
-        f"{world.most_bytes / MB:.1f}",
-        f"{after / MB:.1f}",
-        "came back" if is_back else "LOST",
-        f"{seconds:.1f}",
-    ]
-    return [name, str(world.made), str(world.refused), *figures]
+    state = "came back" if is_back else "LOST"
+    return _figures(name, world.made, world.refused, (world.most_bytes, disk_use(world.state)), state, begun_at)
+
+
+def _figures(name: str, made: int, refused: int, disk_bytes: tuple[int, int], state: str, begun_at: float) -> list[str]:
+    most, after = (f"{count / MB:.1f}" for count in disk_bytes)
+    return [name, str(made), str(refused), most, after, state, f"{time.monotonic() - begun_at:.1f}"]
 
 
 if __name__ == "__main__":

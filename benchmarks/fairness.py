@@ -1,8 +1,9 @@
 """What a flood by one client costs the others: a quiet client's times before, during and after, and the server's memory.
 
-    python benchmarks/fairness.py [--engine sqlite|postgres|both] [--seconds 5] [--only NAME …]
+    python benchmarks/fairness.py [--engine sqlite|postgres|two-servers …] [--seconds 5] [--only NAME …]
 
-A row for each flood and door. The bar: the quiet client's p99 within twice what it was before or 50 ms, whichever is
+A row for each flood and door. `two-servers` is two servers on one PostgreSQL and one Valkey, flooded at once by the same
+client, with a quiet client at each. The bar: the quiet client's p99 within twice what it was before or 50 ms, whichever is
 more, no answer over a second, and none wrong. Floods and quiet clients are processes of their own; floods run with a
 nice value, since they are elsewhere in life.
 """
@@ -31,6 +32,7 @@ from holdfast.store.service import Store
 from tests.helpers.databases import postgres_database, postgres_server
 from tests.helpers.documents import pdf
 from tests.helpers.doors import House, until
+from tests.helpers.valkey import valkey_server
 
 TOP = Path(__file__).parents[1]
 DOORS = ("socket", "http")
@@ -38,13 +40,19 @@ SETTINGS = {
     "auth": {"mode": "open"},
     "limits": {"tenant": dict.fromkeys(("read_per_minute", "write_per_minute", "search_per_minute"), 0)},
     "mcp": {
-        "files": {"search": {"embedder": {"kind": "none"}}, "index": {"workers": 0}, "max_payload_bytes": 20_000_000}
+        "files": {
+            "search": {"embedder": {"kind": "none"}},
+            "index": {"workers": 0},
+            "max_payload_bytes": 20_000_000,
+            "max_tenant_bytes": 100_000_000,
+        }
     },
 }
 _BAR_MS = 50.0
 _WORST_MS = 1000.0
+ENGINES = ("sqlite", "postgres", "two-servers")
 _HEADER = (
-    "| database | flood | door | before p50/p99/worst ms | during | after | answers | server MB before/peak/after | bar |",
+    "| server | flood | door | before p50/p99/worst ms | during | after | answers | server MB before/peak/after | bar |",
     "|---|---|---|---|---|---|---|---|---|",
 )
 
@@ -88,13 +96,21 @@ class FloodResult:
         return during.percentile(0.99) <= allowed and during.percentile(1) <= _WORST_MS and not during.wrong
 
 
-def prepare(folder: Path, database_url: str | None, *, directories: int = 200, csv_rows: int = 1_500_000) -> House:
+def prepare(
+    folder: Path,
+    environment: dict[str, str],
+    *,
+    directories: int = 200,
+    csv_rows: int = 1_500_000,
+    is_store_filled: bool = False,
+) -> House:
     """Return a house with the folders and stored files that the floods use."""
     folder.mkdir()
-    house = House(folder, **({"DATABASE_URL": database_url} if database_url else {}))
+    house = House(folder, **environment)
     house.settings(json.dumps({"settings": SETTINGS}))
     _fill_folder(house.root, directories, csv_rows)
-    _fill_store(house, database_url)
+    if not is_store_filled:
+        _fill_store(house, environment.get("DATABASE_URL"))
     return house
 
 
@@ -119,25 +135,34 @@ def _fill_store(house: House, database_url: str | None) -> None:
     opened.close()
 
 
-def run_flood(name: str, pid: int, target: Target, seconds: float, folder: Path) -> FloodResult:
-    """Run one flood beside the quiet clients."""
-    log = folder / f"quiet-{name}.log"
-    with log.open("w") as out, _run_module("quiet", target, [], out.fileno()):
-        until("the quiet clients are served", lambda: all(door in log.read_text() for door in DOORS), 30)
+def run_flood(name: str, servers: dict[int, Target], seconds: float, folder: Path) -> list[FloodResult]:
+    """Flood all servers, given by process id, beside quiet clients of each; returns what was seen at each of them."""
+    logs = {pid: folder / f"quiet-{name}-{pid}.log" for pid in servers}
+    with contextlib.ExitStack() as stack:
+        for pid, target in servers.items():
+            out = stack.enter_context(logs[pid].open("w"))
+            stack.enter_context(_run_module("quiet", target, [], out.fileno()))
+        for log in logs.values():
+            until("the quiet clients are served", lambda log=log: all(door in log.read_text() for door in DOORS), 30)
         time.sleep(0.5)
-        times, memory = [time.monotonic()], [process.rss_mb(pid)]
+        times, memory = [time.monotonic()], {pid: [process.rss_mb(pid)] for pid in servers}
         time.sleep(seconds)
         times.append(time.monotonic())
-        peak = memory[0]
-        with _run_module("floods", target, [name], subprocess.DEVNULL):
+        peaks = {pid: memory[pid][0] for pid in servers}
+        with contextlib.ExitStack() as floods:
+            for target in servers.values():
+                floods.enter_context(_run_module("floods", target, [name], subprocess.DEVNULL))
             while time.monotonic() < times[1] + 2 * seconds:
                 time.sleep(0.1)
-                peak = max(peak, process.rss_mb(pid))
+                peaks = {pid: max(peak, process.rss_mb(pid)) for pid, peak in peaks.items()}
         times.append(time.monotonic())
         time.sleep(seconds)
-        memory += [peak, process.rss_mb(pid)]
+        after = {pid: process.rss_mb(pid) for pid in servers}
         times.append(time.monotonic())
-    return FloodResult(name, _sort_answers(log.read_text(), times), (memory[0], memory[1], memory[2]))
+    return [
+        FloodResult(name, _sort_answers(logs[pid].read_text(), times), (memory[pid][0], peaks[pid], after[pid]))
+        for pid in servers
+    ]
 
 
 @contextlib.contextmanager
@@ -172,37 +197,51 @@ def _sort_answers(log: str, times: list[float]) -> dict[tuple[str, str], Answers
 
 
 def measure(engine: str, names: list[str], seconds: float, folder: Path) -> bool:
-    """Print the rows of every flood on one database, each on a server of its own; returns whether every bar was met."""
+    """Print the rows of every flood on one database, each on new servers; returns whether every bar was met."""
     is_met = True
     with contextlib.ExitStack() as stack:
-        url = None
-        if engine == "postgres":
-            server = stack.enter_context(postgres_server(durable=True))
-            url = stack.enter_context(postgres_database(server))
-        house = prepare(folder / engine, url)
+        houses = _build(engine, folder, stack)
         for name in names:
-            with house.serve(str(house.root)):
-                target = Target(int(house.facts()["port"]), str(house.state), str(house.root), house.token)
-                result = run_flood(name, int(house.facts()["pid"]), target, seconds, folder / engine)
-            for door in DOORS:
-                print(result.row(engine, door), flush=True)
-                is_met &= result.is_met(door)
+            with contextlib.ExitStack() as running:
+                for house in houses:
+                    running.enter_context(house.serve(str(house.root)))
+                servers = {
+                    int(house.facts()["pid"]): Target(
+                        int(house.facts()["port"]), str(house.state), str(house.root), house.token
+                    )
+                    for house in houses
+                }
+                results = run_flood(name, servers, seconds, folder)
+            for number, result in enumerate(results, start=1):
+                for door in DOORS:
+                    print(result.row(engine if len(results) == 1 else f"{number} of {len(results)}", door), flush=True)
+                    is_met &= result.is_met(door)
     return is_met
+
+
+def _build(engine: str, folder: Path, stack: contextlib.ExitStack) -> list[House]:
+    """Return the servers of an engine, with what they need running until the stack ends."""
+    if engine == "sqlite":
+        return [prepare(folder / engine, {})]
+    url = stack.enter_context(postgres_database(stack.enter_context(postgres_server(durable=True))))
+    if engine == "postgres":
+        return [prepare(folder / engine, {"DATABASE_URL": url})]
+    shared = {"DATABASE_URL": url, "REDIS_URL": stack.enter_context(valkey_server()).url}
+    return [prepare(folder / "first", shared), prepare(folder / "second", shared, is_store_filled=True)]
 
 
 def main() -> None:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--engine", choices=("sqlite", "postgres", "both"), default="both")
+    parser.add_argument("--engine", nargs="+", choices=ENGINES, default=ENGINES)
     parser.add_argument(
         "--seconds", type=float, default=5.0, help="the quiet time before and after; a flood lasts twice that"
     )
     parser.add_argument("--only", nargs="+", choices=sorted(FLOODS), default=list(FLOODS))
     options = parser.parse_args()
-    engines = ("sqlite", "postgres") if options.engine == "both" else (options.engine,)
     print("\n".join(_HEADER))
     with tempfile.TemporaryDirectory(prefix="holdfast-fairness-") as folder:
-        is_met = [measure(engine, options.only, options.seconds, Path(folder)) for engine in engines]
+        is_met = [measure(engine, options.only, options.seconds, Path(folder)) for engine in options.engine]
     sys.exit(0 if all(is_met) else 1)
 
 

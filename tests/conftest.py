@@ -16,6 +16,17 @@ settings.register_profile("busy machine", deadline=None)
 settings.load_profile("busy machine")  # how long an example takes says how busy the machine is, not what the code does
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let the attacks that race last longer than in everyday runs."""
+    parser.addoption("--attack-seconds", type=float, default=4.0, help="how long an attack by races lasts (4)")
+
+
+@pytest.fixture(scope="session")
+def attack_seconds(request: pytest.FixtureRequest) -> float:
+    """Give the seconds that an attack by races lasts."""
+    return float(request.config.getoption("--attack-seconds"))
+
+
 def stop_server(state: Path) -> None:
     """End the background server of a state folder, if one is up."""
     environment = {**os.environ, "HOLDFAST_STATE_DIR": str(state)}

@@ -17,6 +17,7 @@ from holdfast.adapters.open_store import (
     migrate_store,
     missing_store_migrations,
     open_store,
+    read_usages,
     search_limits_from_settings,
     store_limits_from_settings,
 )
@@ -65,6 +66,7 @@ from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.service import Store
+from holdfast.store.tenant_share import describe_usages
 from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
@@ -355,6 +357,11 @@ def migrate(report: Callable[[int, int, str], None] | None = None) -> list[str]:
 def missing_migrations() -> list[str]:
     """Return the names of the migrations that `migrate` would run. Raises what keeps a server from using its store."""
     return missing_store_migrations(variable("DATABASE_URL"))
+
+
+def store_usage(files: FilesSettings, state_dir: str) -> tuple[str, bool]:
+    """Return what all tenants hold in the store, and whether one of them is near its limit; no server is needed."""
+    return describe_usages(read_usages(state_dir, variable("DATABASE_URL")), files.max_tenant_bytes)
 
 
 def model_fault(settings: EmbedderSettings) -> str | None:

@@ -7,6 +7,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -124,7 +125,7 @@ def test_a_key_is_another_tenant_and_keeps_out_of_the_way(place: Deployment, fil
     theirs = Commands(place.house, files.project, HOLDFAST_KEY=key)
     files.write("/a")
     assert theirs("cat", "/a").returncode == 1
-    assert theirs.data("projects") == {"projects": []}
+    assert theirs.data("projects")["projects"] == []
     theirs.out("put", "/a", given="zwei €".encode())
     assert Commands(place.house, files.project).out("cat", "/a", "--key", key, "--url", place.house.url) == (
         "zwei €".encode()
@@ -176,10 +177,41 @@ def test_migrate_brings_a_database_up_to_date_and_says_what_it_did(postgres_serv
     assert (finding(house)["level"], house.run("serve", "--port", "0").returncode) == ("broken", 75)
 
 
-def finding(house: House) -> dict[str, str]:
+def finding(house: House, subject: str = "project store") -> dict[str, str]:
     """Return what the doctor says of the project store."""
     found: list[dict[str, str]] = json.loads(house.run("doctor", "--json").stdout)
-    return next(one for one in found if one["subject"] == "project store")
+    return next(one for one in found if one["subject"] == subject)
+
+
+@pytest.mark.req("SV-14.a", "SV-21.c")
+@pytest.mark.parametrize("engine", ["sqlite", "postgres"])
+def test_the_person_sees_what_is_used_and_is_warned_before_the_limit(
+    engine: str, postgres_server_url: str, tmp_path: Path
+) -> None:
+    with ExitStack() as stack:
+        url = stack.enter_context(postgres_database(postgres_server_url)) if engine == "postgres" else None
+        house = House(tmp_path, **({"DATABASE_URL": url} if url else {}))
+        house.settings("settings: {mcp: {files: {max_tenant_bytes: 1000, search: {embedder: {kind: none}}}}}")
+        commands = Commands(house, "p")
+        commands.out("put", "/a", given=b"x" * 300)
+        commands.out("put", "/a", given=b"y" * 300)
+        held = "300 bytes of files, 300 of versions and deleted files"
+        assert f"In all projects: {held}; the limit for both is 1000." in commands.out("projects").decode()
+        assert commands.data("projects")["usage"] == {"file_bytes": 300, "history_bytes": 300, "limit_bytes": 1000}
+        told = finding(house, "stored files")
+        assert (told["level"], told["text"]) == ("ok", f"1 tenant, {held}; one uses 60 % of its 1000 bytes")
+        commands.out("put", "/b", given=b"z" * 250)
+        told = finding(house, "stored files")
+        assert (told["level"], "one uses 85 %" in told["text"]) == ("warning", True)
+        assert "max_tenant_bytes" in told["advice"]
+        commands.out("put", "/c", given=b"z" * 440)
+        assert commands.data("projects")["usage"] == {"file_bytes": 990, "history_bytes": 0, "limit_bytes": 1000}
+        refused = commands("put", "/d", given=b"z" * 11)
+        assert b"would hold 1001 bytes; the limit is 1000" in refused.stderr
+        assert refused.stderr.count(b"\n") == 1
+        commands.out("put", "/b", given=b"z")
+        commands.out("rm", "/c")
+        commands.out("put", "/d", given=b"z" * 11)
 
 
 @pytest.mark.req("SV-50")

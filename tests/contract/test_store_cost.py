@@ -74,8 +74,9 @@ def steps_of(folder: Path, files: int, ask: Callable[[Store, AuthContext], objec
         (lambda store, me: store.history(me, "p", "/other"), []),
         (lambda store, me: store.version_text(me, "p", "/big/d0/f0", 0), "b"),
         (lambda store, me: store.version_text(me, "p", "/big/d0/f0", 1), "a"),
+        (lambda store, me: store.usage(me), (1, 0)),
     ],
-    ids=["listing", "history", "no-history", "old-text", "present-text"],
+    ids=["listing", "history", "no-history", "old-text", "present-text", "usage"],
 )
 def test_on_sqlite_a_hundred_times_the_files_take_the_same_steps(
     tmp_path: Path, ask: Callable[[Store, AuthContext], object], answer: object
@@ -83,6 +84,35 @@ def test_on_sqlite_a_hundred_times_the_files_take_the_same_steps(
     few, many = (steps_of(tmp_path / str(files), files, ask, answer) for files in (FEW, MANY))
     assert 0 < few < 2_000
     assert many <= few * 1.1
+
+
+@pytest.mark.req("SV-14.a")
+@pytest.mark.parametrize("max_bytes", [10**12, 1000], ids=["below", "evicting"])
+def test_on_sqlite_a_write_and_its_evictions_cost_the_same_among_many_files(tmp_path: Path, max_bytes: int) -> None:
+    counts = []
+    for files in (FEW, MANY):
+        database, me = SqliteStore(str(tmp_path / f"{files}")), new_caller()
+        store = Store(database, StoreLimits(max_tenant_bytes=max_bytes))
+        store.write(me, "p", "/other", "x")
+        with database.files.write_transaction(file_name(me.apikey_hash), time.monotonic() + 10) as connection:
+            connection.execute(PLANT_SQLITE, [files, me.apikey_hash])
+            connection.execute(KEEP_SQLITE, [format_utc(datetime.now(UTC))])
+            connection.execute("UPDATE mcp_tenant_bytes SET history_bytes = 900")
+        steps = [0]
+
+        def counted(steps: list[int] = steps) -> int:
+            steps[0] += 1
+            return 0
+
+        with database.files.snapshot(me.apikey_hash) as connection:
+            connection.set_progress_handler(counted, 1)
+        store.write(me, "p", "/other", "y" * 200)
+        connection.set_progress_handler(None, 1)
+        assert store.usage(me) == (201, min(901, max_bytes - 201))
+        counts.append(steps[0])
+        database.close()
+    assert 0 < counts[0] < (2_000 if max_bytes > 1000 else 40_000)
+    assert counts[1] <= counts[0] * 1.1
 
 
 def rows_read(plan: dict[str, Any]) -> Iterator[float]:
@@ -150,6 +180,11 @@ def test_on_postgresql_a_listing_reads_as_many_rows_as_it_answers(crowded: tuple
         ("list_versions", {"path": "/big/d0/f0", "since": LONG_AGO, "limit": 50}),
         ("version_content", {"path": "/big/d0/f0", "since": LONG_AGO, "version": 0}),
         ("version_content", {"path": "/big/d0/f0", "since": LONG_AGO, "version": 1}),
+        ("tenant_usage", {}),
+        ("oldest_versions", {"limit": 9}),
+        ("oldest_deleted", {"limit": 9}),
+        ("evict_versions", {"versions": "[[1, 0], [2, 0]]"}),
+        ("evict_files", {"files": "[1, 2]"}),
         ("delete_files", {"low": "/big/d0/f0", "high": "/big/d0/f0!", "version": 2, "at": datetime.now(UTC)}),
     ],
 )
@@ -180,6 +215,7 @@ def test_the_live_index_serves_a_range_on_sqlite(tmp_path: Path) -> None:
         ("any_file_in", {"low": "/d/", "high": "/d0"}),
         ("stat_path", {"path": "/d", "low": "/d/", "high": "/d0"}),
         ("keep_version", {"path": "/d/f", "at": datetime.now(UTC)}),
+        ("list_versions", {"path": "/d/f", "since": LONG_AGO, "limit": 50}),
     ],
 )
 def test_on_postgresql_a_project_that_nobody_analyzed_yet_is_sought_by_path(

@@ -19,6 +19,7 @@ from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.store.model import IndexJob, Operation, ProjectState, Stamp, StoreLimits
 from holdfast.store.paths import span_of_path
 from holdfast.store.service import Store
+from holdfast.store.tenant_share import Growth
 from tests.helpers.databases import Backend, new_caller
 
 TOP = Path(__file__).parents[2]
@@ -225,7 +226,7 @@ def test_a_mutation_that_was_overtaken_is_refused(backend: Backend, me: AuthCont
     stale = Stamp(1, store.projects(me)[0].updated_at)
     with pytest.raises(ResourceBusy), database.mutation(me.apikey_hash, "p", 1000) as mutation:
         mutation.create("/b", b"y", stale)
-        mutation.settle(ProjectState(1, 2, 2, stale.at), stale, None)
+        mutation.settle(ProjectState(1, 2, 2, stale.at), stale, None, Growth(1, 0))
     assert not store.stat(me, "p", "/b").exists
 
 
@@ -236,7 +237,7 @@ def test_a_value_that_a_column_refuses_is_no_reason_to_try_again(backend: Backen
     refused = (psycopg.errors.NotNullViolation, sqlite3.IntegrityError)
     with pytest.raises(refused), database.mutation(me.apikey_hash, "p", 1000) as mutation:
         mutation.create(cast(str, None), b"y", stamp)
-        mutation.settle(ProjectState(2, 2, 2, stamp.at), stamp, None)
+        mutation.settle(ProjectState(2, 2, 2, stamp.at), stamp, None, Growth(1, 0))
     assert store.write(me, "p", "/b", "y").bytes_written == 1
 
 

@@ -24,6 +24,7 @@ FOR_THE_WORKER = {
     "count_jobs",
     "failed_jobs",
     "list_tenants",
+    "list_usages",
     "next_due",
     "purge_candidates",
     "purge_done",
@@ -98,6 +99,10 @@ def cases(names: set[str]) -> Iterator[dict[str, Any]]:
         "digest": "d" * 64,
         "answer": 1,
         "file_count": 1,
+        "live_bytes": 1,
+        "history_bytes": 1,
+        "versions": json.dumps([[number, version] for number in range(1, 22) for version in (-1, 0, 1, 2, 7, 8)]),
+        "files": json.dumps([number for number, *_ in FILES]),
         "total_bytes": 1,
         "deleted_before": NOW,
         "versions_before": NOW,
@@ -141,6 +146,8 @@ FILES = [
     (19, B, "p", "/d/x2", False, 1),
     (20, A, "p", "/d/x3", True, 1),
     (21, A, "r", "/live", False, 1),
+    (22, A, "s", "/dead", True, 1),
+    (23, B, "s", "/dead", True, 1),
 ]
 
 
@@ -152,7 +159,7 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
             "size": number, "created_at": PAST, "updated_at": PAST, "deleted": deleted, "deleted_at": PAST,
             "version": version, "written_version": version,
         }  # fmt: skip
-        for older in (1, 2) if project != "r" else ():
+        for older in (1, 2) if project not in "rs" else ():
             yield "mcp_file_versions", {
                 "apikey_hash": tenant, "project": project, "file_id": number, "version": older, "written_at": PAST,
                 "content": f"{number}.{older}".encode(), "size": number, "kept_at": PAST,
@@ -167,6 +174,8 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
                 "file_updated_at": PAST, "version": 1, "status": status, "retry_count": 0, "available_at": PAST,
                 "claim": "c", "created_at": PAST, "updated_at": PAST,
             }  # fmt: skip
+    for number, tenant in enumerate((A, B), start=1):
+        yield "mcp_tenant_bytes", {"apikey_hash": tenant, "live_bytes": number, "history_bytes": number}
     for number, (tenant, project, status) in enumerate(
         [(A, "p", "failed"), (B, "p", "done"), (A, "q", "done")], start=20
     ):
@@ -178,12 +187,21 @@ def rows() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def _add_strays(execute: Callable[[str], Any]) -> None:
-    """Add versions that point at tenant A's first file from elsewhere: only a join's or a query's own guard sorts them out."""
-    for tenant, project, version in ((B, "p", 0), (B, "p", 7), (A, "q", -1), (A, "q", 8)):
-        columns = "file_id, written_at, kept_at, size, content"
+    """Add versions that point at tenant A's files from elsewhere: only a join's or a query's own guard sorts them out."""
+    strays = (
+        (B, "p", 0, 1),
+        (B, "p", 7, 1),
+        (A, "q", -1, 1),
+        (A, "q", 8, 1),
+        (B, "s", 9, 22),
+        (B, "p", 9, 4),
+        (A, "q", 9, 4),
+    )
+    for tenant, project, version, file_id in strays:
+        columns = "written_at, kept_at, size, content"
         execute(
-            f"INSERT INTO mcp_file_versions (apikey_hash, project, version, {columns}) "
-            f"SELECT '{tenant}', '{project}', {version}, {columns} FROM mcp_file_versions "
+            f"INSERT INTO mcp_file_versions (apikey_hash, project, version, file_id, {columns}) "
+            f"SELECT '{tenant}', '{project}', {version}, {file_id}, {columns} FROM mcp_file_versions "
             f"WHERE file_id = 1 AND version = 1 AND apikey_hash = '{A}'"
         )
 
@@ -199,6 +217,7 @@ def sqlite_world() -> Iterator[Observe]:
             [plain(value) for value in columns.values()],
         )
     _add_strays(connection.execute)
+    connection.execute("UPDATE mcp_file_versions SET file_id = 16 WHERE file_id = 20 AND version = 2")
 
     def observe(sql: str, values: Mapping[str, Any]) -> Any:
         connection.execute("BEGIN")
@@ -221,6 +240,8 @@ def sqlite_world() -> Iterator[Observe]:
 def postgres_world(server_url: str) -> Iterator[Observe]:
     with postgres_database(server_url) as url, psycopg.connect(url) as connection:
         for table, columns in rows():
+            if table == "mcp_tenant_bytes":
+                columns["slot"] = 0
             names, marks = ", ".join(columns), ", ".join(["%s"] * len(columns))
             overriding = "OVERRIDING SYSTEM VALUE" if "id" in columns else ""
             connection.execute(
@@ -228,7 +249,10 @@ def postgres_world(server_url: str) -> Iterator[Observe]:
             )
         # A file and a job of another tenant with the number of this tenant's: only the join's own guard keeps them apart.
         for table in ("mcp_files", "mcp_file_versions", "mcp_file_index_jobs"):
-            connection.execute(twin_of_the_first(connection, table).encode())
+            connection.execute(twin_of(connection, table, 1).encode())
+        for twin in (4, 17, 22):
+            connection.execute(twin_of(connection, "mcp_files", twin).encode())
+        connection.execute("UPDATE mcp_files SET deleted = true WHERE id = 17 AND project = 'twin'")
         _add_strays(lambda sql: connection.execute(sql.encode()))
         connection.commit()
 
@@ -251,8 +275,8 @@ def postgres_world(server_url: str) -> Iterator[Observe]:
         yield observe
 
 
-def twin_of_the_first(connection: "psycopg.Connection[Any]", table: str) -> str:
-    """Return a statement that gives tenant B, in a project of its own, a row numbered like tenant A's first."""
+def twin_of(connection: "psycopg.Connection[Any]", table: str, twin: int) -> str:
+    """Return a statement that gives tenant B, in a project of its own, a row numbered like one of tenant A's."""
     columns = [
         row[0]
         for row in connection.execute(
@@ -264,7 +288,7 @@ def twin_of_the_first(connection: "psycopg.Connection[Any]", table: str) -> str:
     number = "file_id" if table == "mcp_file_versions" else "id"
     overriding = "" if table == "mcp_file_versions" else "OVERRIDING SYSTEM VALUE"
     values = ", ".join(changed.get(name, name) for name in columns)
-    return f"INSERT INTO {table} ({', '.join(columns)}) {overriding} SELECT {values} FROM {table} WHERE {number} = 1 AND apikey_hash = '{A}'"
+    return f"INSERT INTO {table} ({', '.join(columns)}) {overriding} SELECT {values} FROM {table} WHERE {number} = {twin} AND apikey_hash = '{A}'"
 
 
 def plain(value: Any) -> Any:
@@ -277,7 +301,7 @@ def touched(sql: str) -> list[str]:
         return []
     return sorted(
         set(re.findall(r"mcp_\w+", sql))
-        & {"mcp_files", "mcp_file_versions", "mcp_file_index_jobs", "mcp_projects", "mcp_applied"}
+        & {"mcp_files", "mcp_file_versions", "mcp_file_index_jobs", "mcp_projects", "mcp_applied", "mcp_tenant_bytes"}
     )
 
 

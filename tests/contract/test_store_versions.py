@@ -38,7 +38,7 @@ def test_every_change_keeps_the_bytes_before_it(store: Store, me: AuthContext) -
     )
     with pytest.raises(NotFound):
         store.restore(me, "p", "/a", 999)
-    with pytest.raises(NotFound):
+    with pytest.raises(NotFound, match=f"no version {10**30} of /a"):
         store.restore(me, "p", "/a", 10**30)
 
 

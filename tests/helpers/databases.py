@@ -38,6 +38,7 @@ from holdfast.search.service import Search
 from holdfast.store.model import StoreLimits
 from holdfast.store.ports import IndexQueue, StoreDatabase, StoreUpkeep
 from holdfast.store.service import Store
+from holdfast.store.tenant_share import TenantUsage
 
 _OPTIONS = "-c listen_addresses='' -c fsync={fsync} -c max_connections=200 -c unix_socket_directories={folder}"
 
@@ -72,6 +73,17 @@ class Backend:
     def search(self, limits: SearchLimits | None = None, **options: Any) -> Search:
         """Return search over an index of its own; by words alone unless an embedder is given."""
         return Search(self.open_index(), limits or SearchLimits(), **options)
+
+    def true_usage(self, auth: AuthContext) -> TenantUsage:
+        """Return what a tenant holds, by adding up its rows instead of asking the counters."""
+        me = f"apikey_hash = '{auth.apikey_hash}'"
+        (row,) = self.look(
+            auth,
+            f"SELECT (SELECT coalesce(sum(size), 0) FROM mcp_files WHERE {me} AND NOT deleted) AS live_bytes,"
+            f" (SELECT coalesce(sum(size), 0) FROM mcp_files WHERE {me} AND deleted)"
+            f" + (SELECT coalesce(sum(size), 0) FROM mcp_file_versions WHERE {me}) AS history_bytes",
+        )
+        return TenantUsage(int(row["live_bytes"]), int(row["history_bytes"]))
 
     def close(self) -> None:
         """Close what was opened."""

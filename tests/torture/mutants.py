@@ -28,6 +28,7 @@ from holdfast.errors import NotFound
 from holdfast.store import mutations
 from holdfast.store.model import ProjectState, Stamp, WrittenFile
 from holdfast.store.service import Store
+from holdfast.store.tenant_share import NO_LIMIT
 
 POSTGRES = "postgres"
 SQLITE = "sqlite"
@@ -116,7 +117,7 @@ def _job_outside_transaction() -> None:
 
     def enqueue(self: PostgresMutation, jobs: Any, stamp: Stamp) -> None:
         with psycopg.connect(urls[0]) as other:
-            real(PostgresMutation(other, self._scope), jobs, stamp)  # type: ignore[arg-type]
+            real(PostgresMutation(other, self._scope, NO_LIMIT), jobs, stamp)  # type: ignore[arg-type]
 
     real = PostgresMutation.enqueue
     _put(postgres.PostgresStore, "__init__", remember)
@@ -136,9 +137,9 @@ def _answer_before_commit() -> None:
     real = postgres.PostgresStore.mutation
 
     @contextmanager
-    def early(self: postgres.PostgresStore, tenant: str, project: str, wait: int) -> Iterator[PostgresMutation]:
+    def early(self: postgres.PostgresStore, tenant: str, project: str, *rest: Any) -> Iterator[PostgresMutation]:
         with ExitStack() as stack:
-            yield stack.enter_context(real(self, tenant, project, wait))
+            yield stack.enter_context(real(self, tenant, project, *rest))
             later = stack.pop_all()
         threading.Timer(0.02, later.close).start()
 
@@ -208,8 +209,8 @@ def _stale_reads() -> None:
 def _forgotten_keys() -> None:
     real = PostgresMutation.settle
 
-    def settle(self: PostgresMutation, state: ProjectState, stamp: Stamp, _applied: Any) -> None:
-        real(self, state, stamp, None)
+    def settle(self: PostgresMutation, state: ProjectState, stamp: Stamp, _applied: Any, growth: Any) -> None:
+        real(self, state, stamp, None, growth)
 
     _put(PostgresMutation, "settle", settle)
 
@@ -238,12 +239,28 @@ def _sqlite_no_sync() -> None:
 def _sqlite_steps_apart() -> None:
     """Each statement of a mutation is a transaction of its own."""
 
-    def commit(self: sqlite.SqliteStore, tenant: str, _project: str, change: Any, deadline: float) -> None:
+    def commit(self: sqlite.SqliteStore, tenant: str, _project: str, change: Any, _share: Any, deadline: float) -> None:
         for statement in change.statements:
             with self.files.write_transaction(file_name(tenant), deadline) as connection:
                 sqlite_rows.run(connection, statement.name, statement.parameters)
 
     _put(sqlite.SqliteStore, "_commit", commit)
+
+
+def _pruning_uncounted() -> None:
+    """What a write prunes stays in the tenant's counters."""
+    _put(postgres, "RETURN_SIZES", frozenset())
+    _put(sqlite, "RETURN_SIZES", frozenset())
+
+
+def _counted_apart() -> None:
+    """A tenant's counters are read, added to and written, without a lock that covers it."""
+    counting = postgres.STATEMENTS["count_bytes"]
+    added = "mcp_tenant_bytes.live_bytes + excluded.live_bytes"
+    assert added in counting
+    read = "(SELECT t.live_bytes FROM mcp_tenant_bytes AS t WHERE t.apikey_hash = excluded.apikey_hash AND t.slot = 0)"
+    one_slot = counting.replace("mod(pg_backend_pid(), 16)", "0")
+    postgres.STATEMENTS["count_bytes"] = one_slot.replace(added, f"{read} + excluded.live_bytes")
 
 
 NONE = "none"
@@ -262,6 +279,9 @@ MUTANTS: dict[str, Mutant] = {
     "append-read-unlocked": Mutant(POSTGRES, _append_unlocked),
     "stale-reads": Mutant(POSTGRES, _stale_reads),
     "forgotten-keys": Mutant(POSTGRES, _forgotten_keys),
+    "pruning-uncounted": Mutant(POSTGRES, _pruning_uncounted),
+    "counted-apart": Mutant(POSTGRES, _counted_apart),
+    "sqlite-pruning-uncounted": Mutant(SQLITE, _pruning_uncounted),
     "sqlite-no-lock-no-guard": Mutant(SQLITE, _sqlite_no_lock),
     "sqlite-no-sync": Mutant(SQLITE, _sqlite_no_sync),
     "sqlite-steps-apart": Mutant(SQLITE, _sqlite_steps_apart),

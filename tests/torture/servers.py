@@ -16,15 +16,17 @@ from pathlib import Path
 from tests.helpers import databases
 from tests.torture.wire import Broken, NotSent, ask
 
-SETTINGS = """settings:
+_SETTINGS = """settings:
   auth:
     mode: open
   limits:
-    tenant: {read_per_minute: 0, write_per_minute: 0, search_per_minute: 0}
+    tenant: {{read_per_minute: 0, write_per_minute: 0, search_per_minute: 0}}
   mcp:
     files:
       lock_timeout_ms: 3000
-      search: {embedder: {kind: none}}
+      max_tenant_bytes: {share}
+      versions_kept: 3
+      search: {{embedder: {{kind: none}}}}
 """
 LOCK_SECONDS = 3.0
 _OPTIONS = "-c listen_addresses='' -c fsync=off -c max_connections=100 -c unix_socket_directories={folder}"
@@ -69,9 +71,9 @@ class Cluster:
 class Instance:
     """A server process with a state folder and a port of its own; what is killed is started again."""
 
-    def __init__(self, state: Path, database_url: str | None, mutant: str) -> None:
+    def __init__(self, state: Path, database_url: str | None, mutant: str, share: int) -> None:
         state.mkdir(mode=0o700, parents=True)
-        (state / "settings.yml").write_text(SETTINGS)
+        (state / "settings.yml").write_text(_SETTINGS.format(share=share))
         self.state = state
         self.port = _free_port()
         self._mutant = mutant

@@ -79,6 +79,7 @@ def main() -> int:
     parser.add_argument("--clients", type=int, default=4)
     parser.add_argument("--lanes", type=int, default=4, help="calls that a client has under way at once (4)")
     parser.add_argument("--period", type=float, default=1.0, help="seconds after which projects change (1)")
+    parser.add_argument("--share", type=int, default=0, help="bytes that a tenant may hold (0: no limit)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="run these mutants instead, or all of them")
     given = parser.parse_args()
@@ -94,6 +95,7 @@ def main() -> int:
         given.clients,
         given.lanes,
         period=given.period,
+        share=given.share,
     )
     report = run(plan, say=lambda line: print(line, flush=True))
     print(report)

@@ -56,12 +56,16 @@ def judge_world(report: Report, world: World) -> None:
     accounts = _accounts(world)
     report.problems += _order_problems(report, history, accounts)
     report.problems += _witness_problems(report, history, accounts)
+    report.problems += _usage_problems(report, world)
     report.problems += _pragma_problems(world)
 
 
 def waiting_problems(world: World) -> list[str]:
-    """While a change of one project is held up inside its lock, other projects and tenants go on."""
-    if not world.cluster:
+    """While a change of one project is held up inside its lock, other projects and tenants go on.
+
+    A tenant that is near the end of its share changes one project at a time, on PostgreSQL.
+    """
+    if not world.cluster or world.plan.share:
         return []
     problems: list[str] = []
     write = {"path": "/a", "content": "y"}
@@ -170,6 +174,16 @@ def _is_acknowledged(operation: Operation) -> bool:
 def _has_keys(project: str) -> bool:
     """Return whether the clients gave keys there; they do in every other project."""
     return int(project.rpartition("-")[2]) % 2 == 0
+
+
+def _usage_problems(report: Report, world: World) -> Iterator[str]:
+    usages = list(world.usages())
+    report.counts["bytes"] = sum(sum(usage.actual) for usage in usages)
+    for usage in usages:
+        if usage.counted != usage.actual:
+            yield f"tenant {usage.tenant[:8]} is counted to hold {usage.counted}, and holds {usage.actual}"
+        if world.plan.share and sum(usage.actual) > world.plan.share:
+            yield f"tenant {usage.tenant[:8]} holds {sum(usage.actual)} bytes, more than its share"
 
 
 def _pragma_problems(world: World) -> list[str]:

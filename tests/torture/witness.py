@@ -6,11 +6,12 @@ which index jobs were added, what the project's counters became, and which calle
 
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import psycopg
 
@@ -80,6 +81,23 @@ class Note:
     c: str | None
 
 
+_USAGES = """
+SELECT coalesce(counted.tenant, real.tenant), counted.live, counted.history, real.live, real.history
+FROM (
+    SELECT apikey_hash AS tenant, sum(live_bytes) AS live, sum(history_bytes) AS history
+    FROM mcp_tenant_bytes GROUP BY apikey_hash
+) AS counted
+FULL JOIN (
+    SELECT tenant, sum(live) AS live, sum(history) AS history FROM (
+        SELECT apikey_hash AS tenant, CASE WHEN deleted THEN 0 ELSE size END AS live,
+               CASE WHEN deleted THEN size ELSE 0 END AS history
+        FROM mcp_files
+        UNION ALL
+        SELECT apikey_hash, 0, size FROM mcp_file_versions
+    ) AS kept GROUP BY tenant
+) AS real ON real.tenant = counted.tenant
+"""
+
 Account = tuple[tuple[str, str], list[list[Note]]]
 """A tenant and a project, and the notes of its transactions in the order of their commits."""
 
@@ -126,6 +144,34 @@ def sqlite_accounts(store: Path) -> Iterator[Account]:
                     last = last if row[3] is None else row[3]
                     transactions.setdefault(last, []).append(Note(row[2], row[3], *map(_text, row[4:])))
                 yield place, _ordered(transactions.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tenant holds, as live files and as history: by its counters, and by adding up its rows."""
+
+    tenant: str
+    counted: tuple[int, int]
+    actual: tuple[int, int]
+
+
+def postgres_usages(url: str) -> Iterator[Usage]:
+    """Yield the usage of every tenant."""
+    with psycopg.connect(url) as owner:
+        yield from map(_usage, owner.execute(_USAGES))
+
+
+def sqlite_usages(store: Path) -> Iterator[Usage]:
+    """Yield the usage of every tenant."""
+    for path in sorted(store.glob("*.db")):
+        with closing(sqlite3.connect(path)) as owner:
+            yield from map(_usage, owner.execute(_USAGES))
+
+
+def _usage(row: Sequence[Any]) -> Usage:
+    tenant, *numbers = row
+    live, history, actual_live, actual_history = (int(number or 0) for number in numbers)
+    return Usage(str(tenant).rstrip(), (live, history), (actual_live, actual_history))
 
 
 def _text(value: object) -> str | None:

@@ -18,12 +18,24 @@ from tests.torture.history import Journal, Place, read_history
 from tests.torture.mutants import NONE, POSTGRES
 from tests.torture.servers import LOCK_SECONDS, Cluster, Instance, stop_all
 from tests.torture.wire import Door, ask
-from tests.torture.witness import Account, postgres_accounts, sqlite_accounts, watch_postgres, watch_sqlite
+from tests.torture.witness import (
+    Account,
+    Usage,
+    postgres_accounts,
+    postgres_usages,
+    sqlite_accounts,
+    sqlite_usages,
+    watch_postgres,
+    watch_sqlite,
+)
 
 
 @dataclass(frozen=True)
 class Plan:
-    """One run. It ends after `seconds`, or after `operations` when that is not 0."""
+    """One run. It ends after `seconds`, or after `operations` when that is not 0.
+
+    `share` is the most that a tenant may hold: 0 for no limit, or so little that history is evicted all the time.
+    """
 
     engine: str
     seconds: float
@@ -36,6 +48,7 @@ class Plan:
     width: int = 2
     period: float = 1.0
     mutant: str = NONE
+    share: int = 0
 
     @property
     def keys(self) -> list[str]:
@@ -66,6 +79,10 @@ class World:
         """Yield what the triggers saw."""
         return postgres_accounts(self.cluster.url) if self.cluster else sqlite_accounts(self.store)
 
+    def usages(self) -> Iterator[Usage]:
+        """Yield what the counters say of each tenant, and what its rows say."""
+        return postgres_usages(self.cluster.url) if self.cluster else sqlite_usages(self.store)
+
     def ask(self, tenant: int, tool: str, arguments: dict[str, Any], instance: int = 0) -> dict[str, Any]:
         """Make one call for a tenant."""
         return ask(self.instances[instance].port, self.plan.keys[tenant], tool, arguments)
@@ -83,7 +100,8 @@ def built(plan: Plan) -> Iterator[World]:
             migrate(cluster.url)
             watch_postgres(cluster.url)
         url = cluster.url if cluster else None
-        instances += [Instance(folder / f"state{number}", url, plan.mutant) for number in range(2 if cluster else 1)]
+        count = 2 if cluster else 1
+        instances += [Instance(folder / f"state{number}", url, plan.mutant, plan.share) for number in range(count)]
         world = World(plan, folder, instances, cluster)
         for instance in instances:
             instance.start()

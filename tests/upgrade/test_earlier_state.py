@@ -108,6 +108,18 @@ def test_a_plan_that_was_killed_under_way_is_finished_and_undone(earlier: Earlie
     assert len(list(folder.glob("*.mp3"))) == earlier.song_count
 
 
+def test_what_is_held_is_counted(earlier: Earlier, agent: Agent) -> None:
+    sizes = {name: len(f"{name}\n") for name in ("the heron waits", "the heron flies", "an owl")}
+    usage = answer(agent, "project_list")["usage"]
+    assert usage["file_bytes"] == sizes["the heron flies"]
+    assert usage["history_bytes"] == sizes["the heron waits"] + sizes["an owl"]
+    answer(agent, "file_delete", project=PROJECT, path="/birds.md")
+    usage = answer(agent, "project_list")["usage"]
+    assert (usage["file_bytes"], usage["history_bytes"]) == (0, sum(sizes.values()))
+    newest = answer(agent, "file_history", project=PROJECT, path="/birds.md")["versions"][0]["version"]
+    answer(agent, "file_restore", project=PROJECT, path="/birds.md", version=newest)
+
+
 def test_stored_files_are_read_searched_and_restored(earlier: Earlier, agent: Agent) -> None:
     assert answer(agent, "file_read", project=PROJECT, path="/birds.md")["content"] == "the heron flies\n"
     hits = answer(agent, "file_search", project=PROJECT, query="heron flies")["chunks"]

@@ -14,7 +14,7 @@ _MAX_PARAMETERS_CHARS = 8_000
 
 def call_row(record: CallRecord, started_at: datetime | str) -> dict[str, Any]:
     """Return a record as parameters of `save_call`; the time is in the form of the database."""
-    parameters = to_json(record.parameters).decode() if record.parameters else "{}"
+    parameters = to_json(record.parameters, inf_nan_mode="constants").decode() if record.parameters else "{}"
     if len(parameters) > _MAX_PARAMETERS_CHARS:
         parameters = json.dumps({NOT_RECORDED: f"{len(parameters)} characters"})
     return {

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.adapters.sqlite.calls import TenantCalls
 from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.store.files import read_usages as sqlite_usages
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.config.settings import FilesSettings, SearchSettings
@@ -15,6 +16,7 @@ from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index
 from holdfast.store.model import StoreLimits
 from holdfast.store.ports import IndexQueue, StoreDatabase, StoreUpkeep
+from holdfast.store.tenant_share import TenantUsage
 
 _SCHEMES = ("postgresql://", "postgres://")
 
@@ -73,6 +75,16 @@ def missing_store_migrations(database_url: str | None) -> list[str]:
     return migrate.missing_migrations(database_url or "")
 
 
+def read_usages(state_dir: str, database_url: str | None) -> list[TenantUsage]:
+    """Return what each tenant holds, without a server; on PostgreSQL every migration has to have run."""
+    if not is_postgres(database_url):
+        return sqlite_usages(os.path.join(state_dir, "store"))
+    _require_driver()
+    from holdfast.adapters.postgres.store.queue import read_usages as postgres_usages
+
+    return postgres_usages(database_url or "")
+
+
 def is_postgres(database_url: str | None) -> bool:
     """Return whether a database URL is of PostgreSQL; InvalidArgument when it is neither that nor of SQLite."""
     if not database_url or database_url.startswith("sqlite:"):
@@ -89,6 +101,7 @@ def store_limits_from_settings(settings: FilesSettings) -> StoreLimits:
         max_payload_bytes=settings.max_payload_bytes,
         max_file_bytes=settings.max_file_bytes,
         max_project_bytes=settings.max_project_bytes,
+        max_tenant_bytes=settings.max_tenant_bytes,
         list_limit_default=settings.list_limit_default,
         list_limit_max=settings.list_limit_max,
         lock_timeout_ms=settings.lock_timeout_ms,

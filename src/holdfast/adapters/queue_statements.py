@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from holdfast.adapters.tenant_share import RETURN_SIZES, removed_bytes
 from holdfast.store.model import Backlog, ClaimedJob, FailedJob, OpenJob, Operation, Stage
 
-PURGE_STATEMENTS = ("purge_files", "purge_versions", "purge_applied", "purge_jobs")
-"""What a purge runs for each project that `purge_candidates` finds."""
+PURGE_STATEMENTS = ("purge_file_versions", "purge_files", "purge_versions", "purge_applied", "purge_jobs")
+"""What a purge runs for each project that `purge_candidates` finds, in this order."""
 
 _PURGED_AT_ONCE = 5_000
 
@@ -132,6 +133,24 @@ class StatementQueue(ABC):
     @abstractmethod
     def _update(self, statement: str, tenant: str = "", **parameters: Any) -> int:
         """Run a statement for one tenant, or across all of them, and wake the workers; returns the rows changed."""
+
+
+def purge_project(run: Callable[[str, Mapping[str, Any]], Any], scope: Mapping[str, Any]) -> int:
+    """Run the statements of a purge for one project and count what it freed; returns the rows removed.
+
+    `run` runs a statement and returns its cursor; `scope` has the tenant, the project and the times of the purge.
+    """
+    removed = freed = 0
+    for statement in PURGE_STATEMENTS:
+        cursor = run(statement, scope)
+        if statement in RETURN_SIZES:
+            rows = cursor.fetchall()
+            removed, freed = removed + len(rows), freed + removed_bytes(rows)
+        else:
+            removed += cursor.rowcount
+    if freed:
+        run("count_bytes", {**scope, "live_bytes": 0, "history_bytes": -freed})
+    return removed
 
 
 def _job_update(job: ClaimedJob, statement: str, **parameters: Any) -> JobUpdate:

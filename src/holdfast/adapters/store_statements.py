@@ -18,6 +18,7 @@ from holdfast.store.model import (
     Version,
 )
 from holdfast.store.paths import Move, Span
+from holdfast.store.tenant_share import Growth, TenantUsage
 
 
 def project_busy(project: str) -> ResourceBusy:
@@ -51,6 +52,10 @@ class StatementSnapshot(ABC):
     def list_projects(self) -> list[ProjectSummary]:
         """Return the tenant's projects that hold a live file."""
         return [ProjectSummary(**row) for row in self._rows("list_projects")]
+
+    def usage(self) -> TenantUsage:
+        """Return what the tenant holds in all its projects."""
+        return TenantUsage(**self._rows("tenant_usage")[0])
 
     @abstractmethod
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
@@ -111,15 +116,20 @@ class StatementMutation(ABC):
         in_order = sorted([job.path, job.operation] for job in jobs)
         self._write("enqueue_jobs", stamp, jobs=json.dumps(in_order))
 
-    def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None) -> None:
-        """Write the project's counters, and the answer of a request with an idempotency key."""
+    def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None, growth: Growth) -> None:
+        """Write the counters, and the answer of a request with an idempotency key."""
         self._write("save_project", stamp, file_count=state.file_count, total_bytes=state.total_bytes)
         if applied is not None:
             self._write("remember_applied", stamp, key=applied.key, digest=applied.digest, answer=applied.answer)
+        self._count(growth)
 
     @abstractmethod
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
         """Return the rows of a statement; RuntimeError once something was written."""
+
+    @abstractmethod
+    def _count(self, growth: Growth) -> None:
+        """Add what the mutation added to its tenant's usage, less what it pruned, at the latest when the mutation ends."""
 
     @abstractmethod
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:

@@ -22,6 +22,7 @@ class StoreLimits:
     max_payload_bytes: int = 2_000_000
     max_file_bytes: int = 10_000_000
     max_project_bytes: int = 100_000_000
+    max_tenant_bytes: int = 10_000_000_000
     list_limit_default: int = 256
     list_limit_max: int = 1024
     lock_timeout_ms: int = 3000

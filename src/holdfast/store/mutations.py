@@ -45,6 +45,7 @@ from holdfast.store.paths import (
     span_of_path,
 )
 from holdfast.store.ports import Mutation
+from holdfast.store.tenant_share import Growth
 
 MAX_KEY_CHARS = 255
 
@@ -61,6 +62,7 @@ class IdempotentRequest:
 class MutationResult:
     """What a mutation answers, and by how much it changed the project; no jobs means that nothing changed.
 
+    `history_bytes` are those that became history: the ones before a write, those of deleted files.
     `size` is that of the file after a write. It is None for a request that was applied before: only its answer is kept.
     """
 
@@ -68,6 +70,7 @@ class MutationResult:
     jobs: tuple[IndexJob, ...] = ()
     files: int = 0
     bytes: int = 0
+    history_bytes: int = 0
     size: int | None = None
 
 
@@ -104,7 +107,8 @@ def identify_request(key: str | None, tool: str, *arguments: object) -> Idempote
 def run_mutation(context: MutationContext, request: IdempotentRequest | None, work: Work) -> MutationResult:
     """Do the work and return its result; a request that was applied before gets its first answer again.
 
-    Conflict when the idempotency key was used for another request, QuotaExceeded when the project would grow too large.
+    Conflict when the idempotency key was used for another request, QuotaExceeded when the project, or all that the tenant
+    holds, would grow too large.
     """
     mutation = context.mutation
     if request is not None:
@@ -120,13 +124,16 @@ def run_mutation(context: MutationContext, request: IdempotentRequest | None, wo
     total_bytes = state.total_bytes + result.bytes
     if result.bytes > 0 and total_bytes > context.limits.max_project_bytes:
         raise QuotaExceeded(
-            f"the project would hold {total_bytes} bytes; the limit is {context.limits.max_project_bytes}"
+            f"the project would hold {total_bytes} bytes; the limit is {context.limits.max_project_bytes}. "
+            f"It holds {state.total_bytes}: delete or shorten files, or use another project"
+            " (the limit is settings.mcp.files.max_project_bytes)."
         )
     mutation.enqueue(result.jobs, stamp)
     mutation.settle(
         ProjectState(stamp.version, state.file_count + result.files, total_bytes, stamp.at),
         stamp,
         AppliedRequest(request.key, request.digest, result.answer) if request else None,
+        Growth(result.bytes, result.history_bytes),
     )
     return result
 
@@ -139,7 +146,7 @@ def write_file(context: MutationContext, path: StorePath, data: bytes, mode: Wri
         size = file.size + len(data)
         _check_size(size, limits)
         mutation.append(file, data, context.stamp, limits.versions_kept)
-        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data), size=size)
+        return MutationResult(len(data), tuple(after_write(path)), bytes=len(data), history_bytes=file.size, size=size)
     content = apply_write(file.content if file else None, data, mode, offset)
     return _save_content(context, path, file, content, answer=len(data))
 
@@ -166,7 +173,8 @@ def delete_path(context: MutationContext, path: StorePath, *, recursive: bool) -
     else:
         sizes = {StorePath(file.path): file.size for file in mutation.list_files_in(span)}
     mutation.delete(span, context.stamp)
-    return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-sum(sizes.values()))
+    total = sum(sizes.values())
+    return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-total, history_bytes=total)
 
 
 def rename_path(context: MutationContext, source: StorePath, target: StorePath, *, overwrite: bool) -> MutationResult:
@@ -199,7 +207,9 @@ def _rename_file(context: MutationContext, source: StorePath, target: StorePath,
         context.mutation.delete(span_of_path(target), context.stamp)
     context.mutation.move(moves, context.stamp)
     jobs = tuple(after_rename(moves))
-    return MutationResult(1, jobs, files=-1 if replaced else 0, bytes=-replaced.size if replaced else 0)
+    if replaced is None:
+        return MutationResult(1, jobs)
+    return MutationResult(1, jobs, files=-1, bytes=-replaced.size, history_bytes=replaced.size)
 
 
 def _rename_directory(
@@ -241,7 +251,7 @@ def _save_content(
         context.mutation.create(path, content, context.stamp)
         return MutationResult(answer, jobs, files=1, bytes=len(content), size=len(content))
     context.mutation.replace(file, content, context.stamp, context.limits.versions_kept)
-    return MutationResult(answer, jobs, bytes=len(content) - file.size, size=len(content))
+    return MutationResult(answer, jobs, bytes=len(content) - file.size, history_bytes=file.size, size=len(content))
 
 
 def _look_around(mutation: Mutation, path: StorePath) -> PathLookup:

@@ -27,6 +27,7 @@ from holdfast.store.model import (
     Window,
 )
 from holdfast.store.paths import Move, Span
+from holdfast.store.tenant_share import NO_LIMIT, Growth, TenantShare, TenantUsage
 
 
 class Mutation(Protocol):
@@ -72,8 +73,12 @@ class Mutation(Protocol):
     def enqueue(self, jobs: Sequence[IndexJob], stamp: Stamp) -> None:
         """Add index jobs; a job for a path that already has one waiting takes its place."""
 
-    def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None) -> None:
-        """Write the project's counters, and what was answered when the caller may ask again."""
+    def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None, growth: Growth) -> None:
+        """Write the project's counters and the tenant's, and what was answered when the caller may ask again.
+
+        Over the tenant's share the oldest history of all its projects goes; QuotaExceeded, here or when the block ends,
+        when that is not enough.
+        """
 
 
 class StoreSnapshot(Protocol):
@@ -106,12 +111,17 @@ class StoreSnapshot(Protocol):
     def list_projects(self) -> list[ProjectSummary]:
         """Return the tenant's projects that hold a live file, by name."""
 
+    def usage(self) -> TenantUsage:
+        """Return what the tenant holds in all its projects."""
+
 
 class StoreDatabase(Protocol):
     """The store of every tenant. Safe to use from any thread."""
 
-    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> AbstractContextManager[Mutation]:
-        """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
+    def mutation(
+        self, tenant: str, project: str, lock_timeout_ms: int, share: TenantShare = NO_LIMIT
+    ) -> AbstractContextManager[Mutation]:
+        """Hold a project's lock and change it within the tenant's share; ResourceBusy when the lock is not free in time."""
 
     def snapshot(self, tenant: str) -> AbstractContextManager[StoreSnapshot]:
         """Read one consistent state of a tenant's files; takes no lock."""

@@ -44,6 +44,7 @@ from holdfast.store.mutations import (
 )
 from holdfast.store.paths import ROOT, check_project, parse_file_path, parse_path, path_not_found, span_beneath
 from holdfast.store.ports import StoreDatabase, StoreUpkeep
+from holdfast.store.tenant_share import TenantUsage, share_of
 
 
 class Store:
@@ -52,6 +53,7 @@ class Store:
     def __init__(self, database: StoreDatabase, limits: StoreLimits, now: Callable[[], datetime] = utc_clock) -> None:
         self._database = database
         self._limits = limits
+        self._share = share_of(limits.max_tenant_bytes, limits.max_file_bytes)
         self._now = now
 
     def stat(self, auth: AuthContext | None, project: str, path: str) -> Stat:
@@ -185,6 +187,16 @@ class Store:
         with self._database.snapshot(tenant_of(auth)) as snapshot:
             return snapshot.list_projects()
 
+    def usage(self, auth: AuthContext | None) -> TenantUsage:
+        """Return what the caller holds in all its projects, versions and deleted files included."""
+        with self._database.snapshot(tenant_of(auth)) as snapshot:
+            return snapshot.usage()
+
+    @property
+    def max_tenant_bytes(self) -> int:
+        """Return the most that a tenant may hold; 0 is no limit."""
+        return self._share.max_bytes
+
     def purge(self, upkeep: StoreUpkeep) -> int:
         """Remove, for every tenant, what has outlived its retention; returns the rows removed. For the worker alone."""
         return upkeep.purge(
@@ -198,7 +210,7 @@ class Store:
         self._database.close()
 
     def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> MutationResult:
-        with self._database.mutation(tenant, project, self._limits.lock_timeout_ms) as mutation:
+        with self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share) as mutation:
             return run_mutation(MutationContext(mutation, self._limits, self._now()), request, work)
 
     def _days_ago(self, days: float) -> datetime:

@@ -28,7 +28,6 @@ from holdfast.config.settings import (
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound
 from holdfast.folders.service import Folders
 from holdfast.observe.observer import Observer
-from holdfast.observe.observer import Observer
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
 from holdfast.search.folders.service import FolderSearch

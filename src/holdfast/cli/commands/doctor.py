@@ -69,6 +69,7 @@ def run_checks(settings_path: str | None) -> list[Finding]:
         _check_database,
         lambda: _check_history(settings_path),
         _check_store,
+        lambda: _check_stored_files(settings_path),
         _check_redis,
         lambda: _check_model(settings_path),
         _check_langfuse,
@@ -176,6 +177,24 @@ def _check_store() -> Iterator[Finding]:
         return
     schema = f"the first server will migrate it ({', '.join(missing)})" if missing else "its schema is up to date"
     yield Finding(OK, "project store", f"the database of DATABASE_URL answers; {schema}")
+
+
+def _check_stored_files(path: str | None) -> Iterator[Finding]:
+    from holdfast.wiring import missing_migrations, store_usage
+
+    try:
+        if missing_migrations():
+            return
+        text, is_near_limit = store_usage(load(path).settings.mcp.files, state_dir())
+    except HoldfastError:  # other checks name it
+        return
+    if is_near_limit:
+        advice = (
+            "Delete what is not needed, or raise settings.mcp.files.max_tenant_bytes; the oldest versions go first."
+        )
+        yield Finding(WARNING, "stored files", text, advice)
+    else:
+        yield Finding(OK, "stored files", text)
 
 
 def _check_redis() -> Iterator[Finding]:

@@ -12,6 +12,7 @@ from holdfast.cli.client import call_tool
 from holdfast.cli.output import json_option, json_text, local_time, paragraphs, quantity
 from holdfast.errors import InvalidQuery
 from holdfast.search.model import no_matches_text
+from holdfast.store.tenant_share import TenantUsage, describe_usage
 from holdfast.text.display import display_name
 
 _EXAMPLES = """\b
@@ -209,12 +210,15 @@ def search(store: StoreClient, query: str, project: str, prefix: str, limit: int
 @files_group.command("projects", epilog="Example: holdfast files projects --json")
 @_store_options
 def projects(store: StoreClient) -> None:
-    """List the projects: files, bytes, last change and name."""
+    """List the projects: files, bytes, last change and name; then what all of them hold, versions included."""
     answer = store.call("project_list")
     for row in answer["projects"]:
         store.echo(
             f"{row['file_count']:>7}  {row['total_bytes']:>11}  {local_time(row['updated_at'])}  {display_name(row['project'])}"
         )
+    used = answer["usage"]
+    usage = TenantUsage(used["file_bytes"], used["history_bytes"])
+    store.echo(describe_usage(usage, used["limit_bytes"] or 0))
 
 
 def _decode(data: bytes) -> str:

@@ -10,6 +10,7 @@ from holdfast.errors import HoldfastError
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
 from holdfast.store.content import ENCODING, WriteMode
 from holdfast.store.model import PathType, WrittenFile
+from holdfast.store.tenant_share import describe_usage
 from holdfast.text.budget import cut_to_budget
 from holdfast.text.display import quantity
 from holdfast.tools.answer import Answer
@@ -35,6 +36,7 @@ from holdfast.tools.store.shapes import (
     RenameAnswer,
     SearchAnswer,
     StatAnswer,
+    UsageAnswer,
     VersionAnswer,
     WriteAnswer,
 )
@@ -242,7 +244,8 @@ def file_restore(app: App, call: Call, args: FileRestoreArguments) -> Answer:
     output=ProjectsAnswer,
 )
 def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
-    """In the project database, not on disk: list your projects with file count, bytes and last change."""
+    """In the project database, not on disk: list your projects with file count, bytes and last change, and what you use."""
+    usage, limit = app.store.usage(call.caller.auth), app.store.max_tenant_bytes
     projects = [
         ProjectAnswer(
             project=summary.project,
@@ -257,7 +260,9 @@ def project_list(app: App, call: Call, _args: NoArguments) -> Answer:
         f"changed {project.updated_at}"
         for project in projects
     ]
-    return Answer.of("\n".join(lines) or "No projects: file_write makes one.", data=ProjectsAnswer(projects=projects))
+    used = UsageAnswer(file_bytes=usage.live_bytes, history_bytes=usage.history_bytes, limit_bytes=limit or None)
+    text = "\n".join(lines) or "No projects: file_write makes one."
+    return Answer.of(text, f"[{describe_usage(usage, limit)}]", data=ProjectsAnswer(projects=projects, usage=used))
 
 
 def _describe_write(result: WrittenFile, summary: str, args: FileWriteArguments | FileRestoreArguments) -> str:

@@ -203,7 +203,16 @@ class ProjectAnswer(BaseModel):
     updated_at: str
 
 
+class UsageAnswer(BaseModel):
+    """What the caller holds in all projects; the limit is for both together, null when there is none."""
+
+    file_bytes: int
+    history_bytes: int
+    limit_bytes: int | None
+
+
 class ProjectsAnswer(BaseModel):
-    """The caller's projects."""
+    """The caller's projects, and what it holds in all of them; history is versions and deleted files."""
 
     projects: list[ProjectAnswer]
+    usage: UsageAnswer

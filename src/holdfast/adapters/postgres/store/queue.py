@@ -3,18 +3,30 @@
 import secrets
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any
 
 from holdfast.adapters.postgres.store.notify import CHANNEL, listen
 from holdfast.adapters.postgres.store.store import busy_on_conflict, open_pool, run, set_tenant
 from holdfast.adapters.queue_statements import (
-    PURGE_STATEMENTS,
     JobUpdate,
     StatementQueue,
     claim_fresh_first,
     claimed_job,
+    purge_project,
 )
 from holdfast.store.model import ClaimedJob, Stage
+from holdfast.store.tenant_share import TenantUsage
+
+
+def read_usages(url: str) -> list[TenantUsage]:
+    """Return what each tenant of a migrated database holds."""
+    pool = open_pool(url, "holdfast_worker", 1)
+    try:
+        with busy_on_conflict("*"), pool.connection() as connection:
+            return [TenantUsage(**row) for row in run(connection, "list_usages", {})]
+    finally:
+        pool.close()
 
 
 class PostgresQueue(StatementQueue):
@@ -71,7 +83,7 @@ class PostgresQueue(StatementQueue):
                 scope = {"apikey_hash": tenant, "project": row["project"], **before}
                 with connection.transaction():
                     set_tenant(connection, tenant)
-                    removed += sum(run(connection, statement, scope).rowcount for statement in PURGE_STATEMENTS)
+                    removed += purge_project(partial(run, connection), scope)
         return removed
 
     def close(self) -> None:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
@@ -16,9 +16,11 @@ from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.postgres.store.notify import Notifier
 from holdfast.adapters.statements import named_statements
 from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
+from holdfast.adapters.tenant_share import RETURN_SIZES, count_growth, removed_bytes
 from holdfast.errors import ResourceBusy, StorageDamaged, StorageFull
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
 from holdfast.store.paths import Span
+from holdfast.store.tenant_share import NO_LIMIT, Growth, TenantShare, TenantUsage, is_near_limit
 
 Connection = psycopg.Connection[DictRow]
 Cursor = psycopg.Cursor[DictRow]
@@ -29,6 +31,9 @@ Isolation = Literal["read committed", "repeatable read"]
 STATEMENTS = named_statements(__package__, "store.sql")
 
 _CONNECT_SECONDS = 10.0
+_WHOLE_TENANT = ""
+"""No project has this name; its lock is that of all the tenant's projects."""
+
 _TRANSIENT_CONFLICTS = (
     psycopg.errors.LockNotAvailable,
     psycopg.errors.DeadlockDetected,
@@ -91,6 +96,21 @@ def run(connection: Connection, name: str, parameters: Mapping[str, Any]) -> Cur
     return connection.execute(STATEMENTS[name], parameters)
 
 
+def run_for(connection: Connection, tenant: str) -> Callable[[str, Mapping[str, Any]], list[DictRow]]:
+    """Return a function that runs a named statement for a tenant and returns its rows."""
+
+    def run_statement(name: str, parameters: Mapping[str, Any]) -> list[DictRow]:
+        cursor = run(connection, name, {"apikey_hash": tenant, **parameters})
+        return cursor.fetchall() if name != "count_bytes" else []
+
+    return run_statement
+
+
+def take_lock(connection: Connection, tenant: str, project: str) -> None:
+    """Take the lock of a project until the transaction ends; it waits as long as `lock_timeout` says."""
+    connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, project)})
+
+
 def set_tenant(connection: Connection, tenant: str) -> None:
     """Set the tenant that row-level security lets through, until the transaction ends."""
     connection.execute("SELECT set_config('holdfast.apikey_hash', %(tenant)s, true)", {"tenant": tenant})
@@ -99,8 +119,8 @@ def set_tenant(connection: Connection, tenant: str) -> None:
 class PostgresStore:
     """Every tenant's files in one database.
 
-    Readers have a pool of their own, and of the threads that wait for one project only one holds a connection, so that
-    no caller waits for a connection because of another project.
+    Readers have a pool of their own, and of the threads that wait for one project, or for a tenant near its limit, only
+    one holds a connection, so that no caller waits for a connection because of another one.
     """
 
     def __init__(self, url: str, pool_size: int = 16) -> None:
@@ -109,18 +129,19 @@ class PostgresStore:
             url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True, in_index_order=True
         )
         self._threads = ThreadLocks()
+        self._near_limit = set[str]()
         self._notifier = Notifier(url)
 
     @contextmanager
-    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator["PostgresMutation"]:
-        """Hold a project's lock and change it; ResourceBusy when the lock is not free in time.
+    def mutation(
+        self, tenant: str, project: str, lock_timeout_ms: int, share: TenantShare = NO_LIMIT
+    ) -> Iterator["PostgresMutation"]:
+        """Hold a project's lock and change it within the tenant's share; ResourceBusy when the lock is not free in time.
 
         The lock is taken before anything is read: each statement sees what was committed before the lock was granted.
         """
         deadline = time.monotonic() + lock_timeout_ms / 1000
-        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, busy_on_conflict(project):
-            if not is_held:
-                raise project_busy(project)
+        with self._hold_threads(tenant, project, deadline), busy_on_conflict(project):
             with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
                 wait_ms = max(1, int((deadline - time.monotonic()) * 1000))
                 connection.execute(
@@ -128,11 +149,26 @@ class PostgresStore:
                     "set_config('holdfast.apikey_hash', %(tenant)s, true)",
                     {"wait": f"{wait_ms:d}ms", "tenant": tenant},
                 )
-                connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, project)})
-                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project})
+                take_lock(connection, tenant, project)
+                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project}, share)
                 yield mutation
+            (self._near_limit.add if mutation.is_near_limit else self._near_limit.discard)(tenant)
             if mutation.is_written:
                 self._notifier.notify()
+
+    @contextmanager
+    def _hold_threads(self, tenant: str, project: str, deadline: float) -> Iterator[None]:
+        """Let one thread at a time change a project, and of a tenant near its limit one in all, before any has a connection."""
+        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held:
+            if not is_held:
+                raise project_busy(project)
+            if tenant not in self._near_limit:
+                yield
+                return
+            with self._threads.hold(tenant, deadline) as is_whole_tenant_held:
+                if not is_whole_tenant_held:
+                    raise project_busy(project)
+                yield
 
     @contextmanager
     def snapshot(self, tenant: str) -> Iterator["PostgresSnapshot"]:
@@ -152,13 +188,20 @@ class PostgresStore:
 
 
 class PostgresMutation(StatementMutation):
-    """Statements within the transaction that holds the project's lock, in pipeline mode."""
+    """Statements within the transaction that holds the project's lock, in pipeline mode.
 
-    def __init__(self, connection: Connection, scope: dict[str, str]) -> None:
+    A tenant that is near the end of its share changes one project at a time, from before the first write on: only then
+    are its counters the whole truth. Removing history of another project can wait for none of its changes then.
+    """
+
+    def __init__(self, connection: Connection, scope: dict[str, str], share: TenantShare) -> None:
         self._connection = connection
         self._scope = scope
-        self.is_written = False
+        self._share = share
+        self.is_written = self.is_near_limit = False
         self._state_cursor = run(connection, "project_state", scope)
+        self._usage_cursor = run(connection, "tenant_usage", scope)
+        self._pruned: list[Cursor] = []
         self._state: ProjectState | None = None
 
     @property
@@ -167,6 +210,12 @@ class PostgresMutation(StatementMutation):
         if self._state is None:
             row = self._state_cursor.fetchone()
             self._state = ProjectState(**row) if row else ProjectState()
+            usage = self._usage_cursor.fetchone()
+            self.is_near_limit = is_near_limit(TenantUsage(**usage) if usage else TenantUsage(), self._share)
+            if self.is_near_limit:
+                take_lock(self._connection, self._scope["apikey_hash"], _WHOLE_TENANT)
+            else:
+                self._share = NO_LIMIT
         return self._state
 
     def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
@@ -187,9 +236,19 @@ class PostgresMutation(StatementMutation):
             raise RuntimeError("a mutation reads before it writes")
         return run(self._connection, name, self._scope | parameters).fetchall()
 
+    def _count(self, growth: Growth) -> None:
+        pruned = sum(removed_bytes(cursor.fetchall()) for cursor in self._pruned)
+        count_growth(
+            run_for(self._connection, self._scope["apikey_hash"]),
+            Growth(growth.live_bytes, growth.history_bytes - pruned),
+            self._share,
+        )
+
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
         self.is_written = True
-        run(self._connection, name, {**self._scope, "at": stamp.at, "version": stamp.version, **parameters})
+        cursor = run(self._connection, name, {**self._scope, "at": stamp.at, "version": stamp.version, **parameters})
+        if name in RETURN_SIZES:
+            self._pruned.append(cursor)
 
 
 class PostgresSnapshot(StatementSnapshot):

@@ -69,7 +69,52 @@ WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_id = %(id
     SELECT v.version FROM mcp_file_versions AS v
     WHERE v.apikey_hash = %(apikey_hash)s AND v.project = %(project)s AND v.file_id = %(id)s
     ORDER BY v.version DESC LIMIT 1 OFFSET %(kept)s
-);
+)
+RETURNING size;
+
+-- name: tenant_usage
+SELECT coalesce(sum(live_bytes), 0)::bigint AS live_bytes, coalesce(sum(history_bytes), 0)::bigint AS history_bytes
+FROM mcp_tenant_bytes WHERE apikey_hash = %(apikey_hash)s;
+
+-- name: count_bytes
+-- A tenant has several rows, and a connection adds to one of them, so that the tenant's other projects need not wait.
+INSERT INTO mcp_tenant_bytes (apikey_hash, slot, live_bytes, history_bytes)
+VALUES (%(apikey_hash)s, mod(pg_backend_pid(), 16), %(live_bytes)s::bigint, %(history_bytes)s::bigint)
+ON CONFLICT (apikey_hash, slot) DO UPDATE SET
+    live_bytes = mcp_tenant_bytes.live_bytes + excluded.live_bytes,
+    history_bytes = mcp_tenant_bytes.history_bytes + excluded.history_bytes;
+
+-- name: oldest_versions
+SELECT file_id, version, size, kept_at
+FROM mcp_file_versions WHERE apikey_hash = %(apikey_hash)s ORDER BY kept_at LIMIT %(limit)s;
+
+-- name: oldest_deleted
+SELECT id, size, deleted_at
+FROM mcp_files WHERE apikey_hash = %(apikey_hash)s AND deleted ORDER BY deleted_at LIMIT %(limit)s;
+
+-- name: evict_versions
+-- The array repeats the files so that the versions are sought by their key, however many the tenant has.
+DELETE FROM mcp_file_versions
+USING (
+    SELECT (value ->> 0)::bigint AS file_id, (value ->> 1)::bigint AS version FROM json_array_elements(%(versions)s::json)
+) AS evicted
+WHERE mcp_file_versions.apikey_hash = %(apikey_hash)s AND mcp_file_versions.file_id = evicted.file_id
+  AND mcp_file_versions.version = evicted.version
+  AND mcp_file_versions.file_id = ANY (ARRAY(SELECT (value ->> 0)::bigint FROM json_array_elements(%(versions)s::json)))
+RETURNING size;
+
+-- name: evict_files
+-- A file whose versions are not gone yet stays: its cascade would remove them uncounted.
+DELETE FROM mcp_files
+WHERE mcp_files.apikey_hash = %(apikey_hash)s AND mcp_files.deleted
+  AND mcp_files.id = ANY (ARRAY(SELECT value::text::bigint FROM json_array_elements(%(files)s::json))) AND NOT EXISTS (
+    SELECT 1 FROM mcp_file_versions AS v WHERE v.apikey_hash = %(apikey_hash)s AND v.file_id = mcp_files.id
+)
+RETURNING size;
+
+-- name: list_usages
+SELECT sum(live_bytes)::bigint AS live_bytes, sum(history_bytes)::bigint AS history_bytes
+FROM mcp_tenant_bytes GROUP BY apikey_hash;
 
 -- name: delete_files
 UPDATE mcp_files
@@ -303,13 +348,24 @@ UNION
 SELECT apikey_hash, project FROM mcp_file_index_jobs WHERE status IN ('done', 'failed') AND updated_at < %(others_before)s
 ORDER BY 1, 2;
 
+-- name: purge_file_versions
+-- The versions of the files that go next, before their cascade would remove them uncounted.
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND file_id IN (
+    SELECT f.id FROM mcp_files AS f
+    WHERE f.apikey_hash = %(apikey_hash)s AND f.deleted AND f.deleted_at < %(deleted_before)s
+)
+RETURNING size;
+
 -- name: purge_files
 DELETE FROM mcp_files
-WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND deleted AND deleted_at < %(deleted_before)s;
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND deleted AND deleted_at < %(deleted_before)s
+RETURNING size;
 
 -- name: purge_versions
 DELETE FROM mcp_file_versions
-WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND kept_at < %(versions_before)s;
+WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND kept_at < %(versions_before)s
+RETURNING size;
 
 -- name: purge_applied
 DELETE FROM mcp_applied WHERE apikey_hash = %(apikey_hash)s AND project = %(project)s AND created_at < %(others_before)s;

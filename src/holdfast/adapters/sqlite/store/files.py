@@ -3,16 +3,18 @@
 Named statements run on them; times are stored as text.
 """
 
+import glob
 import hashlib
 import os
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from datetime import datetime
 from functools import lru_cache
 from typing import Any
+from urllib.parse import quote
 
 from holdfast.adapters.locks import ThreadLocks
 from holdfast.adapters.sqlite.connection import create_private_file, enable_wal, transaction
@@ -21,6 +23,7 @@ from holdfast.adapters.statements import named_statements
 from holdfast.clock import format_utc
 from holdfast.errors import ResourceBusy
 from holdfast.store.paths import next_group_start
+from holdfast.store.tenant_share import TenantUsage
 
 MAX_IDLE_CONNECTIONS = 32
 _EMPTY = ""
@@ -201,6 +204,15 @@ class FileSnapshot:
             self._files.give_back(self._name, self._connection)
 
 
+def read_usages(folder: str) -> list[TenantUsage]:
+    """Return what each tenant beneath a folder holds; files are only looked at, those of an earlier release left out."""
+    usages = []
+    for path in sorted(glob.glob(os.path.join(glob.escape(folder), f"*{_SUFFIX}"))):
+        with suppress(sqlite3.Error), closing(sqlite3.connect(f"file:{quote(path)}?mode=ro", uri=True)) as connection:
+            usages += [TenantUsage(*row) for row in connection.execute(STATEMENTS["list_usages"])]
+    return usages
+
+
 @lru_cache(maxsize=1024)
 def file_name(tenant: str) -> str:
     """Return the name of a tenant's file: a hash, which does not reveal the tenant."""
@@ -218,13 +230,26 @@ def run(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]
 
 def fetch_rows(connection: sqlite3.Connection, name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return all rows of a named statement by column; columns that end in `_at` become datetimes."""
-    cursor = run(connection, name, parameters)
+    return _rows_of(run(connection, name, parameters))
+
+
+def _rows_of(cursor: sqlite3.Cursor) -> list[dict[str, Any]]:
     names = [column[0] for column in cursor.description]
     rows = [dict(zip(names, row, strict=True)) for row in cursor]
     for column in (name for name in names if name.endswith("_at")):
         for row in rows:
             row[column] = parse_time(row[column])
     return rows
+
+
+def run_for(connection: sqlite3.Connection, tenant: str) -> Callable[[str, Mapping[str, Any]], list[dict[str, Any]]]:
+    """Return a function that runs a named statement for a tenant and returns its rows."""
+
+    def run_statement(name: str, parameters: Mapping[str, Any]) -> list[dict[str, Any]]:
+        cursor = run(connection, name, {"apikey_hash": tenant, **parameters})
+        return _rows_of(cursor) if cursor.description else []
+
+    return run_statement
 
 
 def stored_values(parameters: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,15 +5,16 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from itertools import groupby
 from typing import Any
 
 from holdfast.adapters.queue_statements import (
-    PURGE_STATEMENTS,
     JobUpdate,
     StatementQueue,
     claim_fresh_first,
     claimed_job,
+    purge_project,
 )
 from holdfast.adapters.sqlite.store.files import TenantFiles, fetch_rows, file_name, run, stored_values
 from holdfast.store.model import ClaimedJob, Stage
@@ -97,7 +98,7 @@ class SqliteQueue(StatementQueue):
             with self._files.write_transaction(name, _deadline()) as connection:
                 for row in run(connection, "purge_candidates", before).fetchall():
                     scope = {"apikey_hash": row["apikey_hash"], "project": row["project"], **before}
-                    removed += sum(run(connection, statement, scope).rowcount for statement in PURGE_STATEMENTS)
+                    removed += purge_project(partial(run, connection), scope)
         return removed
 
     def _is_quiet(self, name: str, job_class: JobClass, now: datetime) -> bool:

@@ -148,6 +148,23 @@ _MIGRATIONS = (
         WHERE status IN ('pending', 'processing');
     """,
     CALLS_TABLE,
+    """
+    CREATE TABLE mcp_tenant_bytes (
+        apikey_hash TEXT PRIMARY KEY,
+        live_bytes INTEGER NOT NULL,
+        history_bytes INTEGER NOT NULL
+    ) WITHOUT ROWID;
+    INSERT INTO mcp_tenant_bytes (apikey_hash, live_bytes, history_bytes)
+    SELECT apikey_hash, sum(live_bytes), sum(history_bytes) FROM (
+        SELECT apikey_hash, CASE WHEN deleted THEN 0 ELSE size END AS live_bytes,
+               CASE WHEN deleted THEN size ELSE 0 END AS history_bytes
+        FROM mcp_files
+        UNION ALL
+        SELECT apikey_hash, 0, size FROM mcp_file_versions
+    )
+    GROUP BY apikey_hash;
+    CREATE INDEX mcp_files_oldest ON mcp_files (apikey_hash, deleted_at) WHERE deleted;
+    """,
 )
 
 

@@ -24,11 +24,14 @@ from holdfast.adapters.sqlite.store.files import (
     file_name,
     parse_time,
     run,
+    run_for,
     stored_values,
 )
 from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
+from holdfast.adapters.tenant_share import RETURN_SIZES, count_growth, removed_bytes
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
 from holdfast.store.paths import Span
+from holdfast.store.tenant_share import NO_LIMIT, Growth, TenantShare
 
 _MIN_POLL_SECONDS = 0.0005
 _MAX_POLL_SECONDS = 0.02
@@ -89,15 +92,17 @@ class SqliteStore:
         self._locks = ProjectLocks(os.path.join(folder, "locks"))
 
     @contextmanager
-    def mutation(self, tenant: str, project: str, lock_timeout_ms: int) -> Iterator["SqliteMutation"]:
-        """Hold a project's lock and change it; ResourceBusy when the lock is not free in time."""
+    def mutation(
+        self, tenant: str, project: str, lock_timeout_ms: int, share: TenantShare = NO_LIMIT
+    ) -> Iterator["SqliteMutation"]:
+        """Hold a project's lock and change it within the tenant's share; ResourceBusy when the lock is not free in time."""
         deadline = time.monotonic() + lock_timeout_ms / 1000
         with translate_sqlite_errors(_DATABASE), self._locks.hold(tenant, project, deadline):
             with self.files.snapshot(tenant) as connection:
                 mutation = SqliteMutation(connection, tenant, project)
                 yield mutation
             if mutation.statements:
-                self._commit(tenant, project, mutation, time.monotonic() + lock_timeout_ms / 1000)
+                self._commit(tenant, project, mutation, share, time.monotonic() + lock_timeout_ms / 1000)
                 self.files.notify_change()
 
     def snapshot(self, tenant: str) -> "SqliteSnapshot":
@@ -108,11 +113,17 @@ class SqliteStore:
         """Close every connection."""
         self.files.close()
 
-    def _commit(self, tenant: str, project: str, mutation: "SqliteMutation", deadline: float) -> None:
+    def _commit(
+        self, tenant: str, project: str, mutation: "SqliteMutation", share: TenantShare, deadline: float
+    ) -> None:
+        live_bytes, history_bytes = mutation.growth
         try:
             with self.files.write_transaction(file_name(tenant), deadline) as connection:
                 for statement in mutation.statements:
-                    run(connection, statement.name, statement.parameters)
+                    rows = run(connection, statement.name, statement.parameters)
+                    if statement.name in RETURN_SIZES:
+                        history_bytes -= removed_bytes(rows.fetchall())
+                count_growth(run_for(connection, tenant), Growth(live_bytes, history_bytes), share)
         except sqlite3.IntegrityError as error:
             # How `save_project` refuses a version that is not the next one.
             if str(error) == "NOT NULL constraint failed: mcp_projects.version":
@@ -135,6 +146,7 @@ class SqliteMutation(StatementMutation):
         self._connection = connection
         self._scope = {"apikey_hash": tenant, "project": project}
         self.statements: list[PendingStatement] = []
+        self.growth = Growth(0, 0)
         states = self._rows("project_state")
         self._state = ProjectState(**states[0]) if states else ProjectState()
 
@@ -156,6 +168,9 @@ class SqliteMutation(StatementMutation):
         if self.statements:
             raise RuntimeError("a mutation reads before it writes")
         return fetch_rows(self._connection, name, {**self._scope, **stored_values(parameters)})
+
+    def _count(self, growth: Growth) -> None:
+        self.growth = growth
 
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
         stamped = stored_values({"at": stamp.at, "version": stamp.version})

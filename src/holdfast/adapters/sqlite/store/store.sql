@@ -66,7 +66,47 @@ WHERE apikey_hash = :apikey_hash AND project = :project AND file_id = :id AND ve
     SELECT v.version FROM mcp_file_versions AS v
     WHERE v.apikey_hash = :apikey_hash AND v.project = :project AND v.file_id = :id
     ORDER BY v.version DESC LIMIT 1 OFFSET :kept
-);
+)
+RETURNING size;
+
+-- name: tenant_usage
+SELECT coalesce(sum(live_bytes), 0) AS live_bytes, coalesce(sum(history_bytes), 0) AS history_bytes
+FROM mcp_tenant_bytes WHERE apikey_hash = :apikey_hash;
+
+-- name: count_bytes
+-- SQLite has one writer per tenant, so one row is enough.
+INSERT INTO mcp_tenant_bytes (apikey_hash, live_bytes, history_bytes)
+VALUES (:apikey_hash, :live_bytes, :history_bytes)
+ON CONFLICT (apikey_hash) DO UPDATE SET
+    live_bytes = mcp_tenant_bytes.live_bytes + excluded.live_bytes,
+    history_bytes = mcp_tenant_bytes.history_bytes + excluded.history_bytes;
+
+-- name: oldest_versions
+SELECT file_id, version, size, kept_at
+FROM mcp_file_versions WHERE apikey_hash = :apikey_hash ORDER BY kept_at LIMIT :limit;
+
+-- name: oldest_deleted
+SELECT id, size, deleted_at
+FROM mcp_files WHERE apikey_hash = :apikey_hash AND deleted ORDER BY deleted_at LIMIT :limit;
+
+-- name: evict_versions
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = :apikey_hash AND (file_id, version) IN (
+    SELECT json_extract(value, '$[0]'), json_extract(value, '$[1]') FROM json_each(:versions)
+)
+RETURNING size;
+
+-- name: evict_files
+-- A file whose versions are not gone yet stays: its cascade would remove them uncounted.
+DELETE FROM mcp_files
+WHERE apikey_hash = :apikey_hash AND deleted AND id IN (SELECT value FROM json_each(:files)) AND NOT EXISTS (
+    SELECT 1 FROM mcp_file_versions AS v WHERE v.apikey_hash = :apikey_hash AND v.file_id = mcp_files.id
+)
+RETURNING size;
+
+-- name: list_usages
+SELECT sum(live_bytes) AS live_bytes, sum(history_bytes) AS history_bytes
+FROM mcp_tenant_bytes GROUP BY apikey_hash;
 
 -- name: delete_files
 UPDATE mcp_files
@@ -293,13 +333,24 @@ UNION
 SELECT apikey_hash, project FROM mcp_file_index_jobs WHERE status IN ('done', 'failed') AND updated_at < :others_before
 ORDER BY 1, 2;
 
+-- name: purge_file_versions
+-- The versions of the files that go next, before their cascade would remove them uncounted.
+DELETE FROM mcp_file_versions
+WHERE apikey_hash = :apikey_hash AND project = :project AND file_id IN (
+    SELECT f.id FROM mcp_files AS f
+    WHERE f.apikey_hash = :apikey_hash AND f.deleted AND f.deleted_at < :deleted_before
+)
+RETURNING size;
+
 -- name: purge_files
 DELETE FROM mcp_files
-WHERE apikey_hash = :apikey_hash AND project = :project AND deleted AND deleted_at < :deleted_before;
+WHERE apikey_hash = :apikey_hash AND project = :project AND deleted AND deleted_at < :deleted_before
+RETURNING size;
 
 -- name: purge_versions
 DELETE FROM mcp_file_versions
-WHERE apikey_hash = :apikey_hash AND project = :project AND kept_at < :versions_before;
+WHERE apikey_hash = :apikey_hash AND project = :project AND kept_at < :versions_before
+RETURNING size;
 
 -- name: purge_applied
 DELETE FROM mcp_applied WHERE apikey_hash = :apikey_hash AND project = :project AND created_at < :others_before;
