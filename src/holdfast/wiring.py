@@ -47,13 +47,15 @@ from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
 from holdfast.folders.access.policy_rules import PolicyRules
+from holdfast.folders.children.confine import CHILDREN
 from holdfast.folders.service import OpenFolders
 from holdfast.observe.call_log import CallLog, CallLogLimits
-from holdfast.observe.metrics import Metrics
+from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.observer import Observer
 from holdfast.observe.redact import Redactor
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.planning.build_plan import OrganiserState
+from holdfast.organiser.planning.measure import MeasuredPlans
 from holdfast.organiser.ports import Classifier, PlanObserver
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
@@ -68,6 +70,7 @@ from holdfast.secret import Secret
 from holdfast.store.service import Store
 from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.registry import Group
 from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import JobKeys, NoKeys
@@ -143,40 +146,38 @@ class ServerParts:
         self.opened.close()
 
 
-def build(settings: Settings, state_dir: str, settings_path: str | None = None) -> ServerParts:
-    """Put the parts together for one process that holds the lock of this state folder.
+def build(
+    settings: Settings, state_dir: str, settings_path: str | None = None, *, is_measured: bool = False
+) -> ServerParts:
+    """Put the parts together for one process that holds the lock of this state folder; only an `is_measured` one counts.
 
     `settings_path` is the file that the settings came from, if it is not the usual one: its policy may change.
     """
+    metrics = _metrics() if is_measured and settings.observe.metrics.enabled else Metrics()
+    metrics.watch(Reading.INDEX_SLO_SECONDS, lambda: settings.mcp.files.index.slo_p95_seconds)
+    CHILDREN.watch(metrics)
     policy = PolicyFile(settings_path)
     folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
     journal = open_journal(state_dir)
-    changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
+    changes = Changes(
+        journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval, metrics=metrics
+    )
     changes.recover()
-    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir)
-    opened = open_store(state_dir, variable("DATABASE_URL"))
+    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics)
+    opened = open_store(state_dir, variable("DATABASE_URL"), metrics.lock_waited)
     store = Store(opened.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
-    workers = _workers(settings.mcp.files, opened, store, embedder, settings.mcp.files.index.workers)
-    search = _search(settings.mcp.files, opened, embedder)
+    workers = _workers(settings.mcp.files, opened, store, embedder, settings.mcp.files.index.workers, metrics)
+    search = _search(settings.mcp.files, opened, embedder, metrics)
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     plan_observer = LangfuseObserver(langfuse) if langfuse is not None else None
-    organiser = _organiser(settings, changes, memory, embedder, plan_observer)
+    organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer))
+    metrics.watch(Reading.SCANS_RUNNING, lambda: len(organiser.jobs.running()))
     in_folders = _folder_search(settings, state_dir, embedder)
-    observer = _observer(settings, state_dir, opened)
-    app = App(
-        settings,
-        folders.folders_of,
-        changes,
-        store,
-        search,
-        in_folders,
-        reviews,
-        organiser,
-        observer,
-        workers.on_model_key,
-    )
+    observer = _observer(settings, state_dir, opened, metrics)
+    app_parts = (changes, store, search, in_folders, reviews, organiser, observer, workers.on_model_key)
+    app = App(settings, folders.folders_of, *app_parts)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)
@@ -214,7 +215,7 @@ def _embedder(files: FilesSettings) -> Embedder | None:
     return build_embedder(files.search.embedder) if files.search.enabled else None
 
 
-def _search(files: FilesSettings, opened: StorePorts, embedder: Embedder | None) -> Search:
+def _search(files: FilesSettings, opened: StorePorts, embedder: Embedder | None, metrics: Metrics) -> Search:
     own_key = files.search.embedder.api_key.get_secret_value()
     reranker = build_reranker(files.search.rerank)
     return Search(
@@ -224,6 +225,7 @@ def _search(files: FilesSettings, opened: StorePorts, embedder: Embedder | None)
         _built_in(files.search.embedder) if embedder else None,
         reranker,
         local_key=Secret(own_key) if own_key else None,
+        metrics=metrics,
     )
 
 
@@ -251,10 +253,11 @@ def _workers(
     store: Store,
     embedder: Embedder | None,
     lanes: int,
+    metrics: Metrics | None = None,
     *,
     is_alone: bool = True,
 ) -> Workers:
-    stats = IndexingStats()
+    stats = IndexingStats(metrics)
     timed = TimedEmbedder(embedder, stats) if embedder else None
     needs_key = timed is not None and timed.needs_key
     keys: ModelKeys = NoKeys()
@@ -265,11 +268,19 @@ def _workers(
     loop = Loop(opened.queue, Indexer(opened.index, timed), keys, needs_key, policy, stats)
     outdated = OutdatedVectors(opened.index, timed, loop.stop.is_set) if timed else None
     purge = Purge(store, opened.upkeep, vectors=outdated)
-    return Workers(loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
+    return Workers(
+        loop, opened.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone, metrics=metrics
+    )
 
 
-def _observer(settings: Settings, state_dir: str, opened: StorePorts) -> Observer:
-    metrics, chosen = Metrics(), settings.observe.calls
+def _metrics() -> Metrics:
+    from holdfast.adapters.prometheus import PrometheusMetrics
+
+    return PrometheusMetrics(entry.name for entry in table.TOOLS if entry.group is Group.STORE and entry.mutates)
+
+
+def _observer(settings: Settings, state_dir: str, opened: StorePorts, metrics: Metrics) -> Observer:
+    chosen = settings.observe.calls
     if not chosen.enabled:
         return Observer(None, metrics)
     redactor = Redactor(table.TOOLS.vocabulary, chosen.preview_bytes if chosen.preview else 0)
@@ -297,9 +308,9 @@ def _credentials(files: FilesSettings) -> Credentials:
     )
 
 
-def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str) -> Reviews:
+def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str, metrics: Metrics) -> Reviews:
     shown_by = [VscodePresenter(settings.review.vscode.command)] if settings.review.channels.vscode else []
-    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by)
+    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by, metrics)
     reviews.recover()
     return reviews
 

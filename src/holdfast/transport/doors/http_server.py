@@ -107,8 +107,8 @@ def protocol_with_head_deadline(head_seconds: float, connections: Connections) -
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if connections.count < connections.limit:
-                self._connection = connections.http.open(self.client[0] if self.client else "", transport.abort)
+            self._connection = connections.open_http(self.client[0] if self.client else "", transport.abort)
+            if self._connection is not None:
                 self.app_state = {**self.app_state, CONNECTION: self._connection}
                 self._start_deadline()
             else:

@@ -3,7 +3,7 @@
 import hashlib
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal
@@ -103,7 +103,8 @@ class PostgresStore:
     no caller waits for a connection because of another project.
     """
 
-    def __init__(self, url: str, pool_size: int = 16) -> None:
+    def __init__(self, url: str, pool_size: int = 16, on_lock_wait: Callable[[float], None] = lambda _ms: None) -> None:
+        self._on_lock_wait = on_lock_wait
         self._pool = open_pool(url, "holdfast_app", pool_size, steady_plans=True)
         self._readers = open_pool(
             url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True, in_index_order=True
@@ -117,8 +118,9 @@ class PostgresStore:
 
         The lock is taken before anything is read: each statement sees what was committed before the lock was granted.
         """
-        deadline = time.monotonic() + lock_timeout_ms / 1000
-        with self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, busy_on_conflict(project):
+        wait = _LockWait(self._on_lock_wait)
+        deadline = wait.began + lock_timeout_ms / 1000
+        with wait, self._threads.hold(f"{tenant}\0{project}", deadline) as is_held, busy_on_conflict(project):
             if not is_held:
                 raise project_busy(project)
             with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
@@ -129,7 +131,7 @@ class PostgresStore:
                     {"wait": f"{wait_ms:d}ms", "tenant": tenant},
                 )
                 connection.execute("SELECT pg_advisory_xact_lock(%(key)s)", {"key": lock_key(tenant, project)})
-                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project})
+                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project}, wait.end)
                 yield mutation
             if mutation.is_written:
                 self._notifier.notify()
@@ -151,10 +153,36 @@ class PostgresStore:
         self._readers.close()
 
 
-class PostgresMutation(StatementMutation):
-    """Statements within the transaction that holds the project's lock, in pipeline mode."""
+class _LockWait:
+    """Measures the wait for a project's lock: in a pipeline it is over when the first answer comes."""
 
-    def __init__(self, connection: Connection, scope: dict[str, str]) -> None:
+    def __init__(self, on_end: Callable[[float], None]) -> None:
+        self.began = time.monotonic()
+        self._on_end: Callable[[float], None] | None = on_end
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_fault: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Say how long the wait was, once."""
+        if self._on_end is not None:
+            self._on_end((time.monotonic() - self.began) * 1000)
+            self._on_end = None
+
+
+class PostgresMutation(StatementMutation):
+    """Statements within the transaction that holds the project's lock, in pipeline mode.
+
+    `on_first_answer` is called when the first of them has been answered, so that the lock is held.
+    """
+
+    def __init__(
+        self, connection: Connection, scope: dict[str, str], on_first_answer: Callable[[], None] = lambda: None
+    ) -> None:
+        self._on_first_answer = on_first_answer
         self._connection = connection
         self._scope = scope
         self.is_written = False
@@ -166,6 +194,7 @@ class PostgresMutation(StatementMutation):
         """The project's counters when the lock was taken."""
         if self._state is None:
             row = self._state_cursor.fetchone()
+            self._on_first_answer()
             self._state = ProjectState(**row) if row else ProjectState()
         return self._state
 
@@ -175,7 +204,9 @@ class PostgresMutation(StatementMutation):
         file_cursor = run(self._connection, "find_file", scope)
         above_cursor = run(self._connection, "files_among", self._scope | {"paths": json.dumps(list(above))})
         below_cursor = run(self._connection, "any_file_in", scope)
-        file, file_above, any_below = file_cursor.fetchone(), above_cursor.fetchone(), below_cursor.fetchone()
+        file = file_cursor.fetchone()
+        self._on_first_answer()
+        file_above, any_below = above_cursor.fetchone(), below_cursor.fetchone()
         return PathLookup(
             StoredFile(**file) if file else None,
             bool(any_below and any_below["found"]),
@@ -185,7 +216,9 @@ class PostgresMutation(StatementMutation):
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
         if self.is_written:
             raise RuntimeError("a mutation reads before it writes")
-        return run(self._connection, name, self._scope | parameters).fetchall()
+        rows = run(self._connection, name, self._scope | parameters).fetchall()
+        self._on_first_answer()
+        return rows
 
     def _write(self, name: str, stamp: Stamp, **parameters: Any) -> None:
         self.is_written = True
