@@ -153,8 +153,7 @@ def build(
 
     `settings_path` is the file that the settings came from, if it is not the usual one: its policy may change.
     """
-    metrics = _metrics() if is_measured and settings.observe.metrics.enabled else Metrics()
-    metrics.watch(Reading.INDEX_SLO_SECONDS, lambda: settings.mcp.files.index.slo_p95_seconds)
+    metrics = open_metrics(settings) if is_measured and settings.observe.metrics.enabled else Metrics()
     CHILDREN.watch(metrics)
     policy = PolicyFile(settings_path)
     folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
@@ -185,7 +184,9 @@ def build(
 
 
 @contextmanager
-def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: bool = False) -> Iterator[Workers]:
+def open_workers(
+    settings: Settings, state_dir: str, lanes: int, metrics: Metrics | None = None, *, needs_keys: bool = False
+) -> Iterator[Workers]:
     """Give index workers for a process that is no server; they are not started yet.
 
     With a model that wants tenants' keys, which only the servers have, such a process does words alone;
@@ -201,9 +202,9 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
                 "a separate worker needs Redis to get tenants' keys: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
-        workers = _workers(settings.mcp.files, opened, store, None, lanes, is_alone=False)
+        workers = _workers(settings.mcp.files, opened, store, None, lanes, metrics, is_alone=False)
     else:
-        workers = _workers(settings.mcp.files, opened, store, embedder, lanes)
+        workers = _workers(settings.mcp.files, opened, store, embedder, lanes, metrics)
     try:
         yield workers
     finally:
@@ -273,10 +274,13 @@ def _workers(
     )
 
 
-def _metrics() -> Metrics:
+def open_metrics(settings: Settings) -> Metrics:
+    """Return metrics for Prometheus, whose library is loaded here and nowhere else."""
     from holdfast.adapters.prometheus import PrometheusMetrics
 
-    return PrometheusMetrics(entry.name for entry in table.TOOLS if entry.group is Group.STORE and entry.mutates)
+    metrics = PrometheusMetrics(entry.name for entry in table.TOOLS if entry.group is Group.STORE and entry.mutates)
+    metrics.watch(Reading.INDEX_SLO_SECONDS, lambda: settings.mcp.files.index.slo_p95_seconds)
+    return metrics
 
 
 def _observer(settings: Settings, state_dir: str, opened: StorePorts, metrics: Metrics) -> Observer:

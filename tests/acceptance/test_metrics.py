@@ -1,9 +1,12 @@
 """What a scrape of /metrics says of a running server, who may ask, and that nothing a caller chose is in it."""
 
 import json
+import re
 import stat
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import httpx2
 import pytest
@@ -15,7 +18,7 @@ from holdfast.changes.model import ChangeKind
 from holdfast.errors import HoldfastError
 from holdfast.observe.model import UNKNOWN_TOOL, CallStatus
 from holdfast.tools.table import TOOLS
-from tests.helpers.agent import Agent
+from tests.helpers.agent import Agent, command
 from tests.helpers.doors import House, post, until
 from tests.helpers.remote import RemoteAgent
 from tests.helpers.scraper import Figures, get_metrics, metrics_token, scrape
@@ -231,3 +234,62 @@ def test_reviews_changes_children_and_doors_are_counted(house: House) -> None:
     assert after.value("holdfast_connections_opened_total", door="socket") >= 2
     assert after.value("process_resident_memory_bytes") > 10_000_000
     assert after.value("holdfast_build_info") == 1
+
+
+@pytest.mark.req("SV-32.e")
+def test_status_watch_shows_the_same_figures_and_sees_a_server_end(house: House) -> None:
+    options = ["status", "--watch", "--interval", "0.2", "--json"]
+    with subprocess.Popen(command(*options), env=house.env, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        try:
+            assert json.loads(watching.stdout.readline())["running"] is False
+            with house.serve(str(house.root)), Agent([house.root], house.state) as agent:
+                for _ in range(3):
+                    agent.call("list_directory", path=str(house.root)).ok()
+                shown = look_until(watching, lambda look: calls_of(look) >= 3)
+                assert shown["running"] is True
+                assert shown["figures"]["holdfast_database_up"] == [{"labels": {}, "value": 1.0}]
+                assert calls_of(shown) == scrape(house).value("holdfast_calls_total")
+                text = watch_text(house)
+            assert look_until(watching, lambda look: not look["running"])["figures"] == {}
+        finally:
+            watching.kill()
+
+    assert re.search(r"^A foreground server .* is running", text)
+    assert re.search(r"^calls +\d+\.\d/s, p50", text, re.MULTILINE)
+    assert "\x1b" not in text, "what is no terminal gets no control sequences"
+
+
+@pytest.mark.req("SV-32.e")
+def test_status_watch_says_when_nothing_is_counted_and_when_nothing_runs(house: House) -> None:
+    assert "No server is running." in watch_text(house)
+    house.settings(json.dumps({"settings": {"observe": {"metrics": {"enabled": False}}}}))
+    with house.serve(str(house.root)):
+        assert "Nothing is counted: settings.observe.metrics.enabled is false." in watch_text(house)
+
+
+def calls_of(look: dict[str, Any]) -> float:
+    return float(sum(found["value"] for found in look["figures"].get("holdfast_calls_total", ())))
+
+
+def look_until(watching: "subprocess.Popen[str]", holds: Callable[[dict[str, Any]], bool]) -> dict[str, Any]:
+    assert watching.stdout is not None
+    for line in watching.stdout:
+        look: dict[str, Any] = json.loads(line)
+        if holds(look):
+            return look
+    raise AssertionError("the command ended")
+
+
+def watch_text(house: House, looks: int = 2) -> str:
+    """Return what `status --watch` prints for a person in its first looks."""
+    options = ["status", "--watch", "--interval", "0.2"]
+    with subprocess.Popen(command(*options), env=house.env, stdout=subprocess.PIPE, text=True) as watching:
+        assert watching.stdout is not None
+        text = ""
+        try:
+            while len(re.findall("^(?:A|No) ", text, re.MULTILINE)) <= looks and (line := watching.stdout.readline()):
+                text += line
+        finally:
+            watching.kill()
+    return text

@@ -3,6 +3,7 @@
 import logging
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, disable_created_metrics
@@ -12,8 +13,12 @@ from prometheus_client.process_collector import ProcessCollector
 from prometheus_client.registry import Collector
 
 from holdfast import __version__
+from holdfast.auth.rates import Rate
+from holdfast.changes.model import ChangeKind
 from holdfast.observe.metrics import Metrics, Reading, ScanFigures, Values
 from holdfast.observe.model import CallStatus
+from holdfast.review.model import Channel, Choice
+from holdfast.store.model import Stage
 
 _log = logging.getLogger(__name__)
 
@@ -24,6 +29,23 @@ _CALL_MS = (0.5, 1, 2, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 10_000, 60_00
 _LAG_MS = (10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000, 60_000, 300_000, 1_800_000)
 _SCAN_SECONDS = (0.1, 0.5, 1, 5, 15, 60, 300, 1_800)
 _WAIT_SECONDS = (5, 15, 60, 300, 900, 3_600, 14_400, 86_400)
+
+
+_REASONS = {
+    400: "malformed",
+    401: "no_valid_key",
+    403: "foreign_origin",
+    404: "not_there",
+    405: "wrong_method",
+    408: "slow_body",
+    413: "too_large",
+    421: "foreign_host",
+    429: "rate_limited",
+    431: "head_too_large",
+    500: "fault",
+    503: "busy",
+    505: "http_version",
+}
 
 
 def _seconds(buckets_ms: tuple[float, ...]) -> tuple[float, ...]:
@@ -107,9 +129,6 @@ class _Readings(Collector):
                 for labels, number in value.items() if isinstance(value, Mapping) else [((), value)]:
                     family.add_metric(labels, number)
                 yield family
-
-    def describe(self) -> Iterable[Metric]:
-        return [_family_of(reading) for reading in Reading]
 
 
 def _family_of(reading: Reading) -> CounterMetricFamily | GaugeMetricFamily:
@@ -238,9 +257,29 @@ class PrometheusMetrics(Metrics):
         )
         self._refused = counter("holdfast_http_requests_refused", "HTTP requests refused, by reason.", "reason")
         self.figures.append(Figure("holdfast_build_info", "info", ("version",), "The running version."))
+        self._show_zeros()
         Info("holdfast_build", "The running version.", registry=registry).info({"version": __version__})
         ProcessCollector(registry=registry)
         registry.register(self._readings)
+
+    def _show_zeros(self) -> None:
+        """Give the series whose labels are known a value from the start: of one that appears late the first count is lost."""
+        for counter, labels in (
+            (self._limited, [(rate,) for rate in Rate]),
+            (self._search_failures, [(part,) for part in ("words", "meaning", "reranker", "served_at")]),
+            (self._jobs, list(product(Stage, ("done", "retried", "failed", "lost")))),
+            (self._scans, [("ok",)]),
+            (self._verdicts, [(outcome,) for outcome in ("move", "uncertain", "stay")]),
+            (self._moves, [(outcome,) for outcome in ("done", "skipped", "error")]),
+            (self._decisions, [*product(Choice, Channel), ("expired", "none")]),
+            (self._changes, [(kind,) for kind in ChangeKind]),
+            (self._connected, [("socket",), ("http",)]),
+            (self._turned_away, [("socket",), ("http",)]),
+            (self._refused, [(reason,) for reason in _REASONS.values()]),
+            (self.mutations, [(tool, "ok") for tool in self.store_mutations]),
+        ):
+            for values in labels:
+                counter.labels(*values)
 
     def expose(self, accept: str) -> tuple[bytes, str]:
         """Return the text of a scrape and its media type: OpenMetrics for a client that accepts it."""
@@ -359,20 +398,3 @@ class PrometheusMetrics(Metrics):
         self._requests.labels(route, str(status)).inc()
         if reason := _REASONS.get(status):
             self._refused.labels(reason).inc()
-
-
-_REASONS = {
-    400: "malformed",
-    401: "no_valid_key",
-    403: "foreign_origin",
-    404: "not_there",
-    405: "wrong_method",
-    408: "slow_body",
-    413: "too_large",
-    421: "foreign_host",
-    429: "rate_limited",
-    431: "head_too_large",
-    500: "fault",
-    503: "busy",
-    505: "http_version",
-}

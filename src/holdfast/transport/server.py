@@ -26,7 +26,7 @@ from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.browser_sessions import BrowserSessions
 from holdfast.transport.doors.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
 from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, RequestLimits
+from holdfast.transport.doors.guard import Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
 from holdfast.transport.doors.http import McpDoor, build_app
 from holdfast.transport.doors.http_metrics import CountedRequests
@@ -34,8 +34,7 @@ from holdfast.transport.doors.http_server import (
     HttpServer,
     address_of,
     base_url,
-    counted_websocket,
-    protocol_with_head_deadline,
+    http_config,
 )
 from holdfast.transport.doors.socket import SocketDoor
 from holdfast.transport.doors.stdio import serve_stdio
@@ -44,8 +43,6 @@ from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
 from holdfast.transport.state_folder import AGENT_TOKEN, METRICS_TOKEN, PERSON_KEY, StateFolder
 
 _DRAIN_SECONDS = 3.5
-_HTTP_GRACE_SECONDS = 1
-_KEEP_ALIVE_SECONDS = 5
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _LARGE_BLOCK_BYTES = 1 << 22
 _SWITCH_SECONDS = 0.0005
@@ -262,20 +259,8 @@ class Server:
                 parse_networks(limits.trusted_proxies),
             ),
         )
-        return uvicorn.Config(
-            CountedRequests(guard, self._metrics) if self._metrics_token else guard,
-            http=protocol_with_head_deadline(limits.slow_client_seconds, self._connections),
-            ws=counted_websocket(self._connections),
-            ws_max_size=limits.max_body_bytes,
-            ws_per_message_deflate=False,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_HTTP_GRACE_SECONDS,
+        return http_config(
+            CountedRequests(guard, self._metrics) if self._metrics_token else guard, limits, self._connections
         )
 
 

@@ -215,7 +215,7 @@ def build_app(
     has_metrics: bool = False,
 ) -> Starlette:
     """Return the routes that are switched on, for the guard to wrap."""
-    routes: list[BaseRoute] = [Route("/health", _health)]
+    routes: list[BaseRoute] = [Route("/health", answer_health)]
     if has_metrics:
         routes.append(Route("/metrics", answer_scrapes(dispatcher.metrics)))
     if mcp is not None:
@@ -281,7 +281,8 @@ def _is_initialize(body: bytes) -> bool:
     return isinstance(message, dict) and message.get("method") == "initialize"
 
 
-async def _health(_request: Request) -> Response:
+async def answer_health(_request: Request) -> Response:
+    """Say that this process serves, and which version it is."""
     return JSONResponse(
         {"status": "ok", "name": "holdfast", "version": __version__}, headers={"cache-control": "no-store"}
     )
