@@ -9,6 +9,7 @@ from typing import Any
 import click
 
 from holdfast import errors
+from holdfast.adapters.prometheus import PrometheusMetrics
 from holdfast.auth.context import CallerKind
 from holdfast.cli.main import cli
 from holdfast.config.describe import setting_rows
@@ -37,6 +38,7 @@ def pages() -> dict[Path, str]:
         reference / "settings.md": settings_page(),
         reference / "errors.md": errors_page(),
         reference / "commands.md": commands_page(),
+        reference / "metrics.md": metrics_page(),
         reference / "modules.md": modules_page(),
         project: with_pure_modules(project.read_text()),
     }
@@ -136,6 +138,28 @@ def commands(
             subcommand = command.get_command(context, name)
             if subcommand is not None and not subcommand.hidden:
                 yield from commands(subcommand, context, (*path, name))
+
+
+def metrics_page() -> str:
+    """Return the page of every figure at /metrics."""
+    lines = [
+        NOTE,
+        "",
+        "# Metrics",
+        "",
+        "What `/metrics` answers with the key in `metrics.token`: see [how to observe a server](../how-to/observe.md).",
+        "A name that ends in `_total` only grows until the server ends. A histogram has the series `_bucket`, `_sum` and `_count`.",
+        "No label holds a tenant, a path, a project or anything else that a caller chose. Names that begin with `process_` are",
+        "those of every program with Prometheus' Python client.",
+        "",
+        "| name | type | labels | meaning | buckets |",
+        "|---|---|---|---|---|",
+    ]
+    for figure in sorted(PrometheusMetrics().figures):
+        labels = ", ".join(f"`{label}`" for label in figure.labels)
+        buckets = ", ".join(f"{bound:g}" for bound in figure.buckets)
+        lines.append(f"| `{figure.name}` | {figure.kind} | {labels} | {_cell(figure.help)} | {buckets} |")
+    return "\n".join(lines) + "\n"
 
 
 def modules_page() -> str:

@@ -19,7 +19,13 @@ VENV = TOP / ".venv"
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = TOP / "requirements"
 NODE = TOP / "tests" / "node"
-SYSTEM_PACKAGES = {"git": "git", "strace": "strace", "mkfs.ext4": "e2fsprogs", "mkfs.xfs": "xfsprogs"}
+SYSTEM_PACKAGES = {
+    "git": "git",
+    "strace": "strace",
+    "promtool": "prometheus",
+    "mkfs.ext4": "e2fsprogs",
+    "mkfs.xfs": "xfsprogs",
+}
 """Programs that tests run, and the Debian package of each."""
 
 

@@ -26,6 +26,11 @@ def utc_now() -> str:
     return format_utc(datetime.now(UTC))
 
 
+def seconds_since(at: str) -> float:
+    """Return how many seconds ago a time in text form was, 0 for one that is still to come."""
+    return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(at)).total_seconds())
+
+
 def utc_in(seconds: float) -> str:
     """Return the time that many seconds from now as text."""
     return format_utc(datetime.now(UTC) + timedelta(seconds=seconds))

@@ -47,13 +47,15 @@ from holdfast.credentials.sealed_keys import MemoryKeyStore
 from holdfast.credentials.service import Credentials
 from holdfast.errors import InvalidArgument
 from holdfast.folders.access.policy_rules import PolicyRules
+from holdfast.folders.children.confine import CHILDREN
 from holdfast.folders.service import OpenFolders
 from holdfast.observe.call_log import CallLog, CallLogLimits
-from holdfast.observe.metrics import Metrics
+from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.observer import Observer
 from holdfast.observe.redact import Redactor
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.planning.build_plan import OrganiserState
+from holdfast.organiser.planning.measure import MeasuredPlans
 from holdfast.organiser.ports import Classifier, PlanObserver
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews
@@ -69,6 +71,7 @@ from holdfast.store.service import Store
 from holdfast.store.tenant_share import describe_usages
 from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.registry import Group
 from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import JobKeys, NoKeys
@@ -144,40 +147,37 @@ class ServerParts:
         self.store_ports.close()
 
 
-def build(settings: Settings, state_dir: str, settings_path: str | None = None) -> ServerParts:
-    """Put the parts together for one process that holds the lock of this state folder.
+def build(
+    settings: Settings, state_dir: str, settings_path: str | None = None, *, is_measured: bool = False
+) -> ServerParts:
+    """Put the parts together for one process that holds the lock of this state folder; only an `is_measured` one counts.
 
     `settings_path` is the file that the settings came from, if it is not the usual one: its policy may change.
     """
+    metrics = open_metrics(settings) if is_measured and settings.observe.metrics.enabled else Metrics()
+    CHILDREN.watch(metrics)
     policy = PolicyFile(settings_path)
     folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
     journal = open_journal(state_dir)
-    changes = Changes(journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval)
+    changes = Changes(
+        journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval, metrics=metrics
+    )
     changes.recover()
-    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir)
-    store_ports = open_store(state_dir, variable("DATABASE_URL"))
+    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics)
+    store_ports = open_store(state_dir, variable("DATABASE_URL"), metrics.lock_waited)
     store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
-    workers = _workers(settings.mcp.files, store_ports, store, embedder, settings.mcp.files.index.workers)
-    search = _search(settings.mcp.files, store_ports, embedder)
+    workers = _workers(settings.mcp.files, store_ports, store, embedder, settings.mcp.files.index.workers, metrics)
+    search = _search(settings.mcp.files, store_ports, embedder, metrics)
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     plan_observer = LangfuseObserver(langfuse) if langfuse is not None else None
-    organiser = _organiser(settings, changes, memory, embedder, plan_observer)
+    organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer))
+    metrics.watch(Reading.SCANS_RUNNING, lambda: len(organiser.jobs.running()))
     in_folders = _folder_search(settings, state_dir, embedder)
-    observer = _observer(settings, state_dir, store_ports)
-    app = App(
-        settings,
-        folders.folders_of,
-        changes,
-        store,
-        search,
-        in_folders,
-        reviews,
-        organiser,
-        observer,
-        workers.on_model_key,
-    )
+    observer = _observer(settings, state_dir, store_ports, metrics)
+    app_parts = (changes, store, search, in_folders, reviews, organiser, observer, workers.on_model_key)
+    app = App(settings, folders.folders_of, *app_parts)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)
@@ -185,7 +185,9 @@ def build(settings: Settings, state_dir: str, settings_path: str | None = None) 
 
 
 @contextmanager
-def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: bool = False) -> Iterator[Workers]:
+def open_workers(
+    settings: Settings, state_dir: str, lanes: int, metrics: Metrics | None = None, *, needs_keys: bool = False
+) -> Iterator[Workers]:
     """Give index workers for a process that is no server; they are not started yet.
 
     With a model that wants tenants' keys, which only the servers have, such a process does words alone;
@@ -201,9 +203,9 @@ def open_workers(settings: Settings, state_dir: str, lanes: int, *, needs_keys: 
                 "a separate worker needs Redis to get tenants' keys: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
-        workers = _workers(settings.mcp.files, store_ports, store, None, lanes, is_alone=False)
+        workers = _workers(settings.mcp.files, store_ports, store, None, lanes, metrics, is_alone=False)
     else:
-        workers = _workers(settings.mcp.files, store_ports, store, embedder, lanes)
+        workers = _workers(settings.mcp.files, store_ports, store, embedder, lanes, metrics)
     try:
         yield workers
     finally:
@@ -215,7 +217,7 @@ def _embedder(files: FilesSettings) -> Embedder | None:
     return build_embedder(files.search.embedder) if files.search.enabled else None
 
 
-def _search(files: FilesSettings, store_ports: StorePorts, embedder: Embedder | None) -> Search:
+def _search(files: FilesSettings, store_ports: StorePorts, embedder: Embedder | None, metrics: Metrics) -> Search:
     own_key = files.search.embedder.api_key.get_secret_value()
     reranker = build_reranker(files.search.rerank)
     return Search(
@@ -225,6 +227,7 @@ def _search(files: FilesSettings, store_ports: StorePorts, embedder: Embedder | 
         _built_in(files.search.embedder) if embedder else None,
         reranker,
         local_key=Secret(own_key) if own_key else None,
+        metrics=metrics,
     )
 
 
@@ -252,10 +255,11 @@ def _workers(
     store: Store,
     embedder: Embedder | None,
     lanes: int,
+    metrics: Metrics | None = None,
     *,
     is_alone: bool = True,
 ) -> Workers:
-    stats = IndexingStats()
+    stats = IndexingStats(metrics)
     timed = TimedEmbedder(embedder, stats) if embedder else None
     needs_key = timed is not None and timed.needs_key
     keys: ModelKeys = NoKeys()
@@ -266,11 +270,22 @@ def _workers(
     loop = Loop(store_ports.queue, Indexer(store_ports.index, timed), keys, needs_key, policy, stats)
     outdated = OutdatedVectors(store_ports.index, timed, loop.stop.is_set) if timed else None
     purge = Purge(store, store_ports.upkeep, vectors=outdated)
-    return Workers(loop, store_ports.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone)
+    return Workers(
+        loop, store_ports.index, purge, timed, lanes, is_on=files.search.enabled, is_alone=is_alone, metrics=metrics
+    )
 
 
-def _observer(settings: Settings, state_dir: str, store_ports: StorePorts) -> Observer:
-    metrics, call_settings = Metrics(), settings.observe.calls
+def open_metrics(settings: Settings) -> Metrics:
+    """Return metrics for Prometheus, whose library is loaded here and nowhere else."""
+    from holdfast.adapters.prometheus import PrometheusMetrics
+
+    metrics = PrometheusMetrics(entry.name for entry in table.TOOLS if entry.group is Group.STORE and entry.mutates)
+    metrics.watch(Reading.INDEX_SLO_SECONDS, lambda: settings.mcp.files.index.slo_p95_seconds)
+    return metrics
+
+
+def _observer(settings: Settings, state_dir: str, store_ports: StorePorts, metrics: Metrics) -> Observer:
+    call_settings = settings.observe.calls
     if not call_settings.enabled:
         return Observer(None, metrics)
     redactor = Redactor(table.TOOLS.vocabulary, call_settings.preview_bytes if call_settings.preview else 0)
@@ -298,9 +313,9 @@ def _credentials(files: FilesSettings) -> Credentials:
     )
 
 
-def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str) -> Reviews:
+def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str, metrics: Metrics) -> Reviews:
     shown_by = [VscodePresenter(settings.review.vscode.command)] if settings.review.channels.vscode else []
-    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by)
+    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by, metrics)
     reviews.recover()
     return reviews
 

@@ -137,9 +137,42 @@ def postgres_backend(url: str) -> Iterator[Backend]:
         yield backend
 
 
+@dataclass(frozen=True)
+class PostgresServer:
+    """A PostgreSQL that a test may stop and start again; `url` is that of its first database, without tables."""
+
+    folder: Path
+    programs: Path
+    account: dict[str, int]
+    options: str
+
+    @property
+    def url(self) -> str:
+        """Return the address of its first database."""
+        return f"postgresql://postgres@/postgres?host={self.folder}"
+
+    def start(self) -> None:
+        """Start it, and wait until it answers."""
+        self._control("-l", self.folder / "log", "-o", self.options, "start")
+
+    def stop(self) -> None:
+        """Stop it as a power cut does."""
+        self._control("-m", "immediate", "stop")
+
+    def _control(self, *arguments: object) -> None:
+        _run([self.programs / "pg_ctl", "-D", self.folder / "data", "-w", *arguments], self.account)
+
+
 @contextmanager
 def postgres_server(*, durable: bool = False) -> Iterator[str]:
-    """Run a PostgreSQL of its own until the end; yields the address of its first database, without tables.
+    """Run a PostgreSQL of its own until the end; yields the address of its first database, without tables."""
+    with stoppable_postgres(durable=durable) as server:
+        yield server.url
+
+
+@contextmanager
+def stoppable_postgres(*, durable: bool = False) -> Iterator[PostgresServer]:
+    """Run a PostgreSQL of its own until the end, when it must be running.
 
     Tests do not wait for the disk; a durable one does, as in production.
     """
@@ -152,12 +185,12 @@ def postgres_server(*, durable: bool = False) -> Iterator[str]:
     try:
         _run([programs / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--no-sync"], account)
         options = _OPTIONS.format(folder=folder, fsync="on" if durable else "off")
-        start = [programs / "pg_ctl", "-D", data, "-l", folder / "log", "-w", "-o", options]
-        _run([*start, "start"], account)
+        server = PostgresServer(folder, programs, account, options)
+        server.start()
         try:
-            yield f"postgresql://postgres@/postgres?host={folder}"
+            yield server
         finally:
-            _run([programs / "pg_ctl", "-D", data, "-m", "immediate", "-w", "stop"], account)
+            server.stop()
     finally:
         shutil.rmtree(folder, ignore_errors=True)
 

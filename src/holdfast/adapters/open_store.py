@@ -36,11 +36,16 @@ class StorePorts:
     close: Callable[[], None]
 
 
-def open_store(state_dir: str, database_url: str | None = None) -> StorePorts:
-    """Open the store's database; PostgreSQL is migrated first, an SQLite file when a tenant first uses it."""
+def open_store(
+    state_dir: str, database_url: str | None = None, on_lock_wait: Callable[[float], None] = lambda _ms: None
+) -> StorePorts:
+    """Open the store's database; PostgreSQL is migrated first, an SQLite file when a tenant first uses it.
+
+    `on_lock_wait` is told how many milliseconds each mutation waited for the lock of its project.
+    """
     if is_postgres(database_url):
-        return _open_postgres(database_url or "")
-    database = SqliteStore(os.path.join(state_dir, "store"))
+        return _open_postgres(database_url or "", on_lock_wait)
+    database = SqliteStore(os.path.join(state_dir, "store"), on_lock_wait)
     queue = SqliteQueue(database.files)
     return StorePorts(
         database,
@@ -126,7 +131,7 @@ def search_limits_from_settings(settings: SearchSettings) -> SearchLimits:
     )
 
 
-def _open_postgres(url: str) -> StorePorts:
+def _open_postgres(url: str, on_lock_wait: Callable[[float], None]) -> StorePorts:
     _require_driver()
     from holdfast.adapters.postgres.calls import PostgresCalls
     from holdfast.adapters.postgres.migrate import migrate
@@ -135,7 +140,7 @@ def _open_postgres(url: str) -> StorePorts:
     from holdfast.adapters.postgres.store.store import PostgresStore
 
     migrate(url)
-    database, queue, index = PostgresStore(url), PostgresQueue(url), PostgresIndex(url)
+    database, queue, index = PostgresStore(url, on_lock_wait=on_lock_wait), PostgresQueue(url), PostgresIndex(url)
 
     def close() -> None:
         database.close()

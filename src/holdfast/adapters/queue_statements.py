@@ -25,6 +25,13 @@ class JobUpdate(NamedTuple):
 class StatementQueue(ABC):
     """Implements what is the same on both databases of `holdfast.store.ports.IndexQueue` and `StoreUpkeep`."""
 
+    def find_longest_due(self, stage: Stage) -> datetime | None:
+        """Return when the job became due that comes first."""
+        rows = [
+            row for is_backlog in (False, True) for row in self._rows("next_due", stage=stage, is_backlog=is_backlog)
+        ]
+        return min((row["due_at"] for row in rows), default=None)
+
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
         """Extend a job's lease from now."""
         until = now + timedelta(milliseconds=lease_ms)

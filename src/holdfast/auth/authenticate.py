@@ -23,12 +23,18 @@ def find_no_tenant(_apikey_hash: str) -> AuthContext | None:
 class Authenticator:
     """Identifies callers by the local token, the mode, and the listed keys.
 
-    The local token is this machine's own user in every mode; other keys are tenants without local folders.
+    The local token is this machine's own user in every mode; other keys are tenants without local folders. The key to
+    the metrics opens them and nothing else.
     """
 
     local_token: Secret
     mode: Literal["local", "listed", "open"] = "local"
     find_tenant: FindTenant = find_no_tenant
+    metrics_token: Secret | None = None
+
+    def opens_metrics(self, key: Secret) -> bool:
+        """Return whether a key is the one to the metrics."""
+        return self.metrics_token is not None and self.metrics_token.matches(key.reveal())
 
     def identify(self, key: Secret, model_key: Secret | None = None) -> AuthContext | None:
         """Return the tenant of this key, None when it has none.
@@ -38,6 +44,8 @@ class Authenticator:
         """
         if self.local_token.matches(key.reveal()):
             return LOCAL_USER
+        if self.opens_metrics(key):
+            return None
         if self.mode == "listed":
             tenant = self.find_tenant(_hash(key))
             return replace(tenant, model_key=model_key) if tenant is not None else None

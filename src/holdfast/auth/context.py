@@ -49,6 +49,8 @@ class AuthContext:
 
 
 LOCAL_USER = AuthContext(apikey_hash=LOCAL_TENANT, user_identity="local user")
+METRICS_READER = AuthContext(apikey_hash="metrics", user_identity="metrics")
+"""Whoever holds the key to the metrics: a tenant of nothing."""
 
 
 @dataclass(frozen=True, slots=True)

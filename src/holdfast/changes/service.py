@@ -52,6 +52,7 @@ from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import HiddenByPolicy, Jail, Place
 from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.service import Folders
+from holdfast.observe.metrics import Metrics
 from holdfast.text.budget import visible_rows
 from holdfast.text.decode import SAMPLE_BYTES
 from holdfast.text.display import display_name
@@ -83,20 +84,28 @@ class Changes:
     """
 
     def __init__(
-        self, journal: Journal, state_dir: str, settings: JournalSettings, *, require_approval: bool = True
+        self,
+        journal: Journal,
+        state_dir: str,
+        settings: JournalSettings,
+        *,
+        require_approval: bool = True,
+        metrics: Metrics | None = None,
     ) -> None:
+        metrics = metrics or Metrics()
         self._journal = journal
         self._images = Images(journal, state_dir, settings)
         self._quarantine = Quarantine(state_dir)
         self._upkeep = JournalUpkeep(journal, self._images, self._quarantine, settings)
         self.wake_upkeep = self._upkeep.wake
-        self._recorder = Recorder(journal, self._images, self.wake_upkeep)
+        self._recorder = Recorder(journal, self._images, self.wake_upkeep, metrics)
+        self._images.room.watch(metrics)
         self._locks = Locks()
         self._contents = ContentChanges(journal, self._images, self._recorder)
         self._removals = Removals(self._images, self._recorder)
         self._moves = Moves(self._recorder, self._quarantine)
         self._directories = Directories(self._recorder)
-        executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.wake)
+        executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.wake, metrics)
         self.plans = Plans(journal, executor, require_approval=require_approval)
         self._recovery = Recovery(self._contents, self._removals, self._moves, self._directories, executor, state_dir)
         self.history = ChangeHistory(journal, self._images)

@@ -309,7 +309,7 @@ class IndexSettings(Section):
     retry_max: int = Field(5, ge=0, description="Attempts before a job counts as failed.")
     retry_backoff_ms: int = Field(1000, gt=0, description="Milliseconds before a retry, times the attempt.")
     slo_p95_seconds: float = Field(
-        30.0, gt=0, description="Seconds within which 95 % of writes should be searchable; not used yet."
+        30.0, gt=0, description="Seconds within which 95 % of writes should be searchable; an alert compares."
     )
 
 

@@ -26,6 +26,11 @@ class Observer:
         return self._log.find(tenant, call_filter, limit) if self._log else []
 
     @property
+    def metrics(self) -> Metrics:
+        """Return where is counted."""
+        return self._metrics
+
+    @property
     def is_recording(self) -> bool:
         """Return whether there is a call log."""
         return self._log is not None

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from holdfast.clock import utc_in, utc_now
+from holdfast.clock import seconds_since, utc_in, utc_now
 from holdfast.errors import Conflict, NotFound, PermissionDenied
 from holdfast.review.decide import decide
 from holdfast.review.model import UNDECIDED_STATES, Channel, Decision, Review, ReviewSummary, as_text
@@ -50,6 +50,8 @@ class PersonReviews:
                 raise Conflict(f"The review {review_id} has expired.")
             after = decide(review, decision, utc_now(), utc_in(records.settings.expires_hours * 3600.0))
             records.save(review, after, is_on_disk=channel is Channel.VSCODE)
+        waited = seconds_since(review.created_at)
+        records.metrics.review_decided(decision.choice.value.lower(), channel.value, waited)
         if after.is_open and after.state not in UNDECIDED_STATES:
             records.close_presentation(review_id)
         return after

@@ -8,9 +8,10 @@ from functools import partial
 
 from holdfast.auth.context import Caller
 from holdfast.changes.disk.files import error_from_os
-from holdfast.clock import utc_now
+from holdfast.clock import seconds_since, utc_now
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import Conflict, NotFound
+from holdfast.observe.metrics import Metrics, Reading
 from holdfast.review.model import Review, ReviewState
 from holdfast.review.ports import Presenter, ReviewTable
 from holdfast.review.sessions import Sessions
@@ -68,7 +69,10 @@ class ReviewRecords:
         presenters: Sequence[Presenter],
         watcher: Watcher,
         on_stored: Callable[[], None] = lambda: None,
+        metrics: Metrics | None = None,
     ) -> None:
+        self.metrics = metrics or Metrics()
+        self.metrics.watch(Reading.REVIEWS_OPEN, watcher.count_by_state)
         self.book = book
         self.sessions = sessions
         self.settings = settings
@@ -101,6 +105,7 @@ class ReviewRecords:
             self.sessions.remove(review.session)
             raise
         self.watcher.keep(review)
+        self.metrics.review_opened()
         self._on_stored()
 
     def save(self, before: Review, after: Review, *, is_on_disk: bool = False) -> None:
@@ -129,6 +134,7 @@ class ReviewRecords:
             return False
         with self.lock:
             if self.book.replace(review, review.become(ReviewState.EXPIRED)):
+                self.metrics.review_decided("expired", "none", seconds_since(review.created_at))
                 self.end(review)
         return True
 

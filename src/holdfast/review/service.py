@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from holdfast.changes.service import Changes
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import HoldfastError
+from holdfast.observe.metrics import Metrics
 from holdfast.review.agent import AgentReviews
 from holdfast.review.decide import decision_from_save
 from holdfast.review.person import PersonReviews
@@ -32,11 +33,12 @@ class Reviews:
         sessions: Sessions,
         settings: ReviewSettings,
         presenters: Sequence[Presenter] = (),
+        metrics: Metrics | None = None,
     ) -> None:
         watcher = Watcher(
             sessions, watch_saves=settings.channels.vscode, on_save=self._take_save, on_due=self._expire_by_id
         )
-        self.records = ReviewRecords(book, sessions, settings, presenters, watcher, changes.wake_upkeep)
+        self.records = ReviewRecords(book, sessions, settings, presenters, watcher, changes.wake_upkeep, metrics)
         self.agent = AgentReviews(self.records, changes)
         self.person = PersonReviews(self.records)
         self.settings = settings

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from holdfast.clock import utc_now
-from holdfast.review.model import UNDECIDED_STATES, Review, ReviewState
+from holdfast.review.model import OPEN_STATES, UNDECIDED_STATES, Review, ReviewState
 from holdfast.review.sessions import Sessions
 
 _log = logging.getLogger(__name__)
@@ -78,6 +78,12 @@ class Watcher:
         """Return how many reviews of one allowed directory are open."""
         with self._lock:
             return sum(watched.review.root == root for watched in self._open.values())
+
+    def count_by_state(self) -> dict[tuple[str, ...], float]:
+        """Return how many reviews are open, by state."""
+        with self._lock:
+            states = [watched.review.state for watched in self._open.values()]
+        return {(state.value.lower(),): float(states.count(state)) for state in OPEN_STATES}
 
     def size_bytes(self, root: str) -> int:
         """Return what the texts of the open reviews of one allowed directory take up."""

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from holdfast.errors import SearchBackendError
+from holdfast.observe.metrics import Metrics
 from holdfast.search.model import Candidate, Hit, Passage, Scope, SearchLimits, Statistics, Vector, WordMatches
 from holdfast.search.pending import PendingMatch, scan_pending
 from holdfast.search.ports import Embedder, EmbedFault, IndexFault, Lookup, Reranker, RerankFault
@@ -29,9 +30,10 @@ _log = logging.getLogger(__name__)
 
 
 class SearchCounts:
-    """Counts searches and the parts of them that failed. Safe to share between threads."""
+    """Counts searches and the parts of them that failed, here and in the metrics. Safe to share between threads."""
 
-    def __init__(self) -> None:
+    def __init__(self, metrics: Metrics | None = None) -> None:
+        self.metrics = metrics or Metrics()
         self._counts = Counter(searches=0, words_failed=0, meaning_failed=0, reranker_failed=0, served_at_failed=0)
         self._lock = threading.Lock()
 
@@ -43,6 +45,7 @@ class SearchCounts:
     def add_failure(self, name: str, fault: Exception) -> None:
         """Add one to a count and log the fault."""
         self.add(name)
+        self.metrics.search_part_failed(name.removesuffix("_failed"))
         _log.warning("search: %s: %s", name, fault)
 
     def as_json(self) -> dict[str, int]:

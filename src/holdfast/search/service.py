@@ -1,12 +1,14 @@
 """Searches the project store: the service that tools call."""
 
 import logging
+import time
 from collections.abc import Callable
 from datetime import datetime
 
 from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
 from holdfast.errors import InvalidQuery, SearchBackendError
+from holdfast.observe.metrics import Metrics
 from holdfast.search.model import ALL_PROJECTS, Hit, Scope, SearchLimits
 from holdfast.search.ports import Embedder, Index, IndexFault, Reranker
 from holdfast.search.retrieve import PreviousModel, Retriever, SearchCounts, SearchQuery
@@ -34,11 +36,12 @@ class Search:
         reranker: Reranker | None = None,
         local_key: Secret | None = None,
         now: Callable[[], datetime] = utc_clock,
+        metrics: Metrics | None = None,
     ) -> None:
         previous = PreviousModel(previous_embedder, embedder) if previous_embedder and embedder else None
         self._index = index
         self._limits = limits
-        self._counts = SearchCounts()
+        self._counts = SearchCounts(metrics)
         self._retriever = Retriever(index, limits, embedder, previous, reranker, self._counts)
         self._local_key = local_key
         self._now = now
@@ -68,11 +71,14 @@ class Search:
             raise SearchBackendError("search is switched off (settings.mcp.files.search.enabled)")
         search_query = SearchQuery(tenant, scope, query, hit_limit(limit, self._limits), self._model_key(auth), check)
         self._counts.add("searches")
+        began = time.perf_counter()
         try:
             hits = self._retriever.retrieve(search_query)
         except IndexFault as fault:
             _log.warning("search: %s", fault)
             raise SearchBackendError("search cannot answer now; try again") from None
+        finally:
+            self._counts.metrics.search_ended((time.perf_counter() - began) * 1000)
         self._mark_served(tenant, [chunk_id for chunk_id, _ in hits if chunk_id >= 0])
         return [hit for _, hit in hits]
 

@@ -157,6 +157,12 @@ class IndexQueue(Protocol):
     def find_next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due, None when there is none."""
 
+    def find_longest_due(self, stage: Stage) -> datetime | None:
+        """Return when the job became due that comes first of those that no worker holds, None when there is none.
+
+        It asks the database, and may be in the future.
+        """
+
     def renew(self, job: ClaimedJob, lease_ms: int, now: datetime) -> bool:
         """Extend a job's lease from now; False when the claim was lost or the job is older than its file."""
 

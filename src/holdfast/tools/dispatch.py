@@ -30,12 +30,13 @@ from holdfast.errors import (
     InvalidArgument,
     NotFound,
     PermissionDenied,
+    RateLimited,
     ResourceBusy,
     StorageFull,
     TimedOut,
 )
 from holdfast.folders.finding.path_hints import add_path_hint
-from holdfast.observe.metrics import Metrics
+from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.model import UNKNOWN_TOOL, CallerLabels, CallStatus
 from holdfast.observe.observer import Observer
 from holdfast.secret import Secret
@@ -54,7 +55,8 @@ _COUNTING_THREADS = 4
 class Dispatcher:
     """Runs tools for the doors. It knows no transport; a door knows nothing below it.
 
-    In `held_bytes` the doors count what they hold of each caller's requests; it belongs to the event loop.
+    In `held_bytes` the doors count what they hold of each caller's requests; it belongs to the event loop. `metrics` is
+    where the doors count, too.
     """
 
     def __init__(
@@ -77,6 +79,11 @@ class Dispatcher:
             PoolLimits(limits.max_parallel_calls, limits.max_heavy_calls, limits.max_children, limits.max_waiting_calls)
         )
         self.held_bytes = Shares(limits.max_held_bytes, HALF)
+        self.metrics = metrics = self._observer.metrics
+        metrics.watch(Reading.CALLS_WAITING, self._threads.count_waiting)
+        metrics.watch(Reading.CALLS_RUNNING, self._threads.count_running)
+        metrics.watch(Reading.HELD_BYTES, lambda: self.held_bytes.taken_places)
+        metrics.watch(Reading.HELD_BYTES_LIMIT, lambda: self.held_bytes.total)
         self._max_on_loop = limits.max_waiting_calls
         self._on_loop: Counter[str] = Counter()
 
@@ -214,11 +221,15 @@ class Dispatcher:
         per_minute = admission.allowance(caller, rate) if admission else 0
         if not admission or not per_minute:
             return
-        if admission.can_block(caller):
-            count = partial(admission.count, caller, rate, per_minute)
-            await asyncio.get_running_loop().run_in_executor(self._counting, count)
-        else:
-            admission.count(caller, rate, per_minute)
+        try:
+            if admission.can_block(caller):
+                count = partial(admission.count, caller, rate, per_minute)
+                await asyncio.get_running_loop().run_in_executor(self._counting, count)
+            else:
+                admission.count(caller, rate, per_minute)
+        except RateLimited:
+            self.metrics.call_limited(rate.value)
+            raise
 
     def _is_permitted(self, caller: Caller, tool: Tool) -> bool:
         return self._exists_for(caller, tool) and _restriction_on(caller, tool) is None

@@ -92,6 +92,16 @@ class CallThreads:
             raise
         return result
 
+    def count_waiting(self) -> dict[tuple[str, ...], float]:
+        """Return how many jobs wait for a place, by load."""
+        with self._lock:
+            waiting = [(load, len(queue)) for (_, load), queue in self._queues.items()]
+        return {(load.value,): float(sum(count for of, count in waiting if of is load)) for load in Load}
+
+    def count_running(self) -> dict[tuple[str, ...], float]:
+        """Return how many jobs have a thread, by load."""
+        return {(load.value,): float(shares.taken_places) for load, shares in self._by_load.items()}
+
     def close(self, seconds: float) -> None:
         """Start nothing more, and wait for what is running: `seconds` for short calls, without a bound for long work.
 

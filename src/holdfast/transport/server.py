@@ -26,25 +26,23 @@ from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.browser_sessions import BrowserSessions
 from holdfast.transport.doors.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
 from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.guard import MAX_HEAD_BYTES, Guard, RequestLimits
+from holdfast.transport.doors.guard import Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
 from holdfast.transport.doors.http import McpDoor, build_app
+from holdfast.transport.doors.http_metrics import CountedRequests
 from holdfast.transport.doors.http_server import (
     HttpServer,
     address_of,
     base_url,
-    counted_websocket,
-    protocol_with_head_deadline,
+    http_config,
 )
 from holdfast.transport.doors.socket import SocketDoor
 from holdfast.transport.doors.stdio import serve_stdio
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
 from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
-from holdfast.transport.state_folder import AGENT_TOKEN, PERSON_KEY, StateFolder
+from holdfast.transport.state_folder import AGENT_TOKEN, METRICS_TOKEN, PERSON_KEY, StateFolder
 
 _DRAIN_SECONDS = 3.5
-_HTTP_GRACE_SECONDS = 1
-_KEEP_ALIVE_SECONDS = 5
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
 _LARGE_BLOCK_BYTES = 1 << 22
 _SWITCH_SECONDS = 0.0005
@@ -85,11 +83,15 @@ class Server:
         self._options = options
         self._person_key = Secret(options.folder.key(PERSON_KEY))
         self._agent_token = Secret(options.folder.key(AGENT_TOKEN))
+        self._metrics = options.dispatcher.metrics
+        self._metrics_token = (
+            Secret(options.folder.key(METRICS_TOKEN)) if options.settings.observe.metrics.enabled else None
+        )
         self._stop = asyncio.Event()
         self._started_at = utc_now()
         self._start_clock = time.monotonic()
         self._browser_sessions = BrowserSessions()
-        self._connections = Connections(options.settings.server.max_connections)
+        self._connections = Connections(options.settings.server.max_connections, self._metrics)
         self._socket_listener: asyncio.Server | None = None
         self._http_server: HttpServer | None = None
         self._refusal: RefusedConnection | None = None
@@ -175,10 +177,12 @@ class Server:
             return {"ok": True, "url": link} if link else _control_error("This server has no console.")
         if action == "index":
             return {"ok": True, **await anyio.to_thread.run_sync(self._options.index_status)}
+        if action == "metrics":
+            return {"ok": True, "figures": await anyio.to_thread.run_sync(self._metrics.snapshot)}
         if action in ("drain", "stop"):
             self._end(action == "stop")
             return {"ok": True}
-        return _control_error(f"action must be status, link, index, drain or stop: {action!r}")
+        return _control_error(f"action must be status, link, index, metrics, drain or stop: {action!r}")
 
     def _status(self) -> dict[str, object]:
         options = self._options
@@ -234,13 +238,17 @@ class Server:
     def _http_config(self, mcp: McpDoor | None) -> uvicorn.Config:
         options, limits = self._options, self._options.settings.server
         app = build_app(
-            options.dispatcher, mcp, self._connections, self._browser_sessions if options.has_console else None
+            options.dispatcher,
+            mcp,
+            self._connections,
+            self._browser_sessions if options.has_console else None,
+            has_metrics=self._metrics_token is not None,
         )
         listening = [address_of(listener)[0] for listener in options.listeners]
         guard = Guard(
             app,
             HostRules(limits.allowed_hosts, limits.allowed_origins, listening),
-            Authenticator(self._agent_token, options.settings.auth.mode, options.find_tenant),
+            Authenticator(self._agent_token, options.settings.auth.mode, options.find_tenant, self._metrics_token),
             self._browser_sessions.is_open,
             options.roots,
             RequestLimits(
@@ -251,20 +259,8 @@ class Server:
                 parse_networks(limits.trusted_proxies),
             ),
         )
-        return uvicorn.Config(
-            guard,
-            http=protocol_with_head_deadline(limits.slow_client_seconds, self._connections),
-            ws=counted_websocket(self._connections),
-            ws_max_size=limits.max_body_bytes,
-            ws_per_message_deflate=False,
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            h11_max_incomplete_event_size=MAX_HEAD_BYTES,
-            timeout_keep_alive=_KEEP_ALIVE_SECONDS,
-            timeout_graceful_shutdown=_HTTP_GRACE_SECONDS,
+        return http_config(
+            CountedRequests(guard, self._metrics) if self._metrics_token else guard, limits, self._connections
         )
 
 

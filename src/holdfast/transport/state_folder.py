@@ -15,6 +15,7 @@ from contextlib import contextmanager, suppress
 
 AGENT_TOKEN = "agent.token"
 PERSON_KEY = "person.key"
+METRICS_TOKEN = "metrics.token"
 SOCKET = "server.sock"
 LOG = "server.log"
 

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from holdfast.observe.metrics import Metrics
 from holdfast.search.model import Vector
 from holdfast.search.ports import Embedder
 from holdfast.secret import Secret
@@ -37,9 +38,13 @@ class Speed:
 
 
 class IndexingStats:
-    """Collects the measurements of all lanes. Safe to use from any thread."""
+    """Collects the measurements of all lanes: those of the last minutes stay here, and each goes on to the metrics.
 
-    def __init__(self, window_seconds: float = WINDOW_SECONDS) -> None:
+    Safe to use from any thread.
+    """
+
+    def __init__(self, metrics: Metrics | None = None, window_seconds: float = WINDOW_SECONDS) -> None:
+        self.metrics = metrics or Metrics()
         self._window_seconds = window_seconds
         self._lock = threading.Lock()
         self._lags: dict[Stage, deque[tuple[float, float]]] = {stage: deque(maxlen=_MAX_SAMPLES) for stage in Stage}
@@ -47,14 +52,21 @@ class IndexingStats:
 
     def record_visible(self, stage: Stage, written_at: Iterable[datetime], now: datetime) -> None:
         """Record that changes written at these times can be found now."""
-        at = time.monotonic()
+        at, lags = time.monotonic(), [(now - written).total_seconds() * 1000 for written in written_at]
         with self._lock:
-            self._lags[stage].extend((at, (now - written).total_seconds() * 1000) for written in written_at)
+            self._lags[stage].extend((at, lag_ms) for lag_ms in lags)
+        for lag_ms in lags:
+            self.metrics.file_indexed(stage.value, lag_ms)
+
+    def record_job(self, stage: Stage, outcome: str, began: float) -> None:
+        """Record how a job ended that was claimed at this time of the monotonic clock."""
+        self.metrics.job_ended(stage.value, outcome, (time.monotonic() - began) * 1000)
 
     def record_embedding(self, texts: int, seconds: float) -> None:
         """Record one request to the model."""
         with self._lock:
             self._embeddings.append((time.monotonic(), (texts, seconds)))
+        self.metrics.texts_embedded(texts, seconds)
 
     def lag(self, stage: Stage) -> Lag:
         """Return the lag of a stage over the last minutes."""

@@ -108,9 +108,9 @@ class Loop:
         jobs = self._claim(Stage.WORDS, self.policy.batch_size, self.policy.lease_ms)
         if not jobs:
             return 0
-        self._words_jobs = jobs
+        self._words_jobs, began = jobs, time.monotonic()
         try:
-            self._index_words(jobs)
+            self._index_words(jobs, began)
         finally:
             self._words_jobs = ()
         return len(jobs)
@@ -127,48 +127,51 @@ class Loop:
         jobs = self._claim(Stage.MEANING, self.policy.meaning_batch, self.policy.meaning_lease_ms)
         waiting = list(jobs)
         while waiting:
-            job = waiting.pop(0)
+            job, began = waiting.pop(0), time.monotonic()
             try:
-                self._index_meaning(job, waiting)
+                self._index_meaning(job, waiting, began)
             except ClaimLost:
+                self.stats.record_job(Stage.MEANING, "lost", began)
                 _log.debug("the claim of job %d was lost", job.id)
             except (WorkerStopping, BacklogYields) as reason:
                 for unfinished in (job, *waiting):
                     self.queue.release(unfinished, self.now())
                 return 0 if isinstance(reason, WorkerStopping) else len(jobs)
             except Exception as error:  # noqa: BLE001 - one bad job never ends a lane
-                self._fail(job, error)
+                self._fail(job, error, began)
         return len(jobs)
 
     def _claim(self, stage: Stage, limit: int, lease_ms: int) -> list[ClaimedJob]:
         for_backlog = backlog_slots(next(self._claim_numbers[stage]), limit)
         return self.queue.claim(limit, lease_ms, self.now(), stage, for_backlog)
 
-    def _index_words(self, jobs: Sequence[ClaimedJob]) -> None:
+    def _index_words(self, jobs: Sequence[ClaimedJob], began: float) -> None:
         try:
             needs_meaning = self.indexing.index_words(jobs)
         except Exception as error:  # noqa: BLE001 - the jobs are tried one by one, to find which is at fault
             if len(jobs) == 1:
-                self._fail(jobs[0], error)
+                self._fail(jobs[0], error, began)
                 return
             for job in jobs:
                 try:
-                    self._finish_words([job], self.indexing.index_words([job]))
+                    self._finish_words([job], self.indexing.index_words([job]), began)
                 except Exception as fault:  # noqa: BLE001 - one bad job never ends a lane
-                    self._fail(job, fault)
+                    self._fail(job, fault, began)
         else:
-            self._finish_words(jobs, needs_meaning)
+            self._finish_words(jobs, needs_meaning, began)
 
-    def _finish_words(self, jobs: Sequence[ClaimedJob], needs_meaning: Sequence[bool]) -> None:
+    def _finish_words(self, jobs: Sequence[ClaimedJob], needs_meaning: Sequence[bool], began: float) -> None:
         outcomes = list(zip(jobs, needs_meaning, strict=True))
         self.stats.record_visible(Stage.WORDS, [job.written_at for job in jobs if not job.is_backlog], self.now())
         self.queue.finish_all([(job, Stage.MEANING if further else None) for job, further in outcomes], self.now())
+        for _ in jobs:
+            self.stats.record_job(Stage.WORDS, "done", began)
         if self.needs_key:
             for job, further in outcomes:
                 if not further:
                     self.keys.forget_key(job)
 
-    def _index_meaning(self, job: ClaimedJob, waiting: Sequence[ClaimedJob]) -> None:
+    def _index_meaning(self, job: ClaimedJob, waiting: Sequence[ClaimedJob], began: float) -> None:
         key = self.keys.key_for(job) if self.needs_key else None
         if key is None and self.needs_key:
             self.keys.await_key(job)
@@ -176,16 +179,19 @@ class Loop:
         self.indexing.index_meaning(job, key, _LeaseKeeper(self, job, waiting).check)
         if self.queue.finish(job, self.now()):
             self.stats.record_visible(Stage.MEANING, [] if job.is_backlog else [job.written_at], self.now())
+            self.stats.record_job(Stage.MEANING, "done", began)
             if self.needs_key:
                 self.keys.forget_key(job)
 
-    def _fail(self, job: ClaimedJob, error: Exception) -> None:
+    def _fail(self, job: ClaimedJob, error: Exception, began: float) -> None:
         """Retry a job later, or give it up; the stored reason holds neither content nor key."""
         reason, attempt = describe_error(error), job.retry_count + 1
         _log.warning("job %d (%s) failed, attempt %d: %s", job.id, job.stage, attempt, reason)
         is_hopeless = isinstance(error, EmbedFault) and not error.retryable
+        is_given_up = attempt >= self.policy.retry_max or is_hopeless
+        self.stats.record_job(job.stage, "failed" if is_given_up else "retried", began)
         try:
-            if attempt >= self.policy.retry_max or is_hopeless:
+            if is_given_up:
                 self.queue.fail(job, reason, self.now())
             else:
                 due_at = self.now() + timedelta(milliseconds=self.backoff_ms(attempt))

@@ -5,13 +5,15 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import Any
 
 from holdfast.auth.context import LOCAL_TENANT, AuthContext
 from holdfast.clock import format_utc
+from holdfast.observe.metrics import Metrics, Reading, Values
+from holdfast.observe.slow_reading import SlowReading
 from holdfast.search.ports import Embedder, Index
 from holdfast.store.model import Backlog, FailedJob, Stage
 from holdfast.worker.indexing_stats import NO_LAG, Lag, Speed
@@ -24,6 +26,7 @@ _UPKEEP_SECONDS = 5.0
 _PAUSE_AFTER_FAULT_SECONDS = 1.0
 _MIN_WAIT_SECONDS = 0.02
 _MAX_LISTED_FAILURES = 20
+_UNDER_WAY = frozenset({"pending", "processing"})
 _NICE = 10
 """The nice value of the slow lanes, so that calls come first."""
 
@@ -57,6 +60,20 @@ class IndexStatus:
             "failed": [_failed_job_json(job) for job in self.failed],
             "lanes": self.lanes,
         }
+
+
+@dataclass(frozen=True, slots=True)
+class QueueState:
+    """The jobs that are not done, and for how long the first of each stage has been due without a worker."""
+
+    backlog: Sequence[Backlog]
+    overdue_seconds: Values
+    oldest_seconds: Values
+
+    @property
+    def depth(self) -> int:
+        """Return how many jobs are neither done nor given up."""
+        return sum(group.jobs for group in self.backlog if group.status != "failed")
 
 
 class WakeUp:
@@ -104,8 +121,10 @@ class Workers:
         *,
         is_on: bool = True,
         is_alone: bool = True,
+        metrics: Metrics | None = None,
     ) -> None:
         self._loop = loop
+        self._watch(metrics or Metrics())
         self._index = index
         self._purge = purge
         self._embedder = embedder
@@ -173,6 +192,35 @@ class Workers:
             model=self._embedder.model if self._embedder else None,
             lanes=len(self._threads),
         )
+
+    def read_queue(self) -> QueueState:
+        """Return what waits in the queue; asks the database."""
+        queue, now, backlog = self._loop.queue, self._loop.now(), self._loop.queue.list_backlog()
+        overdue, oldest = dict.fromkeys(Stage, 0.0), dict.fromkeys(Stage, 0.0)
+        for group in backlog:
+            if group.status in _UNDER_WAY:
+                oldest[group.stage] = max(oldest[group.stage], (now - group.oldest_at).total_seconds())
+        for stage in {group.stage for group in backlog if group.status in _UNDER_WAY}:
+            due_at = queue.find_longest_due(stage)
+            overdue[stage] = max(0.0, (now - due_at).total_seconds()) if due_at else 0.0
+        return QueueState(backlog, _by_stage(overdue), _by_stage(oldest))
+
+    def _watch(self, metrics: Metrics) -> None:
+        """Give the queue's figures to the metrics; the queue is asked once in some seconds, whoever scrapes how often."""
+        state = SlowReading(self.read_queue)
+
+        def read(part: Callable[[QueueState], float | Values]) -> Callable[[], float | Values | None]:
+            return lambda: part(latest) if (latest := state.latest()) is not None else None
+
+        metrics.watch(Reading.DATABASE_UP, lambda: float(state.latest() is not None))
+        metrics.watch(Reading.QUEUE_DEPTH, read(lambda queue: queue.depth))
+        metrics.watch(
+            Reading.INDEX_JOBS,
+            read(lambda queue: {(group.stage.value, group.status): group.jobs for group in queue.backlog}),
+        )
+        metrics.watch(Reading.INDEX_OVERDUE_SECONDS, read(lambda queue: queue.overdue_seconds))
+        metrics.watch(Reading.INDEX_OLDEST_JOB_SECONDS, read(lambda queue: queue.oldest_seconds))
+        metrics.watch(Reading.INDEX_LANES, lambda: sum(thread.is_alive() for thread in self._threads))
 
     def drain(self, seconds: float, progress: Callable[[int], None] = lambda _remaining: None) -> bool:
         """Do jobs in this thread until none is due or running anywhere, at most that long; returns whether none is."""
@@ -285,6 +333,10 @@ def _failed_job_json(job: FailedJob) -> dict[str, Any]:
         "error": job.error,
         "failed_at": format_utc(job.failed_at),
     }
+
+
+def _by_stage(seconds: Mapping[Stage, float]) -> Values:
+    return {(stage.value,): value for stage, value in seconds.items()}
 
 
 def _lower_priority() -> None:

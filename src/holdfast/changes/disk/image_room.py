@@ -7,6 +7,7 @@ from holdfast.changes.model import ChangeKind, Image, Plan, RootUsage, share_of
 from holdfast.changes.ports import ImageTable
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import PayloadTooLarge, QuotaExceeded
+from holdfast.observe.metrics import Metrics, Reading
 
 _LARGEST_DEFAULT_CAP = 2_000_000_000
 _LEAST_DEFAULT_CAP = 64_000_000
@@ -26,6 +27,16 @@ class ImageRoom:
         self._table = table
         self._folder = folder
         self._settings = settings
+
+    def watch(self, metrics: Metrics) -> None:
+        """Give the figures of the images, and of the disk that holds them, to the metrics."""
+        metrics.watch(
+            Reading.HISTORY_BYTES, lambda: float(sum(each.used_bytes for each in self._table.usage().values()))
+        )
+        metrics.watch(Reading.HISTORY_LIMIT_BYTES, lambda: float(self.cap_bytes))
+        metrics.watch(Reading.HISTORY_FULLEST_RATIO, lambda: fullest_ratio(self._table.usage(), self.cap_bytes))
+        metrics.watch(Reading.DISK_FREE_BYTES, lambda: float(_disk_bytes(self._folder)[0]))
+        metrics.watch(Reading.DISK_BYTES, lambda: float(_disk_bytes(self._folder)[1]))
 
     @property
     def cap_bytes(self) -> int:
@@ -94,6 +105,18 @@ def describe_full_roots(usage: Mapping[str, RootUsage], cap_bytes: int) -> dict[
         for root, used in sorted(usage.items())
         if used.oldest_bytes >= _WARN_AT * rooms[root]
     }
+
+
+def fullest_ratio(usage: Mapping[str, RootUsage], cap_bytes: int) -> float:
+    """Return how much of its room the oldest images of the fullest root take up, 0 without any."""
+    return max(
+        (used.oldest_bytes / max(1, _room_of(root, usage, cap_bytes)) for root, used in usage.items()), default=0.0
+    )
+
+
+def _disk_bytes(folder: str) -> tuple[int, int]:
+    disk = os.statvfs(folder)
+    return disk.f_bavail * disk.f_frsize, disk.f_blocks * disk.f_frsize
 
 
 def _room_of(root: str, usage: Mapping[str, RootUsage], cap_bytes: int) -> int:

@@ -5,6 +5,8 @@ from what the journal and the disk say.
 """
 
 import errno
+import time
+from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
@@ -22,12 +24,21 @@ from holdfast.changes.ports import PlanJournal
 from holdfast.clock import utc_now
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
+from holdfast.observe.metrics import Metrics
 
 
 class Executor:
     """Executes one plan per call of `run`; the caller has locked the plan."""
 
-    def __init__(self, plans: PlanJournal, locks: Locks, quarantine: Quarantine, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self,
+        plans: PlanJournal,
+        locks: Locks,
+        quarantine: Quarantine,
+        on_change: Callable[[], None],
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._metrics = metrics or Metrics()
         self._plans = plans
         self._locks = locks
         self._quarantine = quarantine
@@ -52,7 +63,7 @@ class Executor:
                     else:
                         self._run_directories(jail, plan.id, items, outcomes, progress)
         finally:
-            status = self._plans.advance(plan.id, outcomes, [], utc_now())
+            status = self._advance(plan.id, outcomes, [])
             self._on_change()
         return status
 
@@ -60,9 +71,18 @@ class Executor:
         """Record what a crash left of the last batch, by what is on the disk; an undo ends with that."""
         if plan.status is not PlanStatus.RUNNING:
             return plan.status
-        status = self._plans.advance(plan.id, self._recover_begun(jail, plan), [], utc_now())
+        status = self._advance(plan.id, self._recover_begun(jail, plan), [])
         if plan.undoes is not None and status is PlanStatus.RUNNING:
             status = self._plans.skip_rest(plan.id, "It was interrupted before this step.", utc_now())
+        return status
+
+    def _advance(self, plan_id: str, outcomes: Sequence[ItemOutcome], intents: Sequence[Item]) -> PlanStatus:
+        """Make outcomes and the next intents durable; returns the plan's status."""
+        began = time.perf_counter()
+        status = self._plans.advance(plan_id, outcomes, intents, utc_now())
+        self._metrics.journal_committed((time.perf_counter() - began) * 1000)
+        for outcome, count in Counter(outcome.status.value for outcome in outcomes).items():
+            self._metrics.moves_ended(outcome.lower(), count)
         return status
 
     def _recover_begun(self, jail: Jail, plan: Plan) -> list[ItemOutcome]:
@@ -96,7 +116,7 @@ class Executor:
         """Execute one batch of moves; `outcomes` has those of the batch before, and then those of this one."""
         batch = Batch(jail, parents, self._quarantine, self._locks, links)
         intents = batch.prepare(plan_id, items)
-        self._plans.advance(plan_id, outcomes, intents, utc_now())
+        self._advance(plan_id, outcomes, intents)
         outcomes.clear()
         try:
             batch.run(progress.call)
@@ -108,7 +128,7 @@ class Executor:
         self, jail: Jail, plan_id: str, items: Sequence[Item], outcomes: list[ItemOutcome], progress: "_Progress"
     ) -> None:
         """Make or remove the directories of one batch, like `_run_moves`."""
-        self._plans.advance(plan_id, outcomes, items, utc_now())
+        self._advance(plan_id, outcomes, items)
         outcomes.clear()
         done_items: list[tuple[Item, Place]] = []
         with Parents(jail) as parents:

@@ -1,6 +1,7 @@
 """Runs one change between journal entries: durable intent, work, and an outcome that is true whatever went wrong."""
 
 import secrets
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
 from holdfast.errors import Conflict
 from holdfast.folders.access.jail import Jail
+from holdfast.observe.metrics import Metrics
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +34,8 @@ class ChangeRequest:
 class Recorder:
     """Begins and finishes changes in the journal; calls `on_change` after each."""
 
-    def __init__(self, journal: Journal, images: Images, on_change: Callable[[], None]) -> None:
+    def __init__(self, journal: Journal, images: Images, on_change: Callable[[], None], metrics: Metrics) -> None:
+        self._metrics = metrics
         self._journal = journal
         self._images = images
         self._noticed = on_change
@@ -49,12 +52,14 @@ class Recorder:
         When the work fails half way, `recover` looks at the disk, cleans up and returns what is true.
         Raises what went wrong, as a HoldfastError wherever the cause is the system's.
         """
-        images = self._admitted(plan, images)
+        images, began = self._admitted(plan, images), time.perf_counter()
         try:
             kept_before = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
         except BaseException:
             self._images.remove_files(image.file for image in images if image.file)
             raise
+        self._metrics.journal_committed((time.perf_counter() - began) * 1000)
+        self._metrics.change_began(plan.kind.value, len(images), sum(image.size_bytes for image in images))
         self._images.remove_files(image.file for image in kept_before if image.file)
         try:
             outcome = work()

@@ -3,6 +3,7 @@
 import logging
 import signal
 import threading
+from contextlib import ExitStack
 
 import click
 
@@ -10,6 +11,8 @@ from holdfast.cli.output import json_option, json_text
 from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.cli.startup import log_to_stderr, open_state_folder
 from holdfast.config.load import load
+from holdfast.secret import Secret
+from holdfast.transport.state_folder import METRICS_TOKEN
 
 _log = logging.getLogger(__name__)
 
@@ -26,13 +29,18 @@ Servers leave the work to it when their settings say so:
 @click.command("worker", epilog=_WORKER_EPILOG)
 @click.option("--lanes", default=2, show_default=True, type=click.IntRange(1, 64), help="Embeddings at once.")
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
-def worker_command(lanes: int, settings_path: str | None) -> None:
+@click.option(
+    "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Answer /metrics there; without it, nowhere."
+)
+@click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of --metrics-port.")
+def worker_command(lanes: int, settings_path: str | None, metrics_port: int | None, metrics_host: str) -> None:
     """Index stored files until Ctrl-C, beside servers that share the database; any number of workers may run.
 
     One that is killed loses nothing: its jobs are taken up again within a minute. With a model behind HTTP and tenants
-    that bring their own keys it needs the servers' REDIS_URL and security.encryption_keks.
+    that bring their own keys it needs the servers' REDIS_URL and security.encryption_keks. What it measures it shows at
+    /metrics itself, with the key in metrics.token of its state folder.
     """
-    from holdfast.wiring import open_workers
+    from holdfast.wiring import open_metrics, open_workers
 
     log_to_stderr()
     settings = load(settings_path).settings
@@ -40,7 +48,17 @@ def worker_command(lanes: int, settings_path: str | None) -> None:
     ended = threading.Event()
     for signal_number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
         signal.signal(signal_number, lambda *_args: ended.set())
-    with open_workers(settings, folder.path, lanes, needs_keys=True) as workers:
+    metrics = open_metrics(settings) if metrics_port is not None else None
+    with ExitStack() as stack:
+        if metrics is not None and metrics_port is not None:
+            from holdfast.transport.doors.http_server import base_url, listen_on
+            from holdfast.transport.doors.metrics_door import serve_metrics
+
+            listener = stack.enter_context(listen_on(metrics_host, metrics_port))
+            token = Secret(folder.key(METRICS_TOKEN))
+            stack.enter_context(serve_metrics(listener, token, settings.server, metrics))
+            _log.info("metrics are at %s/metrics", base_url(listener))
+        workers = stack.enter_context(open_workers(settings, folder.path, lanes, metrics, needs_keys=True))
         workers.start()
         _log.info("the worker is running; lanes for meaning: %d", lanes)
         ended.wait()

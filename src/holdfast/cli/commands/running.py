@@ -5,11 +5,14 @@ import sys
 import time
 import webbrowser
 from contextlib import suppress
+from typing import NoReturn, cast
 
 import click
 
+from holdfast.cli.commands.figures_text import Figures, Snapshot, describe_figures
 from holdfast.cli.output import duration, json_option, json_text, quantity
 from holdfast.cli.startup import open_state_folder
+from holdfast.clock import utc_now
 from holdfast.config.environment import STATE_DIR_VARIABLE, plain_state_dir
 from holdfast.errors import HoldfastError, Internal, ResourceBusy
 from holdfast.text.display import escape_invisible
@@ -20,22 +23,77 @@ from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS
 from holdfast.transport.state_folder import StateFolder
 
 NOT_RUNNING_STATUS = 3
+_CLEAR = "\x1b[H\x1b[2J"
+_STATUS_EXAMPLES = """\b
+Examples:
+  holdfast status --json
+  holdfast status --watch              what the server does, every two seconds
+  holdfast status --watch --json       the same figures for a program, one line for each look"""
 _STOP_SECONDS = MAX_SHUTDOWN_SECONDS + 3
 
 
-@click.command("status", epilog="Example: holdfast status --json")
+@click.command("status", epilog=_STATUS_EXAMPLES)
+@click.option("--watch", "-w", is_flag=True, help="Go on, and show what the server does, until Ctrl-C.")
+@click.option(
+    "--interval",
+    default=2.0,
+    show_default=True,
+    type=click.FloatRange(0.1, 3_600),
+    metavar="SECONDS",
+    help="Time between two looks with --watch.",
+)
 @json_option
-def status_command(*, as_json: bool) -> None:
-    """Print whether a server is running, where, and for how long; the exit code is 3 when none is."""
+def status_command(*, watch: bool, interval: float, as_json: bool) -> None:
+    """Print whether a server is running, where, and for how long; the exit code is 3 when none is.
+
+    With --watch also how many calls, errors, searches and changes there are, how long they take and what waits; with
+    --json one line for each look.
+    """
     folder = open_state_folder()
+    if watch:
+        _watch(folder, interval, as_json=as_json)
+    status = _load_status(folder)
+    click.echo(json_text(status) if as_json else _describe(status))
+    if not status["running"]:
+        sys.exit(NOT_RUNNING_STATUS)
+
+
+def _load_status(folder: StateFolder) -> Message:
     try:
         status: Message = {"running": True, **_send_control(folder, "status")}
         status.pop("ok", None)
     except NoServer:
-        status = {"running": False, "silent_pid": folder.server_lock.holder().get("pid"), **_find_elsewhere(folder)}
-    click.echo(json_text(status) if as_json else _describe(status))
-    if not status["running"]:
-        sys.exit(NOT_RUNNING_STATUS)
+        return {"running": False, "silent_pid": folder.server_lock.holder().get("pid"), **_find_elsewhere(folder)}
+    return status
+
+
+def _watch(folder: StateFolder, interval: float, *, as_json: bool) -> NoReturn:
+    """Show the server again and again; one that ends or starts meanwhile is seen."""
+    before: Snapshot = {}
+    looked_at, pid = time.monotonic(), None
+    while True:
+        status, figures, now = _load_status(folder), _load_figures(folder), time.monotonic()
+        if status.get("pid") != pid:
+            before, pid = {}, status.get("pid")
+        seconds, looked_at = now - looked_at, now
+        if as_json:
+            click.echo(json_text({"at": utc_now(), **status, "figures": figures}))
+        else:
+            lines = [_describe(status)]
+            if figures:
+                lines += ["", *describe_figures(Figures(figures, before, seconds if before else 0.0))]
+            elif status["running"]:
+                lines.append("Nothing is counted: settings.observe.metrics.enabled is false.")
+            click.echo(f"{_CLEAR if sys.stdout.isatty() else ''}{chr(10).join(lines)}\n")
+        before = figures
+        time.sleep(interval)
+
+
+def _load_figures(folder: StateFolder) -> Snapshot:
+    try:
+        return cast("Snapshot", _send_control(folder, "metrics")["figures"])
+    except NoServer:
+        return {}
 
 
 @click.command("open", epilog="Example: holdfast open --print")

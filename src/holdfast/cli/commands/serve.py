@@ -91,7 +91,7 @@ def _run(
     from holdfast.wiring import build
 
     settings = loaded.settings
-    wired = build(settings, folder.path, loaded.path)
+    wired = build(settings, folder.path, loaded.path, is_measured=True)
     stack.callback(wired.close)
     directories = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     roots = wired.folders.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []

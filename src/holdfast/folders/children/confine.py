@@ -16,6 +16,7 @@ import stat
 import subprocess
 import sys
 import sysconfig
+import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -32,6 +33,7 @@ from holdfast.folders.access.syscalls import (
     landlock_abi,
     landlock_restrict_thread,
 )
+from holdfast.observe.metrics import Metrics, Reading
 
 _READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR
 _RUN = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR | LANDLOCK_EXECUTE
@@ -74,6 +76,35 @@ class ChildExit:
     stopped: bool = False
 
 
+class ChildTally:
+    """Counts the children of this process. Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self.started = self.running = self.killed = 0
+
+    def add_started(self) -> None:
+        """Count a child that was started."""
+        with self._lock:
+            self.started += 1
+            self.running += 1
+
+    def add_ended(self, *, was_killed: bool) -> None:
+        """Count the end of a child."""
+        with self._lock:
+            self.running -= 1
+            self.killed += was_killed
+
+    def watch(self, metrics: Metrics) -> None:
+        """Give the counts to the metrics."""
+        metrics.watch(Reading.CHILDREN_STARTED, lambda: self.started)
+        metrics.watch(Reading.CHILDREN_RUNNING, lambda: self.running)
+        metrics.watch(Reading.CHILDREN_KILLED, lambda: self.killed)
+
+
+CHILDREN = ChildTally()
+
+
 class ChildStalled(Exception):
     """A child was idle for longer than its `idle_seconds`."""
 
@@ -113,13 +144,16 @@ def run_child(
     """
     call.check()
     process, lifeline = _start(child)
+    CHILDREN.add_started()
     try:
         _limit(process.pid, child, call.remaining())
         return _Pump(call, child, process, enough, while_running or (lambda: None)).run()
     finally:
+        was_killed = process.poll() is None
         with suppress(ProcessLookupError):
             process.kill()
         process.wait()
+        CHILDREN.add_ended(was_killed=was_killed)
         for stream in (process.stdin, process.stdout, process.stderr):
             if stream is not None:
                 with suppress(OSError):

@@ -9,12 +9,14 @@ from typing import TypeVar
 import anyio
 
 from holdfast.errors import ResourceBusy
+from holdfast.observe.metrics import Metrics, Reading
 from holdfast.shares import LARGE, Shares
 
 CONNECTION = "holdfast.connection"
 """Where a request's scope has its connection, in `state`."""
 
 Value = TypeVar("Value")
+_SOCKET, _HTTP = "socket", "http"
 
 
 @dataclass(eq=False)
@@ -96,8 +98,14 @@ class Connections:
     must not be able to shut the relays out.
     """
 
-    def __init__(self, limit: int) -> None:
+    def __init__(self, limit: int, metrics: Metrics | None = None) -> None:
         self.limit = limit
+        self.event_streams = 0
+        self._metrics = metrics or Metrics()
+        self._metrics.watch(
+            Reading.CONNECTIONS, lambda: {(_SOCKET,): float(self._at_socket), (_HTTP,): float(len(self.http))}
+        )
+        self._metrics.watch(Reading.EVENT_STREAMS, lambda: self.event_streams)
         self.http = HttpConnections(max(2, limit * 3 // 4))
         self.is_draining = False
         self.is_ending_for_good = False
@@ -115,12 +123,31 @@ class Connections:
     def at_socket(self) -> Iterator[None]:
         """Count one connection of the Unix socket. Raises ResourceBusy when there are too many already."""
         if self.count >= self.limit:
+            self._metrics.connection_refused(_SOCKET)
             raise ResourceBusy(f"The server has {self.limit} connections already, its limit; try again later.")
         self._at_socket += 1
+        self._metrics.connection_opened(_SOCKET)
         try:
             yield
         finally:
             self._at_socket -= 1
+
+    def open_http(self, address: str, drop: Callable[[], None]) -> HttpConnection | None:
+        """Count a new connection of the HTTP door, which `drop` closes at once; None when there are too many already."""
+        if self.count >= self.limit:
+            self._metrics.connection_refused(_HTTP)
+            return None
+        self._metrics.connection_opened(_HTTP)
+        return self.http.open(address, drop)
+
+    @contextmanager
+    def event_stream(self) -> Iterator[None]:
+        """Count a stream of notifications over HTTP."""
+        self.event_streams += 1
+        try:
+            yield
+        finally:
+            self.event_streams -= 1
 
     @contextmanager
     def stream(self) -> Iterator[None]:

@@ -19,7 +19,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.auth.authenticate import Authenticator
-from holdfast.auth.context import LOCAL_USER, AuthContext, Caller, CallerKind, Door
+from holdfast.auth.context import LOCAL_USER, METRICS_READER, AuthContext, Caller, CallerKind, Door
 from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 from holdfast.shares import Shares
@@ -36,6 +36,7 @@ MAX_HEAD_BYTES = 65_536
 OPEN_PATHS = frozenset({"/health", "/session"})
 PERSON_PATHS = frozenset({"/"})
 MCP_PATHS = frozenset({"/mcp", "/ws"})
+METRICS_PATH = "/metrics"
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CLOSE = {"connection": "close"}
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -169,6 +170,9 @@ class Guard:
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             return None
+        if path == METRICS_PATH:
+            opens = self._authenticator.opens_metrics(Secret(key.strip()))
+            return Caller(METRICS_READER, CallerKind.AGENT) if opens else None
         model_key = headers.get(MODEL_KEY_HEADER, "").strip()
         auth = self._authenticator.identify(Secret(key.strip()), Secret(model_key) if model_key else None)
         if auth is None:
@@ -308,6 +312,8 @@ def _add_cors_headers(send: Send, origin: str) -> Send:
 def _unauthorized(path: str) -> Response:
     if path in PERSON_PATHS:
         text = "This page is for the user of this machine. Run `holdfast open` for a link to it."
+    elif path == METRICS_PATH:
+        text = "A key is needed: Authorization: Bearer KEY, with the one in metrics.token in the state folder and no other."
     else:
         text = "A key is needed: Authorization: Bearer KEY. The local one is in agent.token in the state folder."
     return _text(401, text, {"www-authenticate": "Bearer"})

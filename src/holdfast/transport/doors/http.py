@@ -22,6 +22,7 @@ from holdfast.auth.context import Caller
 from holdfast.auth.rates import Rate
 from holdfast.config.settings import ServerSettings
 from holdfast.errors import PermissionDenied, RateLimited, ResourceBusy
+from holdfast.observe.metrics import Reading
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import SERVER_ERROR
 from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, BrowserSessions
@@ -29,6 +30,7 @@ from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER, replay_first
 from holdfast.transport.doors.http_calls import HttpCalls
 from holdfast.transport.doors.http_logs import CallLogDoor
+from holdfast.transport.doors.http_metrics import answer_scrapes
 from holdfast.transport.doors.http_sessions import SESSION_HEADER, HttpSessions
 from holdfast.transport.doors.stream import serve_stream
 from holdfast.transport.mcp import wire
@@ -67,6 +69,7 @@ class McpDoor:
             server, max_request_body_size=settings.max_body_bytes, max_sessions=settings.max_sessions
         )
         self._sessions = HttpSessions(self._with_session, settings.max_sessions)
+        dispatcher.metrics.watch(Reading.HTTP_SESSIONS, lambda: len(self._sessions))
         self._without_session = StreamableHTTPSessionManager(
             build_server(dispatcher, _get_caller), stateless=True, max_request_body_size=settings.max_body_bytes
         )
@@ -161,7 +164,8 @@ class McpDoor:
 
     async def _listen(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve a session's stream of notifications, which has no end of its own, until the server drains."""
-        await self._connections.next_or_none(partial(self._sessions.serve, scope, receive, send))
+        with self._connections.event_stream():
+            await self._connections.next_or_none(partial(self._sessions.serve, scope, receive, send))
         if self._connections.is_draining:
             with suppress(RuntimeError):
                 await send({"type": "http.response.body", "body": b"", "more_body": False})
@@ -203,10 +207,17 @@ class WebSocketDoor:
 
 
 def build_app(
-    dispatcher: Dispatcher, mcp: McpDoor | None, connections: Connections, browser_sessions: BrowserSessions | None
+    dispatcher: Dispatcher,
+    mcp: McpDoor | None,
+    connections: Connections,
+    browser_sessions: BrowserSessions | None,
+    *,
+    has_metrics: bool = False,
 ) -> Starlette:
     """Return the routes that are switched on, for the guard to wrap."""
-    routes: list[BaseRoute] = [Route("/health", _health)]
+    routes: list[BaseRoute] = [Route("/health", answer_health)]
+    if has_metrics:
+        routes.append(Route("/metrics", answer_scrapes(dispatcher.metrics)))
     if mcp is not None:
         routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]))
         routes.append(WebSocketRoute("/ws", WebSocketDoor(dispatcher, connections)))
@@ -271,7 +282,8 @@ def _is_initialize(body: bytes) -> bool:
     return isinstance(message, dict) and message.get("method") == "initialize"
 
 
-async def _health(_request: Request) -> Response:
+async def answer_health(_request: Request) -> Response:
+    """Say that this process serves, and which version it is."""
     return JSONResponse(
         {"status": "ok", "name": "holdfast", "version": __version__}, headers={"cache-control": "no-store"}
     )

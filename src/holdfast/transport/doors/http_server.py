@@ -10,13 +10,18 @@ from contextlib import AbstractContextManager, nullcontext
 
 import h11
 import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
+from holdfast.config.settings import ServerSettings
 from holdfast.errors import Internal, InvalidArgument, ResourceBusy
 from holdfast.transport.doors.connections import CONNECTION, Connections, HttpConnection
+from holdfast.transport.doors.guard import MAX_HEAD_BYTES
 
 _BACKLOG = 2048
+_GRACE_SECONDS = 1
+_KEEP_ALIVE_SECONDS = 5
 _UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 
 
@@ -94,6 +99,25 @@ class HttpServer(uvicorn.Server):
         return nullcontext()
 
 
+def http_config(app: ASGIApp, limits: ServerSettings, connections: Connections) -> uvicorn.Config:
+    """Return how uvicorn serves an app that the guard is in front of."""
+    return uvicorn.Config(
+        app,
+        http=protocol_with_head_deadline(limits.slow_client_seconds, connections),
+        ws=counted_websocket(connections),
+        ws_max_size=limits.max_body_bytes,
+        ws_per_message_deflate=False,
+        lifespan="off",
+        log_config=None,
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        h11_max_incomplete_event_size=MAX_HEAD_BYTES,
+        timeout_keep_alive=_KEEP_ALIVE_SECONDS,
+        timeout_graceful_shutdown=_GRACE_SECONDS,
+    )
+
+
 def protocol_with_head_deadline(head_seconds: float, connections: Connections) -> type[H11Protocol]:
     """Return uvicorn's HTTP protocol with a deadline for each request's head, and 503 for a connection without room.
 
@@ -106,8 +130,8 @@ def protocol_with_head_deadline(head_seconds: float, connections: Connections) -
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            if connections.count < connections.limit:
-                self._connection = connections.http.open(self.client[0] if self.client else "", transport.abort)
+            self._connection = connections.open_http(self.client[0] if self.client else "", transport.abort)
+            if self._connection is not None:
                 self.app_state = {**self.app_state, CONNECTION: self._connection}
                 self._start_deadline()
             else:

@@ -31,6 +31,10 @@ class HttpSessions:
         self._shares = Shares(limit, HALF)
         self._sessions: dict[str, _Session] = {}
 
+    def __len__(self) -> int:
+        """Return how many sessions are open."""
+        return len(self._sessions)
+
     async def open(self, share: str, scope: Scope, receive: Receive, send: Send) -> bool:
         """Serve the request that opens a session; False, with nothing sent, when the caller has no room for one."""
         while not self._shares.has_room(share):

@@ -64,10 +64,7 @@ class PostgresQueue(StatementQueue):
 
     def find_next_due(self, stage: Stage) -> datetime | None:
         """Return when the next job of a stage will be due."""
-        rows = [
-            row for is_backlog in (False, True) for row in self._rows("next_due", stage=stage, is_backlog=is_backlog)
-        ]
-        return min((row["due_at"] for row in rows), default=None)
+        return self.find_longest_due(stage)
 
     def purge(self, deleted_before: datetime, versions_before: datetime, others_before: datetime) -> int:
         """Remove what is older, each project in a transaction of its own; returns the rows removed."""

@@ -123,7 +123,8 @@ class PostgresStore:
     one holds a connection, so that no caller waits for a connection because of another one.
     """
 
-    def __init__(self, url: str, pool_size: int = 16) -> None:
+    def __init__(self, url: str, pool_size: int = 16, on_lock_wait: Callable[[float], None] = lambda _ms: None) -> None:
+        self._on_lock_wait = on_lock_wait
         self._pool = open_pool(url, "holdfast_app", pool_size, steady_plans=True)
         self._readers = open_pool(
             url, "holdfast_app", pool_size, isolation="repeatable read", steady_plans=True, in_index_order=True
@@ -140,8 +141,9 @@ class PostgresStore:
 
         The lock is taken before anything is read: each statement sees what was committed before the lock was granted.
         """
-        deadline = time.monotonic() + lock_timeout_ms / 1000
-        with self._hold_threads(tenant, project, deadline), busy_on_conflict(project):
+        wait = _LockWait(self._on_lock_wait)
+        deadline = wait.began + lock_timeout_ms / 1000
+        with wait, self._hold_threads(tenant, project, deadline), busy_on_conflict(project):
             with self._pool.connection() as connection, connection.pipeline(), connection.transaction():
                 wait_ms = max(1, int((deadline - time.monotonic()) * 1000))
                 connection.execute(
@@ -150,7 +152,7 @@ class PostgresStore:
                     {"wait": f"{wait_ms:d}ms", "tenant": tenant},
                 )
                 take_lock(connection, tenant, project)
-                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project}, share)
+                mutation = PostgresMutation(connection, {"apikey_hash": tenant, "project": project}, share, wait.end)
                 yield mutation
             (self._near_limit.add if mutation.is_near_limit else self._near_limit.discard)(tenant)
             if mutation.is_written:
@@ -187,14 +189,42 @@ class PostgresStore:
         self._readers.close()
 
 
+class _LockWait:
+    """Measures the wait for a project's lock: in a pipeline it is over when the first answer comes."""
+
+    def __init__(self, on_end: Callable[[float], None]) -> None:
+        self.began = time.monotonic()
+        self._on_end: Callable[[float], None] | None = on_end
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, *_fault: object) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Say how long the wait was, once."""
+        if self._on_end is not None:
+            self._on_end((time.monotonic() - self.began) * 1000)
+            self._on_end = None
+
+
 class PostgresMutation(StatementMutation):
     """Statements within the transaction that holds the project's lock, in pipeline mode.
 
     A tenant that is near the end of its share changes one project at a time, from before the first write on: only then
     are its counters the whole truth. Removing history of another project can wait for none of its changes then.
+    `on_first_answer` is called when the first statement has been answered, so that the lock is held.
     """
 
-    def __init__(self, connection: Connection, scope: dict[str, str], share: TenantShare) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        scope: dict[str, str],
+        share: TenantShare,
+        on_first_answer: Callable[[], None] = lambda: None,
+    ) -> None:
+        self._on_first_answer = on_first_answer
         self._connection = connection
         self._scope = scope
         self._share = share
@@ -209,6 +239,7 @@ class PostgresMutation(StatementMutation):
         """The project's counters when the lock was taken."""
         if self._state is None:
             row = self._state_cursor.fetchone()
+            self._on_first_answer()
             self._state = ProjectState(**row) if row else ProjectState()
             usage = self._usage_cursor.fetchone()
             self.is_near_limit = is_near_limit(TenantUsage(**usage) if usage else TenantUsage(), self._share)
@@ -224,7 +255,9 @@ class PostgresMutation(StatementMutation):
         file_cursor = run(self._connection, "find_file", scope)
         above_cursor = run(self._connection, "files_among", self._scope | {"paths": json.dumps(list(above))})
         below_cursor = run(self._connection, "any_file_in", scope)
-        file, file_above, any_below = file_cursor.fetchone(), above_cursor.fetchone(), below_cursor.fetchone()
+        file = file_cursor.fetchone()
+        self._on_first_answer()
+        file_above, any_below = above_cursor.fetchone(), below_cursor.fetchone()
         return PathLookup(
             StoredFile(**file) if file else None,
             bool(any_below and any_below["found"]),
@@ -234,7 +267,9 @@ class PostgresMutation(StatementMutation):
     def _rows(self, name: str, **parameters: Any) -> list[dict[str, Any]]:
         if self.is_written:
             raise RuntimeError("a mutation reads before it writes")
-        return run(self._connection, name, self._scope | parameters).fetchall()
+        rows = run(self._connection, name, self._scope | parameters).fetchall()
+        self._on_first_answer()
+        return rows
 
     def _count(self, growth: Growth) -> None:
         pruned = sum(removed_bytes(cursor.fetchall()) for cursor in self._pruned)

@@ -9,7 +9,7 @@ import hashlib
 import os
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -87,7 +87,8 @@ def _try_lock(fd: int) -> bool:
 class SqliteStore:
     """Every tenant's files beneath one private folder."""
 
-    def __init__(self, folder: str) -> None:
+    def __init__(self, folder: str, on_lock_wait: Callable[[float], None] = lambda _ms: None) -> None:
+        self._on_lock_wait = on_lock_wait
         self.files = TenantFiles(folder)
         self._locks = ProjectLocks(os.path.join(folder, "locks"))
 
@@ -96,14 +97,27 @@ class SqliteStore:
         self, tenant: str, project: str, lock_timeout_ms: int, share: TenantShare = NO_LIMIT
     ) -> Iterator["SqliteMutation"]:
         """Hold a project's lock and change it within the tenant's share; ResourceBusy when the lock is not free in time."""
-        deadline = time.monotonic() + lock_timeout_ms / 1000
-        with translate_sqlite_errors(_DATABASE), self._locks.hold(tenant, project, deadline):
+        began = time.monotonic()
+        with translate_sqlite_errors(_DATABASE), self._hold_lock(tenant, project, began, lock_timeout_ms / 1000):
             with self.files.snapshot(tenant) as connection:
                 mutation = SqliteMutation(connection, tenant, project)
                 yield mutation
             if mutation.statements:
                 self._commit(tenant, project, mutation, share, time.monotonic() + lock_timeout_ms / 1000)
                 self.files.notify_change()
+
+    @contextmanager
+    def _hold_lock(self, tenant: str, project: str, began: float, seconds: float) -> Iterator[None]:
+        """Hold the lock of a project, and say how long it was waited for, also in vain."""
+        is_waiting = True
+        try:
+            with self._locks.hold(tenant, project, began + seconds):
+                is_waiting = False
+                self._on_lock_wait((time.monotonic() - began) * 1000)
+                yield
+        finally:
+            if is_waiting:
+                self._on_lock_wait((time.monotonic() - began) * 1000)
 
     def snapshot(self, tenant: str) -> "SqliteSnapshot":
         """Read one consistent state of a tenant's files."""

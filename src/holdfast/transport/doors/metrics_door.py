@@ -1,0 +1,58 @@
+"""The HTTP door of a process that is no server, such as a worker: /metrics and /health behind the guard, in a thread of its own."""
+
+import asyncio
+import secrets
+import socket
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from starlette.applications import Starlette
+from starlette.routing import Route
+
+from holdfast.auth.authenticate import Authenticator
+from holdfast.config.settings import ServerSettings
+from holdfast.observe.metrics import Metrics
+from holdfast.secret import Secret
+from holdfast.shares import HALF, Shares
+from holdfast.transport.doors.addresses import parse_networks
+from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.guard import METRICS_PATH, Guard, RequestLimits
+from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.http import answer_health
+from holdfast.transport.doors.http_metrics import CountedRequests, answer_scrapes
+from holdfast.transport.doors.http_server import HttpServer, address_of, http_config
+
+_MAX_CONNECTIONS = 16
+_END_SECONDS = 3.0
+
+
+@contextmanager
+def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettings, metrics: Metrics) -> Iterator[None]:
+    """Answer scrapes on a listening socket until the block ends."""
+    connections = Connections(_MAX_CONNECTIONS, metrics)
+    routes = [Route("/health", answer_health), Route(METRICS_PATH, answer_scrapes(metrics))]
+    guard = Guard(
+        Starlette(routes=routes),
+        HostRules(settings.allowed_hosts, settings.allowed_origins, [address_of(listener)[0]]),
+        Authenticator(Secret(secrets.token_hex(32)), metrics_token=token),
+        lambda _session: False,
+        (),
+        RequestLimits(
+            settings.max_body_bytes,
+            settings.slow_client_seconds,
+            connections.http,
+            Shares(settings.max_held_bytes, HALF),
+            parse_networks(settings.trusted_proxies),
+        ),
+    )
+    server = HttpServer(http_config(CountedRequests(guard, metrics), settings, connections))
+    thread = threading.Thread(
+        target=lambda: asyncio.run(server.serve(sockets=[listener])), name="holdfast-metrics", daemon=True
+    )
+    thread.start()
+    try:
+        yield
+    finally:
+        server.should_exit = True
+        thread.join(_END_SECONDS)
