@@ -41,7 +41,7 @@ from holdfast.observe.observer import Observer
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, Registry, Tool
+from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, PersonNeeded, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
 from holdfast.tools.validate import is_small, nearest_tool, parse_arguments, shorten
 
@@ -111,8 +111,11 @@ class Dispatcher:
         arguments: dict[str, Any],
         progress: ProgressSink | None = None,
         elicit: Elicit | None = None,
+        on_wait: Callable[[], None] = lambda: None,
+        *,
+        may_wait: bool = True,
     ) -> Answer:
-        """Run one tool for one caller; cancelling stops the work below.
+        """Run one tool for one caller; cancelling stops the work below. `on_wait` is called when it begins to wait.
 
         Raises HoldfastError and nothing else, but for the InputNeeded of an `elicit` that needs the call made again.
         """
@@ -141,7 +144,8 @@ class Dispatcher:
     ) -> Answer:
         tool = self.find(caller, name)
         caller = self._with_model_key(caller)
-        call = Call(caller, tool.timeout_seconds, may_start_child=tool.mutates or tool.load is Load.CHILD)
+        may_start_child = tool.mutates or tool.load is Load.CHILD
+        call = Call(caller, tool.timeout_seconds, may_start_child=may_start_child, may_wait=may_wait)
         if progress is not None:
             call.progress = progress
         try:
@@ -152,7 +156,10 @@ class Dispatcher:
                 parsed = parse_arguments(tool, arguments)
             else:
                 parsed = await self.in_thread(caller, parse_arguments, tool, arguments)
-            return await self._run(tool, call, parsed, elicit)
+            try:
+                return await self._run(tool, call, parsed, elicit)
+            except PersonNeeded as person:
+                return await self._wait(person, call, elicit, on_wait)
         except HoldfastError:
             raise
         except UnicodeEncodeError:
@@ -179,6 +186,15 @@ class Dispatcher:
         with self._count_on_loop(call.caller):
             async with open_questions(call, elicit):
                 return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
+
+    async def _wait(
+        self, person: PersonNeeded, call: Call, elicit: Elicit | None, on_wait: Callable[[], None]
+    ) -> Answer:
+        """Go on with a call that waits for a person, without a thread."""
+        on_wait()
+        with self._count_on_loop(call.caller):
+            async with open_questions(call, elicit):
+                return await person.wait(call, _CallerRunner(self, call.caller))
 
     async def in_thread(self, caller: Caller, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         """Call a blocking function in one of the threads, as part of the caller's share. ResourceBusy when too many wait."""
@@ -270,7 +286,7 @@ class _CallerRunner:
         return self.dispatcher.find(self.caller, name)
 
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
-        return await self.dispatcher.call(self.caller, name, arguments, progress)
+        return await self.dispatcher.call(self.caller, name, arguments, progress, may_wait=False)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         return await self.dispatcher.in_thread(self.caller, function, *args, load=load)
