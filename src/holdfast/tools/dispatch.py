@@ -125,7 +125,8 @@ class Dispatcher:
         )
         status, code = CallStatus.OK, ""
         try:
-            return await self._run_call(caller, name, arguments, progress, elicit, is_light=is_light)
+            waiting = _Waiting(elicit, on_wait, may_wait)
+            return await self._run_call(caller, name, arguments, progress, waiting, is_light=is_light)
         except BaseException as error:
             status, code = outcome_of(error)
             raise
@@ -138,14 +139,14 @@ class Dispatcher:
         name: str,
         arguments: dict[str, Any],
         progress: ProgressSink | None,
-        elicit: Elicit | None,
+        waiting: "_Waiting",
         *,
         is_light: bool,
     ) -> Answer:
         tool = self.find(caller, name)
         caller = self._with_model_key(caller)
         may_start_child = tool.mutates or tool.load is Load.CHILD
-        call = Call(caller, tool.timeout_seconds, may_start_child=may_start_child, may_wait=may_wait)
+        call = Call(caller, tool.timeout_seconds, may_start_child=may_start_child, may_wait=waiting.may_wait)
         if progress is not None:
             call.progress = progress
         try:
@@ -157,9 +158,9 @@ class Dispatcher:
             else:
                 parsed = await self.in_thread(caller, parse_arguments, tool, arguments)
             try:
-                return await self._run(tool, call, parsed, elicit)
+                return await self._run(tool, call, parsed, waiting.elicit)
             except PersonNeeded as person:
-                return await self._wait(person, call, elicit, on_wait)
+                return await self._wait(person, call, waiting)
         except HoldfastError:
             raise
         except UnicodeEncodeError:
@@ -187,13 +188,11 @@ class Dispatcher:
             async with open_questions(call, elicit):
                 return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
 
-    async def _wait(
-        self, person: PersonNeeded, call: Call, elicit: Elicit | None, on_wait: Callable[[], None]
-    ) -> Answer:
+    async def _wait(self, person: PersonNeeded, call: Call, waiting: "_Waiting") -> Answer:
         """Go on with a call that waits for a person, without a thread."""
-        on_wait()
+        waiting.on_wait()
         with self._count_on_loop(call.caller):
-            async with open_questions(call, elicit):
+            async with open_questions(call, waiting.elicit):
                 return await person.wait(call, _CallerRunner(self, call.caller))
 
     async def in_thread(self, caller: Caller, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
@@ -273,6 +272,15 @@ def _restriction_on(caller: Caller, tool: Tool) -> str | None:
     if restrictions.read_only and tool.mutates:
         return "this connection is read-only"
     return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Waiting:
+    """How a call may wait for a person: how to ask through the client, whom to tell that it begins, and whether it may."""
+
+    elicit: Elicit | None
+    on_wait: Callable[[], None]
+    may_wait: bool
 
 
 @dataclass(frozen=True, slots=True)
