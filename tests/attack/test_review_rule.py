@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import time
 from collections.abc import Iterator
@@ -355,3 +356,31 @@ def test_hostile_names_are_shown_so_that_they_forge_nothing(desk: Reviewer) -> N
     session = desk.agent.call("list_reviews").ok().data["reviews"][0]["session_path"]
     desk.commit(session, "watched/names").ok()
     assert not folder.exists()
+
+
+def test_a_move_to_another_device_is_made_as_approved_and_undone(root: Path, state: Path, tmp_path: Path) -> None:
+    other = Path("/dev/shm") / f"holdfast-{os.getpid()}-{tmp_path.name}"
+    plant(root)
+    other.mkdir()
+    try:
+        assert other.stat().st_dev != root.stat().st_dev
+        with Agent([root, other], state) as agent:
+            desk = Reviewer(agent, root, state)
+            arguments = {"source": "watched/deep", "destination": str(other / "deep")}
+            session = approve(desk, "move_file", **arguments)
+            add_file(root)
+            assert desk.commit(session, "watched/deep").code == "CONFLICT"
+            assert list(other.iterdir()) == []
+            (root / "watched" / "deep" / "new.txt").unlink()
+            done = desk.commit(session, "watched/deep").ok().data
+            assert (other / "deep" / "b.txt").read_text() == "watched/deep/b.txt\n"
+            assert not (root / "watched" / "deep").exists()
+            undo = agent.call("undo_change", change_id=done["change_id"]).ok().data
+            with Agent([root], state) as narrow:
+                assert narrow.call("list_reviews").ok().data["reviews"] == []
+            (review,) = [one for one in desk.person("pending_reviews")["reviews"] if one["kind"] == "undo"]
+            desk.decide(review, "approve")
+            desk.commit(undo["session_path"], review["path"]).ok()
+            assert (root / "watched" / "deep" / "b.txt").read_text() == "watched/deep/b.txt\n"
+    finally:
+        shutil.rmtree(other)
