@@ -125,7 +125,7 @@ class Dispatcher:
         )
         status, code = CallStatus.OK, ""
         try:
-            waiting = _Waiting(elicit, on_wait, may_wait)
+            waiting = _WaitOptions(elicit, on_wait, may_wait)
             return await self._run_call(caller, name, arguments, progress, waiting, is_light=is_light)
         except BaseException as error:
             status, code = outcome_of(error)
@@ -139,7 +139,7 @@ class Dispatcher:
         name: str,
         arguments: dict[str, Any],
         progress: ProgressSink | None,
-        waiting: "_Waiting",
+        waiting: "_WaitOptions",
         *,
         is_light: bool,
     ) -> Answer:
@@ -188,7 +188,7 @@ class Dispatcher:
             async with open_questions(call, elicit):
                 return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
 
-    async def _wait(self, person: PersonNeeded, call: Call, waiting: "_Waiting") -> Answer:
+    async def _wait(self, person: PersonNeeded, call: Call, waiting: "_WaitOptions") -> Answer:
         """Go on with a call that waits for a person, without a thread."""
         waiting.on_wait()
         with self._count_on_loop(call.caller):
@@ -275,7 +275,7 @@ def _restriction_on(caller: Caller, tool: Tool) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
-class _Waiting:
+class _WaitOptions:
     """How a call may wait for a person: how to ask through the client, whom to tell that it begins, and whether it may."""
 
     elicit: Elicit | None

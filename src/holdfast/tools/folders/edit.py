@@ -105,11 +105,11 @@ def write_file(app: App, call: Call, args: WriteFile) -> Answer:
     """
     folders = app.folders_of(call.caller)
     try:
-        done = app.changes.write(folders, call, args.path, args.content)
+        result = app.changes.write(folders, call, args.path, args.content)
     except ReviewNeeded as needed:
         propose = partial(app.reviews.agent.propose_write, folders, call, args.path, args.content)
         raise person_needed(app, call, needed, propose, args.path) from None
-    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "replaced"))
+    return Answer.of(f"Successfully wrote to {args.path}\n{_hash_and_change(result)}", _binary_note(result, "replaced"))
 
 
 @tool(
@@ -128,13 +128,15 @@ def edit_file(app: App, call: Call, args: EditFile) -> Answer:
     edits = [Edit(edit.old_text, edit.new_text) for edit in args.edits]
     folders = app.folders_of(call.caller)
     try:
-        done = app.changes.edit(folders, call, args.path, edits, dry_run=args.dry_run)
+        result = app.changes.edit(folders, call, args.path, edits, dry_run=args.dry_run)
     except ReviewNeeded as needed:
         propose = partial(app.reviews.agent.propose, folders, call, args.path, edits)
         raise person_needed(app, call, needed, propose, args.path) from None
-    diff, is_cut = cut_to_budget(unified_diff(done.before, done.after, args.path), folders.settings.max_answer_tokens)
+    diff, is_cut = cut_to_budget(
+        unified_diff(result.before, result.after, args.path), folders.settings.max_answer_tokens
+    )
     note = DIFF_CUT if is_cut else ""
-    trail = "Dry run: nothing was written." if args.dry_run else _hash_and_change(done)
+    trail = "Dry run: nothing was written." if args.dry_run else _hash_and_change(result)
     return Answer.of(fence_diff(diff), note, trail)
 
 
@@ -175,12 +177,12 @@ def append_text(app: App, call: Call, args: AppendText) -> Answer:
     """On disk: add text at the end of a file, in its encoding and line ends. No line break is put in between."""
     folders = app.folders_of(call.caller)
     try:
-        done = app.changes.append(folders, call, args.path, args.content)
+        result = app.changes.append(folders, call, args.path, args.content)
     except ReviewNeeded as needed:
         propose = partial(_propose_append, app, folders, call, args)
         raise person_needed(app, call, needed, propose, args.path) from None
     return Answer.of(
-        f"Successfully appended to {args.path}\n{_hash_and_change(done)}", _binary_note(done, "was added to")
+        f"Successfully appended to {args.path}\n{_hash_and_change(result)}", _binary_note(result, "was added to")
     )
 
 
@@ -237,7 +239,7 @@ def _edit_one(app: App, call: Call, file: FileEdits, *, with_hint: bool) -> tupl
     edits = [edit.as_edit() for edit in file.edits]
     try:
         try:
-            done = app.changes.edit(folders, call, file.path, edits, expected_hash=file.expected_hash)
+            result = app.changes.edit(folders, call, file.path, edits, expected_hash=file.expected_hash)
         except ReviewNeeded as needed:
             propose = partial(
                 app.reviews.agent.propose, folders, call, file.path, edits, expected_hash=file.expected_hash
@@ -248,7 +250,7 @@ def _edit_one(app: App, call: Call, file: FileEdits, *, with_hint: bool) -> tupl
         if with_hint:
             add_path_hint(folders.jail, error)
         return FileOutcome(path=file.path, status="failed", error=error.payload()), None
-    return FileOutcome(path=file.path, status="applied", hash=done.hash, change_id=done.change_id), None
+    return FileOutcome(path=file.path, status="applied", hash=result.hash, change_id=result.change_id), None
 
 
 def _trim_error(outcome: FileOutcome, budget: int) -> int:
@@ -282,13 +284,13 @@ def _outcome_line(outcome: FileOutcome) -> str:
     return f"{display_name(outcome.path)}: {outcome.hash} change {outcome.change_id}"
 
 
-def _binary_note(done: WriteResult, verb: str) -> str:
+def _binary_note(result: WriteResult, verb: str) -> str:
     """Return a warning when text took the place of a file that is no text, or was added to one; empty otherwise."""
-    if not done.binary_type:
+    if not result.binary_type:
         return ""
-    undo = f'undo_change with change_id="{done.change_id}" brings it back.'
-    return f"[This text {verb} a file that is no text ({done.binary_type}). If that was not wanted: {undo}]"
+    undo = f'undo_change with change_id="{result.change_id}" brings it back.'
+    return f"[This text {verb} a file that is no text ({result.binary_type}). If that was not wanted: {undo}]"
 
 
-def _hash_and_change(done: WriteResult) -> str:
-    return f"{done.hash}\nchange {done.change_id}"
+def _hash_and_change(result: WriteResult) -> str:
+    return f"{result.hash}\nchange {result.change_id}"

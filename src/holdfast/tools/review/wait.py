@@ -104,11 +104,11 @@ class _Wait:
         is_pending = self.review.state is ReviewState.PENDING
         if elicit is None or not is_pending or not self.reviews.records.may_ask(self.review, self.call.caller):
             return
-        shown = await self.runner.in_thread(readable_change, self.review)
-        if len(shown) > self.reviews.settings.max_question_chars:
+        text = await self.runner.in_thread(readable_change, self.review)
+        if len(text) > self.reviews.settings.max_question_chars:
             return
         self.shown_hash = self.review.shown_hash
-        self.question = asyncio.ensure_future(elicit(_question(self.review, shown)))
+        self.question = asyncio.ensure_future(elicit(_question(self.review, text)))
 
     async def take_reply(self, reply: Reply) -> None:
         """Turn the client's reply into a decision; a reply without one leaves it to the other ways."""
@@ -125,9 +125,9 @@ class _Wait:
             self.question.exception()  # a question that ended beside a decision: mark its error as retrieved
 
 
-def _question(review: Review, shown: str) -> Question:
+def _question(review: Review, text: str) -> Question:
     verb = _VERBS.get(review.kind) or ("create" if review.base is None else "change")
-    message = f"An agent proposes to {verb} {display_name(review.path)}:\n\n{fence_diff(shown)}"
+    message = f"An agent proposes to {verb} {display_name(review.path)}:\n\n{fence_diff(text)}"
     return Question(f"review-{review.shown_hash[:32]}", message, _SCHEMA)
 
 
