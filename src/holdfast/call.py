@@ -69,7 +69,7 @@ class Call:
 
     `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for an async
     tool when the person behind the client can be asked; a step of a pipe has none. `may_start_child` says whether the
-    call has one of the few places of those that run a child process.
+    call has one of the few places of those that run a child process, `may_wait` whether it may wait for a person.
     """
 
     caller: Caller
@@ -77,6 +77,7 @@ class Call:
     progress: ProgressSink = _ignore_progress
     elicit: Elicit | None = None
     may_start_child: bool = True
+    may_wait: bool = True
     started_at: float = field(default_factory=time.monotonic)
     _stop: threading.Event = field(default_factory=threading.Event)
 

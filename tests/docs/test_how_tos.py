@@ -31,12 +31,28 @@ def prepare_downloads(reader: Reader) -> None:
 
 
 def prepare_proposal(reader: Reader) -> None:
-    """Have an agent propose a change, and not wait for the person."""
-    plant(reader.home, {"project": {"notes.md": "# Notes\nteh plan\n"}})
+    """Have an agent propose a change, delete a folder under a rule of review, and not wait for the person."""
+    plant(
+        reader.home,
+        {
+            "project": {
+                "notes.md": "# Notes\nteh plan\n",
+                "old": {"drafts": {"plan.md": "plan\n"}, "todo.md": "todo\n"},
+            }
+        },
+    )
     reader.state().mkdir(parents=True, mode=0o700)
-    (reader.state() / "settings.yml").write_text("settings: {review: {wait_seconds: 0}}\n")
+    rules = "policy: {rules: [{access: review, glob: old}]}"
+    (reader.state() / "settings.yml").write_text(f"settings: {{review: {{wait_seconds: 0}}, {rules}}}\n")
     with Agent([reader.home / "project"], reader.state()) as agent:
+        agent.call("delete_file", path="old", recursive=True).ok()
         agent.call("propose_and_review", path="notes.md", old_string="teh", new_string="the").ok()
+
+
+def open_review(reader: Reader, kind: str) -> str:
+    """Return the id of the open review of that kind."""
+    reviews = reader.json("holdfast review list")["reviews"]
+    return next(str(review["review_id"]) for review in reviews if review["kind"] == kind)
 
 
 def prepare_contracts(reader: Reader) -> None:
@@ -133,8 +149,11 @@ PAGES = {
     "policy": Page(prepare_notes, shows=("no rules", "May an agent write it? Yes.")),
     "review": Page(
         prepare_proposal,
-        words={"3f2a": lambda reader: str(reader.json("holdfast review list")["reviews"][0]["review_id"])},
-        shows=("+the plan",),
+        words={
+            "3f2a": lambda reader: open_review(reader, "edit"),
+            "7c1d": lambda reader: open_review(reader, "delete"),
+        },
+        shows=("+the plan", "old: directory (2 files, 10 B)"),
     ),
     "search-folders": Page(
         prepare_contracts, tool="search_folders", shows=("last day of March", "retry after timeout")

@@ -2,15 +2,21 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.call import Call
-from holdfast.changes.disk.files import error_from_os, stat_entry
-from holdfast.changes.disk.identity import is_same_entry
+from holdfast.changes.disk.files import stat_entry
 from holdfast.changes.disk.images import Images
-from holdfast.changes.disk.places import Locks, is_directory, is_same_place, lock_place, open_place
+from holdfast.changes.disk.places import (
+    Locks,
+    check_directory,
+    is_directory,
+    lock_entry,
+    lock_move,
+    lock_place,
+    translate_os_errors,
+)
 from holdfast.changes.disk.policy_gate import check_paths, check_tree, hides_any, is_visible
 from holdfast.changes.disk.quarantine import Quarantine
 from holdfast.changes.history.service import ChangeHistory
@@ -18,6 +24,7 @@ from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, Und
 from holdfast.changes.plans.execute import Executor
 from holdfast.changes.plans.service import Plans
 from holdfast.changes.ports import Journal
+from holdfast.changes.proposals import Proposals
 from holdfast.changes.recover import Recovery
 from holdfast.changes.selection import PrunedImages, PruneSelection
 from holdfast.changes.single.content import (
@@ -31,7 +38,7 @@ from holdfast.changes.single.content import (
     read_base,
     size_check,
 )
-from holdfast.changes.single.directories import Directories, missing_directories
+from holdfast.changes.single.directories import Directories, lock_missing_directories
 from holdfast.changes.single.move import Moves
 from holdfast.changes.single.record import ChangeRequest, Recorder
 from holdfast.changes.single.remove import Removals, check_empty
@@ -40,8 +47,6 @@ from holdfast.changes.single.undo import Undo
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import (
-    AccessDenied,
-    AlreadyExists,
     Conflict,
     EditRejected,
     InvalidArgument,
@@ -49,14 +54,13 @@ from holdfast.errors import (
     ResourceBusy,
 )
 from holdfast.folders.access.file_version import identity_text
-from holdfast.folders.access.jail import HiddenByPolicy, Jail, Place
+from holdfast.folders.access.jail import Place
 from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.service import Folders
 from holdfast.observe.metrics import Metrics
 from holdfast.text.budget import visible_rows
-from holdfast.text.decode import SAMPLE_BYTES
-from holdfast.text.display import display_name
-from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, EditResult, edit_bytes
+from holdfast.text.decode import SAMPLE_BYTES, detect_encoding
+from holdfast.text.edit import APPEND, OVERWRITE, Edit, EditLimits, EditResult, edit_bytes, encode_text
 from holdfast.text.media_types import binary_type, document_format
 
 
@@ -113,6 +117,9 @@ class Changes:
             journal, self._images, self._contents, self._removals, self._moves, self._directories, self._locks
         )
         self._restore = StateRestore(self._undo, state_dir)
+        self.proposals = Proposals(
+            journal, self._images, self._removals, self._moves, self._directories, self._undo, self._locks
+        )
 
     def recover(self) -> int:
         """Recover changes that a crash left unfinished, before the first new one; returns how many they were."""
@@ -128,7 +135,7 @@ class Changes:
     def write(self, folders: Folders, call: Call, path: str, content: str) -> WriteResult:
         """Create a file or replace its whole content."""
         data, request = _encode(content), ChangeRequest(ChangeKind.WRITE, call.caller.client, folders.jail)
-        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+        with translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 return _write_result(place, self._contents.put(place, None, data, request), created=True)
             with read_base(place, with_data=True, max_bytes=SMALL_BYTES, admit=self._images.room.admit) as base:
@@ -151,7 +158,7 @@ class Changes:
 
         Conflict when `expected_hash` is given and the file has another hash.
         """
-        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+        with translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             if stat_entry(place.parent_fd, place.name) is None:
                 check_hash(None, expected_hash, place.path)
                 edited = _edit_content(None, path, edits, folders, call)
@@ -166,17 +173,47 @@ class Changes:
                 )
                 return replace(result, binary_type=binary_type((base.data or b"")[:SAMPLE_BYTES], place.name))
 
-    def preview_edit(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> EditPreview:
+    def preview_edit(
+        self,
+        folders: Folders,
+        call: Call,
+        path: str,
+        edits: Sequence[Edit],
+        *,
+        expected_hash: str | None = None,
+    ) -> EditPreview:
         """Return what edits would write, refused as `edit` refuses them; nothing is written."""
-        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+        with translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
             check_paths(folders.jail.approved(), [place.path])
             directory = identity_text(os.fstat(place.parent_fd))
             if stat_entry(place.parent_fd, place.name) is None:
+                check_hash(None, expected_hash, place.path)
                 edited = _edit_content(None, path, edits, folders, call)
                 return EditPreview(place.path, place.root.path, None, edited.data, directory)
             with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
+                check_hash(base.hash, expected_hash, place.path)
                 edited = _edit_content(base.data, path, edits, folders, call)
                 return EditPreview(place.path, place.root.path, base.data, edited.data, directory)
+
+    def preview_write(self, folders: Folders, call: Call, path: str, content: str) -> EditPreview:
+        """Return what `write` would write; nothing is written. EditRejected when the file holds just that.
+
+        The text of a file in another encoding than UTF-8 keeps it, so that a person reads before and after alike.
+        """
+        data = _encode(content)
+        with translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+            check_paths(folders.jail.approved(), [place.path])
+            directory = identity_text(os.fstat(place.parent_fd))
+            if stat_entry(place.parent_fd, place.name) is None:
+                return EditPreview(place.path, place.root.path, None, data, directory)
+            with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
+                encoding = detect_encoding(base.data or b"")
+                data = encode_text(content, encoding) if encoding is not None else data
+                if data == base.data:
+                    raise EditRejected(
+                        "validation_error", f"{path} holds exactly this text already.", "There is nothing to approve."
+                    )
+                return EditPreview(place.path, place.root.path, base.data, data, directory)
 
     def apply_approved(
         self,
@@ -194,8 +231,8 @@ class Changes:
         when another directory than `directory` holds the file; None accepts any.
         """
         request = ChangeRequest(plan.kind, call.caller.client, folders.jail, proposed=plan)
-        with _translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
-            _check_directory(place, path, directory)
+        with translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=False) as place:
+            check_directory(place, path, directory)
             status = stat_entry(place.parent_fd, place.name)
             if status is None:
                 return _write_result(place, self._contents.put(place, None, content(None), request), created=True)
@@ -217,7 +254,7 @@ class Changes:
 
     def create_directory(self, folders: Folders, call: Call, path: str) -> tuple[str | None, str]:
         """Make a directory and those above it; returns the change id (None when it exists) and the real path."""
-        with _translate_os_errors(path), self._lock_missing_directories(folders.jail, call, path):
+        with translate_os_errors(path), lock_missing_directories(folders.jail, self._locks, call, path):
             return self._directories.make(
                 folders.jail, path, ChangeRequest(ChangeKind.MKDIR, call.caller.client, folders.jail)
             )
@@ -225,36 +262,18 @@ class Changes:
     def move(self, folders: Folders, call: Call, source: str, destination: str) -> str:
         """Move or rename; AlreadyExists when the destination exists. Returns the id of the change."""
         jail = folders.jail
-        while True:
-            with (
-                _translate_os_errors(source),
-                jail.place(source, follow=False) as old,
-                open_place(jail, destination, follow=False) as new,
-                self._lock_places(call, source, old, new),
-            ):
-                if is_same_place(jail, source, old, follow=False) and is_same_place(
-                    jail, destination, new, follow=False
-                ):
-                    return self._moves.move(
-                        jail, old, new, call, ChangeRequest(ChangeKind.MOVE, call.caller.client, jail)
-                    )
+        with translate_os_errors(source), lock_move(jail, self._locks, call, source, destination) as (old, new):
+            return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE, call.caller.client, jail))
 
     def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
         """Delete a file, link or directory, keeping an image of every byte; returns the id of the change."""
         jail = folders.jail
-        while True:
-            with (
-                _translate_os_errors(path),
-                jail.place(path, follow=False) as place,
-                self._lock_places(call, path, place),
-            ):
-                if not is_same_place(jail, path, place, follow=False):
-                    continue
-                check_tree(jail, call, place)
-                if is_directory(place.status) and not recursive:
-                    check_empty(place)
-                request = ChangeRequest(ChangeKind.DELETE, call.caller.client, jail)
-                return self._removals.remove(jail, place, call, request)
+        with translate_os_errors(path), lock_entry(jail, self._locks, call, path) as place:
+            check_tree(jail, call, place)
+            if is_directory(place.status) and not recursive:
+                check_empty(place)
+            request = ChangeRequest(ChangeKind.DELETE, call.caller.client, jail)
+            return self._removals.remove(jail, place, call, request)
 
     def list(self, folders: Folders, limit: int, before_seq: int | None) -> list[Change]:
         """Return the caller's changes, newest first, those with a `seq` below the given one."""
@@ -287,18 +306,18 @@ class Changes:
             raise ResourceBusy(f"Change {change_id} is still running.")
         saved = [item for item in plan.items if item.op is Op.SAVE]
         if plan.status is PlanStatus.FAILED and saved:
-            with _translate_os_errors(saved[0].src_path):
+            with translate_os_errors(saved[0].src_path):
                 return UndoResult(plan, self._undo.restore_saved(folders.jail, saved[0], call))
         if plan.status is PlanStatus.UNDONE:
             return UndoResult(plan, None)
         if plan.status is not PlanStatus.EXECUTED:
             raise Conflict(f"Change {change_id} is {plan.status}: there is nothing to undo.")
-        with _translate_os_errors(plan.first.src_path):
+        with translate_os_errors(plan.first.src_path):
             return UndoResult(plan, self._undo.run(folders.jail, plan, call))
 
     def restore_before(self, call: Call, change_id: str) -> UndoResult:
         """Restore the state before a change, in any directory and whatever was changed there since; for the person."""
-        with _translate_os_errors(f"change {change_id}"):
+        with translate_os_errors(f"change {change_id}"):
             return self._restore.run(change_id, call)
 
     def storage_warnings(self) -> Sequence[str]:
@@ -313,41 +332,6 @@ class Changes:
             return WriteResult(place.path, HASH_PREFIX + present_hash, None, base is None, edited.before, edited.after)
         result = self._contents.put(place, base, edited.data, request)
         return _write_result(place, result, created=base is None, edited=edited)
-
-    def _lock_places(self, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
-        """Lock the places, or the trees there when the source is a directory; NotFound when it does not exist."""
-        call.check()
-        if source.status is None:
-            raise NotFound.at(path, display_name(path))
-        if is_directory(source.status):
-            return self._locks.hold_trees(call, *(place.path for place in (source, *others)))
-        return self._locks.hold_places(call, (source, *others))
-
-    @contextmanager
-    def _lock_missing_directories(self, jail: Jail, call: Call, path: str) -> Iterator[None]:
-        """Lock the topmost directory that is missing on a path, as long as it is that one; nothing when none is."""
-        while True:
-            missing, _, _ = missing_directories(jail, path)
-            with self._locks.hold_trees(call, *missing[:1]):
-                if missing_directories(jail, path)[0] == missing:
-                    yield
-                    return
-
-
-@contextmanager
-def _translate_os_errors(path: str) -> Iterator[None]:
-    """Turn errors of the system into HoldfastErrors that name the path."""
-    try:
-        yield
-    except HiddenByPolicy:
-        raise AccessDenied(f"Access denied: {path} is closed to this client. Nothing was changed.") from None
-    except FileExistsError:
-        raise AlreadyExists(f"{path} exists already.") from None
-    except OSError as error:
-        refusal = error_from_os(error, path)
-        if refusal is None:
-            raise
-        raise refusal from None
 
 
 def _edit_content(data: bytes | None, path: str, edits: Sequence[Edit], folders: Folders, call: Call) -> EditResult:
@@ -388,13 +372,3 @@ def _write_result(
 ) -> WriteResult:
     before, after = ("", "") if edited is None else (edited.before, edited.after)
     return WriteResult(place.path, HASH_PREFIX + result.hash, result.change_id, created, before, after)
-
-
-def _check_directory(place: Place, path: str, expected: str | None) -> None:
-    is_expected = expected is None or is_same_entry(identity_text(os.fstat(place.parent_fd)), expected)
-    if place.path != path or not is_expected:
-        raise Conflict(
-            f"Another directory is in the place of the one that held {path} when the change was proposed. "
-            "Nothing was written.",
-            hint="Read the file again and propose the change again, without session_path.",
-        )

@@ -2,14 +2,20 @@
 
 import secrets
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from holdfast.call import Call
-from holdfast.changes.model import ChangeKind, Plan, is_beneath
+from holdfast.changes.disk.policy_gate import hides_any
+from holdfast.changes.model import Plan, is_beneath
+from holdfast.changes.path_change import PathChange
 from holdfast.changes.service import Changes, WriteResult
+from holdfast.changes.single.content import EditPreview
 from holdfast.clock import utc_in, utc_now
 from holdfast.errors import Conflict, EditRejected, HoldfastError, InvalidArgument, NotFound, QuotaExceeded
+from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
 from holdfast.review.model import (
+    CHANGE_KINDS,
     UNDECIDED_STATES,
     Review,
     ReviewState,
@@ -17,12 +23,13 @@ from holdfast.review.model import (
     UserAction,
     as_text,
     request_hash,
+    review_of,
 )
 from holdfast.review.records import ReviewRecords
 from holdfast.text.budget import visible_rows
 from holdfast.text.decode import decode, detect_encoding, round_trips
 from holdfast.text.diff import unified_diff
-from holdfast.text.edit import Edit, EditLimits, edit_bytes, encode_text
+from holdfast.text.edit import OVERWRITE, Edit, EditLimits, edit_bytes, encode_text
 from holdfast.text.merge import merge
 
 _REJECTION_STANDS_SECONDS = 60.0
@@ -66,6 +73,15 @@ class CommitContent:
         return unified_diff(as_text(self.review.text, encoding), written, self.review.path)
 
 
+@dataclass(frozen=True, slots=True)
+class Committed:
+    """An approved change that was made: for a text what was written, and how that differs from what was approved."""
+
+    review: Review
+    merged_diff: str
+    written: WriteResult | None
+
+
 class AgentReviews:
     """The reviews beneath the roots of an agent; any other review does not exist for it."""
 
@@ -73,25 +89,59 @@ class AgentReviews:
         self._records = records
         self._changes = changes
 
-    def propose(self, folders: Folders, call: Call, path: str, edits: Sequence[Edit]) -> Review:
+    def propose(
+        self,
+        folders: Folders,
+        call: Call,
+        path: str,
+        edits: Sequence[Edit],
+        *,
+        expected_hash: str | None = None,
+    ) -> Review:
         """Validate edits as an edit would, keep them and show them to the person; the file stays as it is.
 
         An equal proposal that is open, or was just rejected, is returned instead; a failure leaves nothing behind.
         """
+        return self._open(
+            self._changes.preview_edit(folders, call, path, edits, expected_hash=expected_hash), request_hash(edits)
+        )
+
+    def propose_write(self, folders: Folders, call: Call, path: str, content: str) -> Review:
+        """Propose the whole content of a file, as `propose` does for edits."""
+        preview = self._changes.preview_write(folders, call, path, content)
+        return self._open(preview, request_hash([Edit(OVERWRITE, content)]))
+
+    def propose_path_change(self, change: PathChange) -> Review:
+        """Propose a move, a deletion, new directories or an undo, as `propose` does for edits."""
         records = self._records
-        drafted = self._changes.preview_edit(folders, call, path, edits)
+        review = review_of(
+            change,
+            id_=secrets.token_hex(16),
+            session=records.sessions.new_name(),
+            created_at=utc_now(),
+            expires_at=utc_in(records.settings.expires_hours * 3600.0),
+        )
+        return self._add(review)
+
+    def _open(self, preview: EditPreview, request: str) -> Review:
+        records = self._records
         review = Review(
             id=secrets.token_hex(16),
             session=records.sessions.new_name(),
-            path=drafted.path,
-            root=drafted.root,
+            path=preview.path,
+            root=preview.root,
             created_at=utc_now(),
             expires_at=utc_in(records.settings.expires_hours * 3600.0),
-            request=request_hash(edits),
-            base=drafted.base,
-            proposed=drafted.data,
-            directory=drafted.directory,
+            request=request,
+            base=preview.base,
+            proposed=preview.data,
+            directory=preview.directory,
         )
+        return self._add(review)
+
+    def _add(self, review: Review) -> Review:
+        """Keep and show a new review; an equal one that is open, or was just rejected, is returned instead."""
+        records = self._records
         with records.lock:
             equal = records.book.find_equal_proposal(review.proposal_hash, utc_in(-_REJECTION_STANDS_SECONDS))
             if equal is not None and not records.expire_if_due(equal):
@@ -107,6 +157,10 @@ class AgentReviews:
         """Propose again within a review, on the person's last text; the same edits twice count once."""
         records = self._records
         review = self.find(folders, session_path, path)
+        if review.path_change is not None:
+            raise InvalidArgument(
+                f"This review is no edit: {review.kind} {review.path}. To go on waiting, give path and session_path alone."
+            )
         if review.request == request_hash(edits) or review.state in (ReviewState.REJECTED, ReviewState.EXPIRED):
             return review
         if review.state not in UNDECIDED_STATES:
@@ -146,12 +200,7 @@ class AgentReviews:
         """Return a caller's review. NotFound for any session that is not one of this file beneath its roots."""
         session = self._records.sessions.name_of(session_path)
         review = self._records.book.find_by_session(session) if session else None
-        if (
-            review is None
-            or not is_beneath(review.root, folders.jail.allowed_paths)
-            or folders.jail.hides(review.path)
-            or not _is_path(folders, path, review)
-        ):
+        if review is None or not _is_visible(folders, review) or not _is_path(folders, path, review):
             raise NotFound("There is no such review of this file. list_reviews shows the open ones.")
         return self._records.load(review.id) if self._records.expire_if_due(review) else review
 
@@ -160,7 +209,7 @@ class AgentReviews:
         jail = folders.jail
         return visible_rows(
             lambda before: self._records.book.list_open(jail.allowed_paths, limit, before),
-            lambda review: not jail.hides(review.path),
+            lambda review: not hides_any(jail, (review.path, review.dest_path)),
             limit,
             before_seq,
         )
@@ -169,24 +218,29 @@ class AgentReviews:
         """Return the path that agents know a session by."""
         return self._records.sessions.path_of(session)
 
-    def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> tuple[CommitContent, WriteResult]:
-        """Write an approved text; Conflict, and nothing written, when it is not approved or does not merge."""
+    def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> Committed:
+        """Make an approved change. Conflict, and nothing changed, when it is not approved, or cannot be made as approved."""
         review = self.find(folders, session_path, path)
         if review.state is ReviewState.COMMITTED:
             raise Conflict(f"This review was already committed, as change {review.id}.", change_id=review.id)
         if review.state is not ReviewState.APPROVED:
-            raise Conflict(f"This review is not approved: {review.action}. Nothing was written.")
-        plan = Plan(review.id, ChangeKind.REVIEW, review.root, (), review.created_at, seq=review.seq)
+            raise Conflict(f"This review is not approved: {review.action}. Nothing was changed.")
+        change = review.path_change
+        plan = Plan(review.id, CHANGE_KINDS[review.kind], review.root, (), review.created_at, seq=review.seq)
         content = CommitContent(review)
+        written = None
         try:
-            written = self._changes.apply_approved(
-                folders.approved(), call, plan, review.path, content.choose, directory=review.directory
-            )
+            if change is None:
+                written = self._changes.apply_approved(
+                    folders.approved(), call, plan, review.path, content.choose, directory=review.directory
+                )
+            else:
+                self._changes.proposals.make_approved(folders, call, plan, change)
         except Conflict as error:
             fields = {"user_action": UserAction.CONFLICT.value, "session_path": session_path}
             raise Conflict(error.message, **{**error.details, **fields}) from None
         self._records.end(review)
-        return content, written
+        return Committed(review, content.merged_diff, written)
 
     def _check_room(self, review: Review, replaced_bytes: int = 0) -> None:
         """Raise QuotaExceeded when the open reviews of a root are too many, or their texts take up too much."""
@@ -204,12 +258,36 @@ class AgentReviews:
             )
 
 
+def _is_visible(folders: Folders, review: Review) -> bool:
+    """Return whether a review is beneath the caller's roots, and of no path that is hidden from it."""
+    change = review.path_change
+    roots = [root for root in (review.root, None if change is None else change.dest_root) if root]
+    is_within = all(is_beneath(root, folders.jail.allowed_paths) for root in roots)
+    return is_within and not hides_any(folders.jail, (review.path, review.dest_path))
+
+
 def _is_path(folders: Folders, path: str, review: Review) -> bool:
+    """Return whether a path names what a review is about; what moves or goes need not be there any more."""
     try:
+        if review.path_change is not None:
+            return _real_path(folders.jail, path) == review.path
         with folders.jail.place(path, follow=True) as place:
             return place.path == review.path
     except HoldfastError:
         return False
+
+
+def _real_path(jail: Jail, path: str) -> str:
+    """Return a path with the links above its last name resolved; below a missing directory it is taken as written."""
+    head = jail.absolute(path)
+    tail: list[str] = []
+    while True:
+        try:
+            with jail.place(head, follow=False) as place:
+                return "/".join([place.path, *reversed(tail)])
+        except NotFound:
+            head, _, name = head.rpartition("/")
+            tail.append(name)
 
 
 def _merge(review: Review, present: bytes | None) -> bytes | None:

@@ -1,12 +1,19 @@
 """Pure: applies a person's decision to a review, and derives one from a save in an editor."""
 
 from holdfast.errors import Conflict, InvalidArgument
-from holdfast.review.model import UNDECIDED_STATES, Channel, Choice, Decision, Review, ReviewState, as_text
+from holdfast.review.model import UNDECIDED_STATES, Channel, Choice, Decision, Review, ReviewKind, ReviewState, as_text
 from holdfast.text.decode import decode
 from holdfast.text.diff import apply_hunks, compute_hunks
 from holdfast.text.edit import encode_text
 
 MAX_REASON_CHARS = 20_000
+_NOUNS = {
+    ReviewKind.EDIT: "change of a text",
+    ReviewKind.MOVE: "move",
+    ReviewKind.DELETE: "deletion",
+    ReviewKind.CREATE_DIRECTORY: "new directory",
+    ReviewKind.UNDO: "change that is to be undone",
+}
 
 
 def decide(review: Review, decision: Decision, now: str, expires_at: str) -> Review:
@@ -20,6 +27,8 @@ def decide(review: Review, decision: Decision, now: str, expires_at: str) -> Rev
         raise Conflict("This review has changed since it was shown. Look at it again.")
     if len(decision.reason or "") > MAX_REASON_CHARS:
         raise InvalidArgument(f"reason is longer than {MAX_REASON_CHARS} characters.")
+    if review.path_change is not None and (decision.text is not None or decision.hunks is not None):
+        raise InvalidArgument(f"This review is of a {_NOUNS[review.kind]}, which is approved or rejected as a whole.")
     decision_fields = {"decided_by": decision.channel.value, "decided_at": now, "reason": decision.reason or None}
     if decision.choice is Choice.REJECT:
         return review.become(ReviewState.REJECTED, **decision_fields)

@@ -1,4 +1,4 @@
-"""Pure: what a review is: a proposed change of one file, what the person decided, and the states it goes through."""
+"""Pure: what a review is: a proposed change, what the person decided, and the states it goes through."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -6,8 +6,38 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
+from holdfast.changes.model import ChangeKind
+from holdfast.changes.path_change import PathChange
 from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding
 from holdfast.text.edit import Edit
+
+
+class ReviewKind(StrEnum):
+    """What a review is about, in the word that person and agent are told."""
+
+    EDIT = "edit"
+    """The text of one file, also one that is to be created; every other kind proposes no text."""
+    MOVE = "move"
+    DELETE = "delete"
+    CREATE_DIRECTORY = "create_directory"
+    UNDO = "undo"
+
+
+CHANGE_KINDS: Mapping[ReviewKind, ChangeKind] = {
+    ReviewKind.EDIT: ChangeKind.REVIEW,
+    ReviewKind.MOVE: ChangeKind.MOVE,
+    ReviewKind.DELETE: ChangeKind.DELETE,
+    ReviewKind.CREATE_DIRECTORY: ChangeKind.MKDIR,
+    ReviewKind.UNDO: ChangeKind.UNDO,
+}
+"""The kind of the change that each review becomes."""
+
+_KINDS = {change_kind: kind for kind, change_kind in CHANGE_KINDS.items()}
+
+
+def kind_of(change: PathChange | None) -> ReviewKind:
+    """Return what a review is about, by its change of paths; None stands for a change of a text."""
+    return ReviewKind.EDIT if change is None else _KINDS[change.kind]
 
 
 class UserAction(StrEnum):
@@ -94,11 +124,12 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Review:
-    """A proposed change of one file. Its id is that of its plan, which becomes the change when it is committed.
+    """A proposed change. Its id is that of its plan, which becomes the change when it is committed.
 
-    `answered` is the person's last text of this round. A review that has ended has no texts. `version` counts the
-    changes of the row. `directory` is the identity of the directory that held the file when it was proposed, None for
-    a review of an earlier release.
+    `path_change` is set when it is no change of a text; then `proposed` is the statement of it that a person is shown,
+    and there is no `base`. `answered` is the person's last text of this round. A review that has ended has no texts.
+    `version` counts the changes of the row. `directory` is the identity of the directory that held the file when it was
+    proposed, None for a review of an earlier release.
     """
 
     id: str
@@ -119,6 +150,17 @@ class Review:
     decided_at: str | None = None
     reason: str | None = None
     directory: str | None = None
+    path_change: PathChange | None = None
+
+    @property
+    def kind(self) -> ReviewKind:
+        """Return what the review is about."""
+        return kind_of(self.path_change)
+
+    @property
+    def dest_path(self) -> str | None:
+        """Return where a move, or the undo of one, leads to."""
+        return None if self.path_change is None else self.path_change.dest_path
 
     @property
     def text(self) -> bytes:
@@ -142,19 +184,30 @@ class Review:
 
     @property
     def proposal_hash(self) -> str:
-        """Return what two equal proposals have in common: root, directory, file, its content, the proposed content."""
-        return _digest(self.root, self.path, *self._directory, _hash(self.base), _hash(self.proposed))
+        """Return what two equal proposals have in common: root, directory, path, what is there, and what it becomes."""
+        return _digest(
+            self.root, self.path, *self._directory, *self._path_facts, _hash(self.base), _hash(self.proposed)
+        )
 
     @property
     def shown_hash(self) -> str:
         """Return the hash that an approval names: everything that a person is shown to decide on."""
         parts = (str(self.round), self.reason or "", _hash(self.base), _hash(self.text))
-        return _digest(self.id, self.path, *self._directory, *parts)
+        return _digest(self.id, self.path, *self._directory, *self._path_facts, *parts)
 
     @property
     def _directory(self) -> tuple[str, ...]:
         """Return the inode of the directory: device numbers change when a machine starts."""
         return () if self.directory is None else (self.directory.rpartition(":")[2],)
+
+    @property
+    def _path_facts(self) -> tuple[str, ...]:
+        """Return what identifies a change of paths beside its path, directory and statement."""
+        change = self.path_change
+        if change is None:
+            return ()
+        dest_inode = (change.dest_directory or "").rpartition(":")[2]
+        return (change.kind, change.fingerprint, change.dest_path or "", dest_inode, change.undoes or "")
 
     @property
     def encoding(self) -> Encoding:
@@ -187,6 +240,18 @@ class ReviewSummary:
     created_at: str
     expires_at: str
     decided_by: str | None
+    path_change: PathChange | None = None
+    """Without its statement."""
+
+    @property
+    def kind(self) -> ReviewKind:
+        """Return what the review is about."""
+        return kind_of(self.path_change)
+
+    @property
+    def dest_path(self) -> str | None:
+        """Return where a move, or the undo of one, leads to."""
+        return None if self.path_change is None else self.path_change.dest_path
 
     @property
     def action(self) -> UserAction:
@@ -207,6 +272,23 @@ class Decision:
     text: bytes | None = None
     hunks: tuple[str, ...] | None = None
     reason: str | None = None
+
+
+def review_of(change: PathChange, *, id_: str, session: str, created_at: str, expires_at: str) -> Review:
+    """Return a new review of a change of paths."""
+    return Review(
+        id=id_,
+        session=session,
+        path=change.path,
+        root=change.root,
+        created_at=created_at,
+        expires_at=expires_at,
+        request=change.fingerprint,
+        base=None,
+        proposed=change.statement.encode("utf-8", "surrogateescape"),
+        directory=change.directory,
+        path_change=change,
+    )
 
 
 def as_text(data: bytes | None, encoding: Encoding) -> str:

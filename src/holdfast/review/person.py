@@ -13,12 +13,13 @@ from holdfast.text.display import escape_lines
 
 @dataclass(frozen=True, slots=True)
 class ReviewView:
-    """A review as a person sees it: both texts and the hunks between them."""
+    """A review as a person sees it: both texts and the hunks between them, or the statement of a change of paths."""
 
     review: Review
     before: str
     after: str
     hunks: tuple[Hunk, ...]
+    statement: str = ""
 
 
 class PersonReviews:
@@ -36,6 +37,8 @@ class PersonReviews:
         review = self._records.current(review_id)
         if not review.is_open:
             raise NotFound(f"The review {review_id} is closed.")
+        if review.path_change is not None:
+            return ReviewView(review, "", "", (), review.path_change.statement)
         before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
         return ReviewView(review, before, after, tuple(compute_hunks(before, after)))
 
@@ -57,7 +60,9 @@ class PersonReviews:
         return after
 
 
-def readable_diff(review: Review) -> str:
-    """Return the hunks of what a review would write, with nothing in them that could deceive a reader."""
+def readable_change(review: Review) -> str:
+    """Return the hunks of what a review would write, or what else it would do, with nothing that could deceive a reader."""
+    if review.path_change is not None:
+        return "\n".join([*escape_lines(review.path_change.statement), ""])
     pieces = compute_hunks(as_text(review.base, review.encoding), as_text(review.text, review.encoding))
     return "".join("\n".join([hunk.header.rstrip(), *escape_lines(hunk.body), ""]) for hunk in pieces)

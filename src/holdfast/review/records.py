@@ -158,7 +158,9 @@ class ReviewRecords:
                 self._unanswered[review.id] = review.shown_hash
 
     def present(self, review: Review) -> None:
-        """Show a review in every program of the person."""
+        """Show a review in every program of the person that shows two texts beside each other."""
+        if review.path_change is not None:
+            return
         current, future = self.sessions.current(review), self.sessions.future(review)
         _try_each([partial(presenter.show, review.id, current, future) for presenter in self._presenters])
 

@@ -1,4 +1,4 @@
-"""The session directories: what a review would change, as two files that a person's editor can show.
+"""The session directories: what a review of a text would change, as two files that a person's editor can show.
 
 They lie in `reviews/` of the state folder, which no agent tool can see. `future_…` is replaced in two steps around the
 database's, so that after a crash a text of ours is never taken for one that a person saved.
@@ -50,9 +50,11 @@ class Sessions:
         return self._file(review, "future_")
 
     def make(self, review: Review) -> None:
-        """Make the directory with its two files; a failure leaves nothing behind."""
+        """Make the directory, for a text with its two files; a failure leaves nothing behind."""
         folder = self.path_of(review.session)
         os.mkdir(folder, 0o700)
+        if review.path_change is not None:
+            return
         try:
             self._write(review, os.path.basename(self.current(review)), review.base or b"", 0o400)
             self._write(review, os.path.basename(self.future(review)), review.proposed, 0o600)

@@ -42,7 +42,7 @@ from holdfast.observe.observer import Observer
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, Registry, Tool
+from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, PersonNeeded, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
 from holdfast.tools.validate import is_small, nearest_tool, parse_arguments, shorten
 
@@ -118,8 +118,11 @@ class Dispatcher:
         arguments: dict[str, Any],
         progress: ProgressSink | None = None,
         elicit: Elicit | None = None,
+        on_wait: Callable[[], None] = lambda: None,
+        *,
+        may_wait: bool = True,
     ) -> Answer:
-        """Run one tool for one caller; cancelling stops the work below.
+        """Run one tool for one caller; cancelling stops the work below. `on_wait` is called when it begins to wait.
 
         Raises HoldfastError and nothing else, but for the InputNeeded of an `elicit` that needs the call made again.
         """
@@ -129,7 +132,8 @@ class Dispatcher:
         )
         status, code = CallStatus.OK, ""
         try:
-            return await self._run_call(caller, name, arguments, progress, elicit, is_light=is_light)
+            waiting = _WaitOptions(elicit, on_wait, may_wait)
+            return await self._run_call(caller, name, arguments, progress, waiting, is_light=is_light)
         except BaseException as error:
             status, code = outcome_of(error)
             raise
@@ -142,13 +146,14 @@ class Dispatcher:
         name: str,
         arguments: dict[str, Any],
         progress: ProgressSink | None,
-        elicit: Elicit | None,
+        waiting: "_WaitOptions",
         *,
         is_light: bool,
     ) -> Answer:
         tool = self.find(caller, name)
         caller = self._with_model_key(caller)
-        call = Call(caller, tool.timeout_seconds, may_start_child=tool.mutates or tool.load is Load.CHILD)
+        may_start_child = tool.mutates or tool.load is Load.CHILD
+        call = Call(caller, tool.timeout_seconds, may_start_child=may_start_child, may_wait=waiting.may_wait)
         if progress is not None:
             call.progress = progress
         try:
@@ -159,7 +164,10 @@ class Dispatcher:
                 parsed = parse_arguments(tool, arguments)
             else:
                 parsed = await self.in_thread(caller, parse_arguments, tool, arguments)
-            return await self._run(tool, call, parsed, elicit)
+            try:
+                return await self._run(tool, call, parsed, waiting.elicit)
+            except PersonNeeded as person:
+                return await self._wait(person, call, waiting)
         except HoldfastError:
             raise
         except UnicodeEncodeError:
@@ -186,6 +194,13 @@ class Dispatcher:
         with self._count_on_loop(call.caller):
             async with open_questions(call, elicit):
                 return await tool.run_async(self._app, call, parsed, _CallerRunner(self, call.caller))
+
+    async def _wait(self, person: PersonNeeded, call: Call, waiting: "_WaitOptions") -> Answer:
+        """Go on with a call that waits for a person, without a thread."""
+        waiting.on_wait()
+        with self._count_on_loop(call.caller):
+            async with open_questions(call, waiting.elicit):
+                return await person.wait(call, _CallerRunner(self, call.caller))
 
     async def in_thread(self, caller: Caller, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         """Call a blocking function in one of the threads, as part of the caller's share. ResourceBusy when too many wait."""
@@ -271,6 +286,15 @@ def _restriction_on(caller: Caller, tool: Tool) -> str | None:
 
 
 @dataclass(frozen=True, slots=True)
+class _WaitOptions:
+    """How a call may wait for a person: how to ask through the client, whom to tell that it begins, and whether it may."""
+
+    elicit: Elicit | None
+    on_wait: Callable[[], None]
+    may_wait: bool
+
+
+@dataclass(frozen=True, slots=True)
 class _CallerRunner:
     """Implements `Runner` for one caller and nobody else."""
 
@@ -281,7 +305,7 @@ class _CallerRunner:
         return self.dispatcher.find(self.caller, name)
 
     async def call(self, name: str, arguments: dict[str, Any], progress: ProgressSink) -> Answer:
-        return await self.dispatcher.call(self.caller, name, arguments, progress)
+        return await self.dispatcher.call(self.caller, name, arguments, progress, may_wait=False)
 
     async def in_thread(self, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         return await self.dispatcher.in_thread(self.caller, function, *args, load=load)

@@ -98,12 +98,24 @@ RunAsync = Callable[[App, Call, Any, Runner], Awaitable[Answer]]
 """Waits for other tools or for a person on the event loop, so it holds no thread meanwhile."""
 
 
+class PersonNeeded(BaseException):
+    """Raised by a tool in its thread when a person decides on what was asked: the call goes on with `wait` on the event loop.
+
+    A BaseException, as a cancellation is: handlers of errors must let it pass.
+    """
+
+    def __init__(self, wait: Callable[[Call, Runner], Awaitable[Answer]]) -> None:
+        super().__init__()
+        self.wait = wait
+
+
 @dataclass(frozen=True)
 class Tool:
     """One entry of the table: either `run`, which is called in a thread, or `run_async`, on the event loop.
 
     A tool that runs other tools or waits for a person is not `allowed_in_pipe`. A tool that always starts a child says so
-    by its load; one that rarely does need not. Only the tool that shows the call log is not recorded in it.
+    by its load; one that rarely does need not. A tool that `may_ask` raises PersonNeeded where a rule wants consent. Only the
+    tool that shows the call log is not recorded in it.
     """
 
     name: str
@@ -121,6 +133,7 @@ class Tool:
     load: Load = Load.LIGHT
     allowed_in_pipe: bool = True
     is_recorded: bool = True
+    may_ask: bool = False
     run_async: RunAsync | None = None
 
     @property
@@ -164,6 +177,7 @@ def tool(
     load: Load = Load.LIGHT,
     allowed_in_pipe: bool = True,
     is_recorded: bool = True,
+    may_ask: bool = False,
 ) -> Callable[[Run | RunAsync], Tool]:
     """Turn a function into a table entry; its third parameter's annotation is the argument model.
 
@@ -188,6 +202,7 @@ def tool(
             load=load,
             allowed_in_pipe=allowed_in_pipe,
             is_recorded=is_recorded,
+            may_ask=may_ask,
             run_async=cast("RunAsync", function) if is_async else None,
         )
 
@@ -334,6 +349,8 @@ def _flatten(node: Any, definitions: dict[str, Any]) -> Any:
         return _flatten({**target, **{key: value for key, value in node.items() if key != "$ref"}}, definitions)
     if "anyOf" in node and node.get("default", ...) is None:
         node = _without_null(node)
+        if "$ref" in node:
+            return _flatten(node, definitions)
     rest = {key: value for key, value in node.items() if key != "title" or not isinstance(value, str)}
     if rest.get("default", ...) is None:
         del rest["default"]

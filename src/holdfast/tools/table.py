@@ -3,7 +3,7 @@
 from types import ModuleType
 
 from holdfast.tools.activity import entry as activity
-from holdfast.tools.folders import change, find, read, read_text, search
+from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.pipe import entry as pipe
@@ -15,6 +15,7 @@ _MODULES: tuple[ModuleType, ...] = (
     read_text,
     read,
     find,
+    edit,
     change,
     history_person,
     review,

@@ -57,8 +57,7 @@ class Desk:
         return self.reviews.person.decide(review.id, decision)
 
     def commit(self, review: Review, path: str) -> str:
-        applied, _ = self.reviews.agent.commit(self.folders, self.call(), self.session(review), path)
-        return applied.merged_diff
+        return self.reviews.agent.commit(self.folders, self.call(), self.session(review), path).merged_diff
 
     def sessions(self) -> list[str]:
         return sorted(os.listdir(self.state / "reviews"))

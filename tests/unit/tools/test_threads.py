@@ -29,7 +29,6 @@ class BlockedPlans:
     """An organiser whose plans are all approved, and execute until `release` is set."""
 
     def __init__(self) -> None:
-        self.settings = SimpleNamespace(require_approval=False)
         self.plans = self
         self.started = 0
         self.release = threading.Event()

@@ -12,8 +12,11 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from holdfast.call import Call
+from holdfast.changes.disk.files import error_from_os
+from holdfast.changes.disk.identity import is_same_entry
 from holdfast.changes.model import is_beneath
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.errors import AccessDenied, AlreadyExists, Conflict, HoldfastError, NotFound
+from holdfast.folders.access.file_version import identity_text
 from holdfast.folders.access.jail import HiddenByPolicy, Jail, Place
 from holdfast.text.display import display_name
 
@@ -111,6 +114,68 @@ def lock_place(jail: Jail, locks: Locks, call: Call, path: str, *, follow: bool)
             if is_same_place(jail, path, place, follow=follow):
                 yield place
                 return
+
+
+@contextmanager
+def lock_entry(jail: Jail, locks: Locks, call: Call, path: str) -> Iterator[Place]:
+    """Lock the entry that a path names, with everything in it when it is a directory. NotFound when nothing is there."""
+    while True:
+        with jail.place(path, follow=False) as place, _hold_entry(locks, call, path, place):
+            if is_same_place(jail, path, place, follow=False):
+                yield place
+                return
+
+
+@contextmanager
+def lock_move(jail: Jail, locks: Locks, call: Call, source: str, destination: str) -> Iterator[tuple[Place, Place]]:
+    """Lock the entry that is to move and the place that it is to move to. NotFound when there is no such entry."""
+    while True:
+        with (
+            jail.place(source, follow=False) as old,
+            open_place(jail, destination, follow=False) as new,
+            _hold_entry(locks, call, source, old, new),
+        ):
+            is_same = is_same_place(jail, source, old, follow=False)
+            if is_same and is_same_place(jail, destination, new, follow=False):
+                yield old, new
+                return
+
+
+def _hold_entry(locks: Locks, call: Call, path: str, source: Place, *others: Place) -> AbstractContextManager[None]:
+    """Lock the places, or the trees there when the source is a directory; NotFound when it does not exist."""
+    call.check()
+    if source.status is None:
+        raise NotFound.at(path, display_name(path))
+    if is_directory(source.status):
+        return locks.hold_trees(call, *(place.path for place in (source, *others)))
+    return locks.hold_places(call, (source, *others))
+
+
+@contextmanager
+def translate_os_errors(path: str) -> Iterator[None]:
+    """Turn errors of the system into HoldfastErrors that name the path."""
+    try:
+        yield
+    except HiddenByPolicy:
+        raise AccessDenied(f"Access denied: {path} is closed to this client. Nothing was changed.") from None
+    except FileExistsError:
+        raise AlreadyExists(f"{path} exists already.") from None
+    except OSError as error:
+        refusal = error_from_os(error, path)
+        if refusal is None:
+            raise
+        raise refusal from None
+
+
+def check_directory(place: Place, path: str, expected: str | None) -> None:
+    """Raise Conflict when a place is not at that path, or not in the directory of that identity; None accepts any."""
+    is_expected = expected is None or is_same_entry(identity_text(os.fstat(place.parent_fd)), expected)
+    if place.path != path or not is_expected:
+        raise Conflict(
+            f"Another directory is in the place of the one that held {path} when the change was proposed. "
+            "Nothing was changed.",
+            hint="Look at it again and propose the change again, without session_path.",
+        )
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from holdfast.folders.access.syscalls import READ_DIRECTORY
 
 
 class ReviewNeeded(PermissionDenied):
-    """A change that waits for the person; a tool that can propose it to them does that instead."""
+    """A change that waits for the person; a tool that can put it before them does that instead."""
 
 
 def check_paths(jail: Jail, paths: Iterable[str]) -> None:
@@ -119,7 +119,4 @@ def _refuse(jail: Jail, rule: PolicyRule, what: str) -> None:
     if rule.access is Access.READ_ONLY:
         raise PermissionDenied(f"{what} is read-only by {rule.source}. Nothing was changed.")
     if rule.access is Access.REVIEW and not jail.is_approved:
-        raise ReviewNeeded(
-            f"{what} changes only with the user's approval, by {rule.source}. Nothing was changed; propose_and_review "
-            "asks for an edit."
-        )
+        raise ReviewNeeded(f"{what} changes only with the user's approval, by {rule.source}. Nothing was changed.")

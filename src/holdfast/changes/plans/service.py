@@ -7,7 +7,7 @@ from functools import cached_property, partial
 
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
-from holdfast.changes.disk.policy_gate import check_plan, check_tree, hides_any, is_visible
+from holdfast.changes.disk.policy_gate import ReviewNeeded, check_plan, check_tree, hides_any, is_visible
 from holdfast.changes.model import (
     ChangeKind,
     Item,
@@ -174,6 +174,14 @@ class Plans:
         """Return the newest plans of this machine, whoever made them, for the person."""
         return self._plan_journal.list_plans(["/"], limit, None)
 
+    def needs_approval(self, folders: Folders, call: Call, plan: Plan) -> bool:
+        """Return whether a person has to approve a new plan first: by the settings, or because of a rule of the policy."""
+        try:
+            check_plan(folders.jail, call, plan.items)
+        except ReviewNeeded:
+            return True
+        return self._require_approval
+
     def execute(self, folders: Folders, call: Call, plan_id: str) -> Execution:
         """Execute a plan, or go on with it; items that were done before stay as they are.
 
@@ -200,10 +208,9 @@ class Plans:
         """
         with self._locks.hold(call, [plan.id]):
             plan = self._recover(folders, plan)
-            undo_plan = build_undo_plan(self._journal, folders.jail, plan, positions, call)
+            undo_plan = self._build_undo(folders, call, plan, positions)
             if undo_plan is None:
                 return UndoResult(plan, None)
-            check_plan(folders.jail, call, undo_plan.items)
             if positions is None and plan.status is PlanStatus.RUNNING:
                 self._plan_journal.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
             self._plan_journal.create(undo_plan)
@@ -219,6 +226,17 @@ class Plans:
         if is_undone(plan, positions):
             return UndoResult(plan, None)
         raise Conflict(f"Nothing of {plan.kind} {plan.id} was undone. {explain_failures(undo_plan.items)}")
+
+    def _build_undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None) -> Plan | None:
+        """Return the plan of an undo that the policy allows, None when there is nothing to undo."""
+        try:
+            undo_plan = build_undo_plan(self._journal, folders.jail, plan, positions, call)
+            if undo_plan is not None:
+                check_plan(folders.jail, call, undo_plan.items)
+        except ReviewNeeded as needed:
+            command = f"holdfast organise undo {plan.id[:8]}"
+            raise ReviewNeeded(needed.message, hint=f"The user can undo the plan: `{command}`.") from None
+        return undo_plan
 
     def _recover(self, folders: Folders, plan: Plan) -> Plan:
         """Return the present state of a plan, after recording what an interrupted execution had done."""

@@ -6,7 +6,9 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 
+from holdfast.call import Call
 from holdfast.changes.disk.files import error_from_os, stat_entry, sync_directory
+from holdfast.changes.disk.places import Locks
 from holdfast.changes.model import ChangeAbandoned, Item, ItemStatus, NodeType, Op, Outcome, Plan, PlanStatus
 from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotEmpty, NotFound, PermissionDenied
@@ -82,6 +84,17 @@ def _make_or_remove(jail: Jail, item: Item) -> None:
         else:
             os.rmdir(place.name, dir_fd=place.parent_fd)
         sync_directory(place.parent_fd)
+
+
+@contextmanager
+def lock_missing_directories(jail: Jail, locks: Locks, call: Call, path: str) -> Iterator[list[str]]:
+    """Lock the topmost directory that is missing on a path, as long as it is that one; give all that are missing."""
+    while True:
+        missing, _, _ = missing_directories(jail, path)
+        with locks.hold_trees(call, *missing[:1]):
+            if missing_directories(jail, path)[0] == missing:
+                yield missing
+                return
 
 
 def missing_directories(jail: Jail, path: str) -> tuple[list[str], str, str]:

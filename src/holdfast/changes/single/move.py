@@ -36,23 +36,13 @@ class Moves:
 
         AlreadyExists when the target exists, even if it appears at the last moment; both stay as they are.
         """
-        if target.path.startswith(source.path + "/"):
-            raise InvalidArgument(f"{source.path} cannot be moved into itself.")
-        if target.status is not None:
-            raise _exists(target)
-        status = stat_entry(source.parent_fd, source.name)
-        if status is None:
-            raise NotFound(f"No such file or directory: {source.path}")
-        source = replace(source, status=status)
-        check_tree(jail, call, source, target.path)
-        same_device = os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
+        source = self.check(jail, source, target, call)
+        same_device = _is_same_device(source, target)
         tree = (
             None
             if same_device
             else read_tree(source.parent_fd, source.name, source.path, TreeOptions(call, jail.is_hidden))
         )
-        if same_device and source.root.walk_only:
-            read_tree(source.parent_fd, source.name, source.path, TreeOptions.without_hashes(call, jail.is_hidden))
         item = _item(source, target, tree)
         plan = new_plan(request, source.root.path, [item], None, other_root=target.root.path)
         if tree is not None:
@@ -62,10 +52,25 @@ class Moves:
         self._recorder.run(
             plan,
             [],
-            lambda: self._move(jail, source, target, plan, tree, call),
+            lambda: self._move(jail, source, target, plan, tree, call, request),
             lambda unfinished: self.recover(jail, unfinished, source, target),
         )
         return plan.id
+
+    def check(self, jail: Jail, source: Place, target: Place, call: Call) -> Place:
+        """Return the source as it is now, when it may move to the target; raises what the move would."""
+        if target.path.startswith(source.path + "/"):
+            raise InvalidArgument(f"{source.path} cannot be moved into itself.")
+        if target.status is not None:
+            raise _exists(target)
+        status = stat_entry(source.parent_fd, source.name)
+        if status is None:
+            raise NotFound(f"No such file or directory: {source.path}")
+        source = replace(source, status=status)
+        check_tree(jail, call, source, target.path)
+        if _is_same_device(source, target) and source.root.walk_only:
+            read_tree(source.parent_fd, source.name, source.path, TreeOptions.without_hashes(call, jail.is_hidden))
+        return source
 
     def recover(self, jail: Jail, plan: Plan, source: Place, target: Place) -> Outcome:
         """Return whether an interrupted move took effect, by what is on the disk; a published copy is finished."""
@@ -86,8 +91,16 @@ class Moves:
         )
 
     def _move(
-        self, jail: Jail, source: Place, target: Place, plan: Plan, tree: Sequence[Item] | None, call: Call
+        self,
+        jail: Jail,
+        source: Place,
+        target: Place,
+        plan: Plan,
+        tree: Sequence[Item] | None,
+        call: Call,
+        request: ChangeRequest,
     ) -> Outcome:
+        request.confirm()
         if tree is not None:
             return Outcome.done(self._cross_device_move(jail, plan, source, target).run(tree, call))
         try:
@@ -106,6 +119,10 @@ class Moves:
             raise
         _sync_both(source, target)
         return Outcome.done(plan.first.identity)
+
+
+def _is_same_device(source: Place, target: Place) -> bool:
+    return os.fstat(source.parent_fd).st_dev == os.fstat(target.parent_fd).st_dev
 
 
 def _recover_rename(source: Place, target: Place, identity: str | None) -> Outcome:

@@ -12,7 +12,7 @@ from holdfast.changes.disk.policy_gate import check_paths
 from holdfast.changes.model import ChangeAbandoned, ChangeKind, Image, Item, Outcome, Plan, PlanStatus
 from holdfast.changes.ports import Journal
 from holdfast.clock import utc_now
-from holdfast.errors import Conflict
+from holdfast.errors import Conflict, HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.observe.metrics import Metrics
 
@@ -21,7 +21,8 @@ from holdfast.observe.metrics import Metrics
 class ChangeRequest:
     """Why a change is made: its kind, the program that asks for it, through which jail, and which change it undoes.
 
-    `proposed` is an approved proposal, which becomes the change under its own id.
+    `proposed` is an approved proposal, which becomes the change under its own id; `check` raises when what is there is
+    not what was approved.
     """
 
     kind: ChangeKind
@@ -29,6 +30,20 @@ class ChangeRequest:
     jail: Jail
     undoes: str | None = None
     proposed: Plan | None = None
+    check: Callable[[], None] | None = None
+
+    def confirm(self) -> None:
+        """Look once more at what is about to move or go; ChangeAbandoned when it is not what was approved."""
+        try:
+            if self.check is not None:
+                self.check()
+        except (HoldfastError, OSError) as error:
+            fault = (
+                error
+                if isinstance(error, HoldfastError)
+                else Conflict(f"It cannot be read any more: {error.strerror}.")
+            )
+            raise ChangeAbandoned(fault) from None
 
 
 class Recorder:
@@ -107,6 +122,8 @@ def new_plan(
             temp_name=temp_name,
             status=PlanStatus.RUNNING,
             client=request.client,
+            other_root=other_root if other_root != root else None,
+            undoes=request.undoes,
         )
     return Plan(
         id=secrets.token_hex(16),

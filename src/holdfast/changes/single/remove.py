@@ -54,7 +54,7 @@ class Removals:
         self._recorder.run(
             plan,
             list(images.values()),
-            lambda: self._remove(jail, place, plan),
+            lambda: self._remove(jail, place, plan, request),
             lambda unfinished: self.recover(jail, unfinished, place),
         )
         return plan.id
@@ -97,7 +97,8 @@ class Removals:
         )
         return read_tree(place.parent_fd, place.name, place.path, options)
 
-    def _remove(self, jail: Jail, place: Place, plan: Plan) -> Outcome:
+    def _remove(self, jail: Jail, place: Place, plan: Plan, request: ChangeRequest) -> Outcome:
+        request.confirm()
         try:
             rename_noreplace(place.parent_fd, place.name, place.parent_fd, plan.temp_name or "")
         except FileNotFoundError:

@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from holdfast.call import Call
@@ -35,12 +35,23 @@ class Undo:
     directories: Directories
     locks: Locks
 
-    def run(self, jail: Jail, plan: Plan, call: Call) -> str:
-        """Undo a change; returns the id of the new change. Conflict when a newer change is in the way."""
+    def run(
+        self,
+        jail: Jail,
+        plan: Plan,
+        call: Call,
+        *,
+        proposed: Plan | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> str:
+        """Undo a change; returns the id of the new change. Conflict when a newer change is in the way.
+
+        With `proposed` a person approved this undo, and it is made under that id.
+        """
         items = reverse_items(plan.items)
         if not items:
             raise Conflict(f"Change {plan.id} left nothing that could be undone.")
-        request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail, plan.id)
+        request = ChangeRequest(ChangeKind.UNDO, call.caller.client, jail, plan.id, proposed, check)
         if items[0].op in (Op.MKDIR, Op.RMDIR):
             with self.locks.hold_trees(call, *(item.src_path for item in items)):
                 return self.directories.run(jail, plan.root_dir, items, request)

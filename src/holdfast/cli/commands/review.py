@@ -1,4 +1,4 @@
-"""`holdfast review`: see what agents propose, and approve, reject or change it."""
+"""`holdfast review`: see what agents want to change, and approve, reject or change it."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ from holdfast.cli.commands.review_text import coded_lines, colour_line, side_by_
 from holdfast.cli.output import confirm, json_option, json_text, local_time
 from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument, NotFound
-from holdfast.text.display import escape_invisible
+from holdfast.text.display import escape_invisible, escape_lines
 
 _EXAMPLES = """\b
 Examples:
@@ -50,6 +50,11 @@ class OpenReview:
     def codes(self) -> ApprovalCodes:
         """Return the codes of what is shown."""
         return ApprovalCodes(self.facts["review_id"], self.facts["shown_hash"])
+
+    @property
+    def statement(self) -> str:
+        """Return what a review does that is no edit; empty for an edit."""
+        return str(self.facts.get("statement") or "")
 
     def hunks(self) -> list[dict[str, Any]]:
         """Return the hunks, each with its code."""
@@ -95,14 +100,17 @@ def review_group(context: click.Context) -> None:
 @review_group.command("list", epilog="Example: holdfast review list --json")
 @json_option
 def list_command(*, as_json: bool = False) -> None:
-    """List the open reviews, newest first: id, what is to be done, since when, and the file."""
+    """List the open reviews, newest first: id, who it waits for, since when, what is to be done, and where."""
     answer = call_as_person("pending_reviews", {})
     if as_json:
         click.echo(json_text(answer))
         return
     for review in answer["reviews"]:
         state, path = _STATE[review["user_action"]], escape_invisible(review["path"])
-        click.echo(f"{review['review_id'][:8]}  {state:<18}  {local_time(review['created_at'])}  {path}")
+        target = f" → {escape_invisible(review['destination'])}" if review.get("destination") else ""
+        kind = review["kind"].replace("_", " ")
+        when = local_time(review["created_at"])
+        click.echo(f"{review['review_id'][:8]}  {state:<18}  {when}  {kind:<6}  {path}{target}")
     if not answer["reviews"]:
         click.echo("No reviews are open.")
 
@@ -112,7 +120,7 @@ def list_command(*, as_json: bool = False) -> None:
 @click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Both texts next to each other.")
 @json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
-    """Show what a review would change, in hunks, and the code that names exactly this."""
+    """Show what a review would change, an edit in hunks, and the code that names exactly this."""
     open_review = _load(review)
     if as_json:
         click.echo(json_text({**open_review.facts, "hunks": open_review.hunks(), "code": open_review.codes.code}))
@@ -177,6 +185,8 @@ def revise(review: str, message: str, *, as_json: bool) -> None:
 def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) -> None:
     """Open the proposed text in $EDITOR; what you save is approved, and the agent is told what you changed."""
     open_review = _load(review)
+    if open_review.statement:
+        raise InvalidArgument(f"There is no text to edit. Approve or reject it: {open_review.command('show')}")
     text = _edit_text(open_review.facts["after"], str(open_review.facts["path"]))
     decision = "revise" if is_revision else "approve"
     open_review.decide(decision, as_json=as_json, text=text, reason=message)
@@ -206,6 +216,14 @@ def _complete_id(prefix: str) -> str:
 
 def _print_review(open_review: OpenReview, *, is_split: bool) -> None:
     facts = open_review.facts
+    if open_review.statement:
+        first, *rest = escape_lines(open_review.statement)
+        click.secho(first, bold=True)
+        if facts.get("reason"):
+            click.echo(f"Your message: {escape_invisible(facts['reason'])}")
+        for line in rest:
+            click.echo(colour_line(line))
+        return
     what = "a new file" if facts["is_new_file"] else f"round {facts['round']}"
     click.secho(f"{escape_invisible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
     if facts.get("reason"):

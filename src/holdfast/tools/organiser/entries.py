@@ -137,7 +137,8 @@ async def execute_plan(app: App, call: Call, args: ExecutePlan, runner: Runner) 
     """On disk: move the files of an approved plan; safe to repeat."""
     folders = await runner.in_thread(app.folders_of, call.caller)
     view = await runner.in_thread(app.organiser.show, folders, args.plan_id)
-    if view.plan.status is PlanStatus.CREATED and app.organiser.settings.require_approval:
+    is_new = view.plan.status is PlanStatus.CREATED
+    if is_new and await runner.in_thread(app.organiser.plans.needs_approval, folders, call, view.plan):
         await _ask_for_approval(app, call, folders, view, runner)
     return await runner.in_thread(_execute, app, call, folders, args.plan_id, load=Load.LONG)
 

@@ -1,6 +1,5 @@
 """The tools of review: an agent proposes, lists and commits; the person lists, looks and decides."""
 
-from collections.abc import Iterator
 from datetime import datetime
 
 from holdfast.app import App
@@ -9,13 +8,13 @@ from holdfast.call import Call
 from holdfast.clock import format_age, utc_clock
 from holdfast.errors import InvalidArgument
 from holdfast.review.decide import encode_for
-from holdfast.review.model import Channel, Choice, Decision, Review, ReviewState, UserAction, as_text
+from holdfast.review.model import Channel, Choice, Decision, Review, UserAction
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position, take_rows
-from holdfast.text.diff import DIFF_CUT, unified_diff
 from holdfast.text.display import display_name, quantity
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
+from holdfast.tools.review.answers import answer_review, summary_of
 from holdfast.tools.review.shapes import (
     CommitAnswer,
     CommitReview,
@@ -31,23 +30,9 @@ from holdfast.tools.review.shapes import (
     ShowReview,
     ShowReviewAnswer,
 )
-from holdfast.tools.review.wait import wait_for_decision
+from holdfast.tools.review.wait import WAIT_TIMEOUT_SECONDS, wait_for_decision
 
-_TIMEOUT_SECONDS = 86_400.0
 _WORK_SECONDS = 120.0
-
-_CUT_COMMENT = "[The comment is longer than an answer may be; the rest was left out.]"
-_NEXT = {
-    UserAction.APPROVE: "The user approved it. Nothing is written yet: call commit_review with the session_path and "
-    "original_path below.",
-    UserAction.REVIEW: "The user wants another text; nothing is written. Call propose_and_review again with this path and "
-    "session_path, and with edits of the user's text.",
-    UserAction.REJECT: "The user rejected it. The review is closed and the file is as it was.",
-    UserAction.PENDING: "The user has not decided yet (`holdfast review` in a terminal shows it). To go on waiting, call "
-    "propose_and_review with this path and session_path alone.",
-    UserAction.CONFLICT: "The file changed since the proposal. Nothing was written.",
-    UserAction.EXPIRED: "Nobody decided in time and nothing was written. To ask again, propose it without session_path.",
-}
 
 
 @tool(
@@ -57,7 +42,7 @@ _NEXT = {
     title="On disk: propose an edit to the user",
     output=ReviewAnswer,
     idempotent=True,
-    timeout_seconds=_TIMEOUT_SECONDS,
+    timeout_seconds=WAIT_TIMEOUT_SECONDS,
     allowed_in_pipe=False,
 )
 async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runner: Runner) -> Answer:
@@ -67,32 +52,34 @@ async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runne
     EXPIRED, or PENDING: call again with path and session_path alone.
     """
     review = await runner.in_thread(_open_review, app, call.within(_WORK_SECONDS), args)
-    review = await wait_for_decision(app.reviews, call, review, runner)
-    data = await runner.in_thread(_review_answer, app, review)
-    return Answer.of(*_review_texts(review, data, args.path, app.settings.folders.max_answer_tokens), data=data)
+    review = await wait_for_decision(app.reviews, call, review, runner, app.reviews.settings.wait_seconds)
+    return await runner.in_thread(answer_review, app, review, args.path)
 
 
 @tool(
     "commit_review",
     group=Group.REVIEW,
     effect=Effect.DESTROY,
-    title="On disk: write an approved edit",
+    title="On disk: make an approved change",
     output=CommitAnswer,
 )
 def commit_review(app: App, call: Call, args: CommitReview) -> Answer:
-    """On disk: write an approved proposal. Changes made to the file meanwhile are merged, or it is a CONFLICT."""
+    """On disk: make an approved change. Changes made to the file meanwhile are merged, or it is a CONFLICT."""
     folders = app.folders_of(call.caller)
-    content, written = app.reviews.agent.commit(folders, call, args.session_path, args.original_path)
-    merged, _ = cut_to_budget(content.merged_diff, folders.settings.max_answer_tokens)
+    committed = app.reviews.agent.commit(folders, call, args.session_path, args.original_path)
+    merged, _ = cut_to_budget(committed.merged_diff, folders.settings.max_answer_tokens)
+    review, written = committed.review, committed.written
     data = CommitAnswer(
         user_action=UserAction.APPROVE.value,
         session_path=args.session_path,
-        change_id=written.change_id,
-        hash=written.hash,
+        kind=review.kind.value,
+        change_id=review.id,
+        hash=None if written is None else written.hash,
         merged_diff=merged or None,
     )
-    undo = f'undo_change with change_id="{written.change_id}" undoes it.'
-    lines = [f"Wrote {display_name(written.path)}", written.hash, f"change {written.change_id}", undo]
+    undo = f'undo_change with change_id="{review.id}" undoes it.'
+    done = [f"Wrote {display_name(written.path)}", written.hash] if written else [f"Done: {summary_of(review)}"]
+    lines = [*done, f"change {review.id}", f"kind: {review.kind}", undo]
     note = "Other changes to the file were merged. What is written differs from the approved text by:" if merged else ""
     return Answer.of("\n".join(lines), note, merged, data=data)
 
@@ -115,29 +102,11 @@ def list_reviews(app: App, call: Call, args: ListReviews) -> Answer:
     return Answer.of(f"{quantity(count, 'open review')}.", "\n".join(lines[:count]), more, data=data)
 
 
-def _review_texts(review: Review, data: ReviewAnswer, path: str, budget: int) -> Iterator[str]:
-    """Yield where a review stands and what to do next, what the person wrote, and how the person's text differs."""
-    by = f" (by {review.decided_by})" if review.decided_by else ""
-    until = f"\nopen until: {review.expires_at}" if review.is_open else ""
-    if review.state is ReviewState.COMMITTED:
-        yield f"APPROVE: It is already committed, as change {review.id}."
-    else:
-        name = "original_path" if review.action is UserAction.APPROVE else "path"
-        handle = f"{name}: {display_name(path)}\nsession_path: {display_name(data.session_path)}{until}"
-        yield f"{data.user_action}{by}: {_NEXT[review.action]}\n{handle}"
-    if review.reason:
-        comment, is_cut = cut_to_budget(review.reason, budget // 4)
-        yield f"The user's comment: {comment}{_CUT_COMMENT if is_cut else ''}"
-    if data.user_feedback_diff:
-        yield f"How the user's text differs from your proposal:\n{data.user_feedback_diff}"
-    elif review.action is UserAction.REVIEW:
-        yield "The user left the text as you proposed it."
-
-
 def _listed_text(row: ListedReview, now: datetime) -> str:
     path, session = display_name(row.path), display_name(row.session_path)
     times = f"proposed {format_age(row.created_at, now)} ({row.created_at}), open until {row.expires_at}"
-    return f"{row.user_action} {path}: {times}\n  session_path: {session}"
+    what = f"{row.kind} {path}" + (f" → {display_name(row.destination)}" if row.destination else "")
+    return f"{row.user_action} {what}: {times}\n  session_path: {session}"
 
 
 @tool(
@@ -151,7 +120,10 @@ def _listed_text(row: ListedReview, now: datetime) -> str:
 def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     """List every open review of this machine, newest first."""
     rows = [PendingReview.of(summary) for summary in app.reviews.person.list_open()]
-    return Answer.of(f"{quantity(len(rows), 'open review')}.", data=PendingReviewsAnswer(reviews=rows))
+    lines = [f"{row.user_action} {row.kind} {display_name(row.path)}" for row in rows]
+    return Answer.of(
+        "\n".join([f"{quantity(len(rows), 'open review')}.", *lines]), data=PendingReviewsAnswer(reviews=rows)
+    )
 
 
 @tool(
@@ -163,8 +135,9 @@ def pending_reviews(app: App, call: Call, _args: NoArguments) -> Answer:
     audience=CallerKind.PERSON,
 )
 def show_review(app: App, call: Call, args: ShowReview) -> Answer:
-    """Show what a review would change, in hunks, and the hash that an approval names."""
-    return Answer.of("", data=ShowReviewAnswer.of(app.reviews.person.show(args.review_id)))
+    """Show what a review would change, an edit in hunks, and the hash that an approval names."""
+    view = app.reviews.person.show(args.review_id)
+    return Answer.of(f"{view.review.kind} {display_name(view.review.path)}", data=ShowReviewAnswer.of(view))
 
 
 @tool(
@@ -189,7 +162,8 @@ def decide_review(app: App, call: Call, args: DecideReview) -> Answer:
         args.reason,
     )
     review = app.reviews.person.decide(args.review_id, decision)
-    return Answer.of(review.action.value, data=DecideReviewAnswer.of(review))
+    outcome = f"{review.action}: {review.kind} {display_name(review.path)}"
+    return Answer.of(outcome, data=DecideReviewAnswer.of(review))
 
 
 def _open_review(app: App, call: Call, args: ProposeAndReview) -> Review:
@@ -214,25 +188,3 @@ def _edits(args: ProposeAndReview) -> list[Edit]:
     if args.new_string is not None or args.old_string:
         raise InvalidArgument("Give either edits, or old_string and new_string.")
     return [edit.as_edit() for edit in args.edits]
-
-
-def _review_answer(app: App, review: Review) -> ReviewAnswer:
-    return ReviewAnswer(
-        user_action=review.action.value,
-        session_path=app.reviews.agent.session_path(review.session),
-        user_feedback_diff=_feedback(review, app.settings.folders.max_answer_tokens * 3 // 4),
-        reason=review.reason,
-        decided_by=review.decided_by,
-        expires_at=review.expires_at if review.is_open else None,
-        change_id=review.id if review.state is ReviewState.COMMITTED else None,
-    )
-
-
-def _feedback(review: Review, budget: int) -> str | None:
-    """Return how the person's text differs from the proposal; None when there is none or it is the same."""
-    if review.answered is None or review.answered == review.proposed:
-        return "" if review.action is UserAction.REVIEW else None
-    encoding = review.encoding
-    diff = unified_diff(as_text(review.proposed, encoding), as_text(review.answered, encoding), review.path)
-    text, is_cut = cut_to_budget(diff, budget)
-    return f"{text}[{DIFF_CUT}]\n" if is_cut else text

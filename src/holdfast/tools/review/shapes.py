@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import BaseModel, Field
 
-from holdfast.review.model import Review, ReviewSummary
+from holdfast.review.model import Review, ReviewKind, ReviewSummary
 from holdfast.review.person import ReviewView
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.tools.registry import Arguments, ExactEdit
@@ -45,6 +45,7 @@ class ReviewAnswer(BaseModel):
     """Where a review stands; it has a `change_id` once it has been committed."""
 
     user_action: str
+    kind: str
     session_path: str
     user_feedback_diff: str | None = None
     reason: str | None = None
@@ -54,12 +55,13 @@ class ReviewAnswer(BaseModel):
 
 
 class CommitAnswer(BaseModel):
-    """Answer of commit_review: what was written; `merged_diff` shows the other changes to the file."""
+    """Answer of commit_review: what was done. A text that was written has its hash; `merged_diff` shows other changes."""
 
     user_action: str
+    kind: str
     session_path: str
     change_id: str
-    hash: str
+    hash: str | None = None
     merged_diff: str | None = None
 
 
@@ -67,7 +69,9 @@ class ListedReview(BaseModel):
     """One open review."""
 
     session_path: str
+    kind: str
     path: str
+    destination: str | None = None
     user_action: str
     created_at: str
     expires_at: str
@@ -77,7 +81,9 @@ class ListedReview(BaseModel):
         """Return a review as an agent sees it in a list."""
         return cls(
             session_path=session_path,
+            kind=summary.kind.value,
             path=replace_lone_surrogates(summary.path),
+            destination=_text_or_none(summary.dest_path),
             user_action=summary.action.value,
             created_at=summary.created_at,
             expires_at=summary.expires_at,
@@ -115,7 +121,9 @@ class PendingReview(BaseModel):
     """One open review, for the person."""
 
     review_id: str
+    kind: str
     path: str
+    destination: str | None = None
     root: str
     user_action: str
     round: int
@@ -127,7 +135,9 @@ class PendingReview(BaseModel):
         """Return a review as a person sees it in a list."""
         return cls(
             review_id=summary.id,
+            kind=summary.kind.value,
             path=replace_lone_surrogates(summary.path),
+            destination=_text_or_none(summary.dest_path),
             root=replace_lone_surrogates(summary.root),
             user_action=summary.action.value,
             round=summary.round,
@@ -151,10 +161,13 @@ class ShownHunk(BaseModel):
 
 
 class ShowReviewAnswer(BaseModel):
-    """Answer of show_review: everything that a person decides on."""
+    """Answer of show_review: everything that a person decides on. `statement` is what a review does that is no edit."""
 
     review_id: str
+    kind: str
     path: str
+    destination: str | None = None
+    statement: str | None = None
     user_action: str
     round: int
     is_new_file: bool
@@ -173,10 +186,13 @@ class ShowReviewAnswer(BaseModel):
         review = view.review
         return cls(
             review_id=review.id,
+            kind=review.kind.value,
             path=replace_lone_surrogates(review.path),
+            destination=_text_or_none(review.dest_path),
+            statement=replace_lone_surrogates(view.statement) or None,
             user_action=review.action.value,
             round=review.round,
-            is_new_file=review.base is None,
+            is_new_file=review.kind is ReviewKind.EDIT and review.base is None,
             encoding=review.encoding.name,
             reason=review.reason,
             shown_hash=review.shown_hash,
@@ -192,10 +208,20 @@ class DecideReviewAnswer(BaseModel):
     """Answer of decide_review: the review after the decision."""
 
     review_id: str
+    kind: str
     path: str
     user_action: str
 
     @classmethod
     def of(cls, review: Review) -> "DecideReviewAnswer":
         """Return a decided review."""
-        return cls(review_id=review.id, path=replace_lone_surrogates(review.path), user_action=review.action.value)
+        return cls(
+            review_id=review.id,
+            kind=review.kind.value,
+            path=replace_lone_surrogates(review.path),
+            user_action=review.action.value,
+        )
+
+
+def _text_or_none(path: str | None) -> str | None:
+    return None if path is None else replace_lone_surrogates(path)

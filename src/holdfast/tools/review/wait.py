@@ -5,13 +5,15 @@ from contextlib import suppress
 
 from holdfast.call import Call, Question, Reply
 from holdfast.errors import HoldfastError
-from holdfast.review.model import Channel, Choice, Decision, Review, ReviewState
-from holdfast.review.person import readable_diff
+from holdfast.review.model import Channel, Choice, Decision, Review, ReviewKind, ReviewState
+from holdfast.review.person import readable_change
 from holdfast.review.service import Reviews
 from holdfast.text.diff import fence_diff
 from holdfast.text.display import display_name
 from holdfast.tools.registry import Runner
 
+WAIT_TIMEOUT_SECONDS = 86_400.0
+"""A call that waits for a person has its end in the setting review.wait_seconds."""
 _PROGRESS_SECONDS = 2.0
 _SCHEMA = {
     "type": "object",
@@ -19,7 +21,7 @@ _SCHEMA = {
         "decision": {
             "type": "string",
             "title": "Decision",
-            "description": "approve writes the change; reject drops it; revise asks the agent for another version.",
+            "description": "approve lets the agent make the change; reject drops it; revise asks for another version.",
             "enum": ["approve", "reject", "revise"],
         },
         "comment": {"type": "string", "title": "Comment", "description": "What to tell the agent."},
@@ -28,9 +30,17 @@ _SCHEMA = {
 }
 
 
-async def wait_for_decision(reviews: Reviews, call: Call, review: Review, runner: Runner) -> Review:
-    """Return the review when a person has decided, or as it stands when the time to wait is over."""
-    wait = _Wait(reviews, call, review, runner)
+_VERBS = {
+    ReviewKind.MOVE: "move",
+    ReviewKind.DELETE: "delete",
+    ReviewKind.CREATE_DIRECTORY: "create the directory",
+    ReviewKind.UNDO: "undo a change of",
+}
+
+
+async def wait_for_decision(reviews: Reviews, call: Call, review: Review, runner: Runner, seconds: float) -> Review:
+    """Return the review when a person has decided, or as it stands when the time is over; a step of a pipe never waits."""
+    wait = _Wait(reviews, call, review, runner, seconds if call.may_wait else 0.0)
     with reviews.records.notifications.subscribe(wait.on_change):
         try:
             return await wait.run()
@@ -39,11 +49,12 @@ async def wait_for_decision(reviews: Reviews, call: Call, review: Review, runner
 
 
 class _Wait:
-    def __init__(self, reviews: Reviews, call: Call, review: Review, runner: Runner) -> None:
+    def __init__(self, reviews: Reviews, call: Call, review: Review, runner: Runner, seconds: float) -> None:
         self.reviews = reviews
         self.call = call
         self.review = review
         self.runner = runner
+        self.seconds = seconds
         self.loop = asyncio.get_running_loop()
         self.changed = asyncio.Event()
         self.question: asyncio.Task[Reply] | None = None
@@ -55,7 +66,7 @@ class _Wait:
             self.loop.call_soon_threadsafe(self.changed.set)
 
     async def run(self) -> Review:
-        limit = self.reviews.settings.wait_seconds
+        limit = self.seconds
         started = self.loop.time()
         await self.reload()
         await self.ask()
@@ -93,11 +104,11 @@ class _Wait:
         is_pending = self.review.state is ReviewState.PENDING
         if elicit is None or not is_pending or not self.reviews.records.may_ask(self.review, self.call.caller):
             return
-        diff = await self.runner.in_thread(readable_diff, self.review)
-        if len(diff) > self.reviews.settings.max_question_chars:
+        text = await self.runner.in_thread(readable_change, self.review)
+        if len(text) > self.reviews.settings.max_question_chars:
             return
         self.shown_hash = self.review.shown_hash
-        self.question = asyncio.ensure_future(elicit(_question(self.review, diff)))
+        self.question = asyncio.ensure_future(elicit(_question(self.review, text)))
 
     async def take_reply(self, reply: Reply) -> None:
         """Turn the client's reply into a decision; a reply without one leaves it to the other ways."""
@@ -114,9 +125,9 @@ class _Wait:
             self.question.exception()  # a question that ended beside a decision: mark its error as retrieved
 
 
-def _question(review: Review, diff: str) -> Question:
-    verb = "create" if review.base is None else "change"
-    message = f"An agent proposes to {verb} {display_name(review.path)}:\n\n{fence_diff(diff)}"
+def _question(review: Review, text: str) -> Question:
+    verb = _VERBS.get(review.kind) or ("create" if review.base is None else "change")
+    message = f"An agent proposes to {verb} {display_name(review.path)}:\n\n{fence_diff(text)}"
     return Question(f"review-{review.shown_hash[:32]}", message, _SCHEMA)
 
 

@@ -232,27 +232,39 @@ class _Connection:
         if (fault := self._missing_roots(call.name)) is not None:
             await self._respond(call.request_id, version, wire.error_result(fault))
             return
-        is_async = self._is_async(call.name)
+        is_async, may_ask = self._how_it_runs(call.name)
         try:
-            elicit = self._elicit_for(call, version) if is_async else None
+            elicit = self._elicit_for(call, version) if may_ask else None
         except BadState as fault:
             await self._send_error(call.request_id, (types.INVALID_PARAMS, str(fault)))
             return
         # A tool that waits for other calls, or for a person, takes no slot.
-        async with nullcontext() if is_async else self._slots:
+        slot = _Slot(self._slots)
+        if not is_async:
+            await slot.take()
+        try:
             caller = self._caller
             if version == _MODERN:
                 caller = declare_client(caller, call.meta.get(types.CLIENT_INFO_META_KEY))
             with self._progress_of(call) as progress:
-                result = await run_tool(self._dispatcher, caller, call.name, call.arguments, progress, elicit)
+                result = await run_tool(
+                    self._dispatcher, caller, call.name, call.arguments, progress, elicit, slot.free
+                )
             await self._respond(call.request_id, version, result)
+        finally:
+            slot.free()
 
-    def _is_async(self, name: str) -> bool:
-        """Return whether a tool runs on the event loop, without a thread of its own; so does the refusal of an unknown name."""
+    def _how_it_runs(self, name: str) -> tuple[bool, bool]:
+        """Return whether a tool runs on the event loop, without a thread of its own, and whether it may ask the person.
+
+        The refusal of an unknown name is made on the event loop.
+        """
         try:
-            return self._dispatcher.find(self._caller, name).run_async is not None
+            tool = self._dispatcher.find(self._caller, name)
         except HoldfastError:
-            return True
+            return True, False
+        is_async = tool.run_async is not None
+        return is_async, is_async or tool.may_ask
 
     def _missing_roots(self, name: str) -> HoldfastError | None:
         """Return why a tool cannot be called on a connection whose client declared no directory that can be used."""
@@ -367,3 +379,22 @@ class _Connection:
     async def _send_error(self, request_id: RequestId | None, fault: Fault) -> None:
         code, text = fault
         await self._write(to_json({"jsonrpc": "2.0", "id": request_id, "error": {"code": code, "message": text}}))
+
+
+class _Slot:
+    """One of the calls that a connection may have at once; it is freed early by a call that begins to wait for a person."""
+
+    def __init__(self, slots: anyio.Semaphore) -> None:
+        self._slots = slots
+        self._is_held = False
+
+    async def take(self) -> None:
+        """Wait for the slot."""
+        await self._slots.acquire()
+        self._is_held = True
+
+    def free(self) -> None:
+        """Give it back, once."""
+        if self._is_held:
+            self._is_held = False
+            self._slots.release()

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
@@ -30,10 +30,11 @@ async def run_tool(
     arguments: dict[str, Any],
     progress: ProgressSink | None,
     elicit: Elicit | None = None,
+    on_wait: Callable[[], None] = lambda: None,
 ) -> dict[str, Any]:
     """Run one tool and return the result of `tools/call`; an error is a result too, and so is a question to the person."""
     try:
-        answer = await dispatcher.call(caller, name, arguments, progress, elicit)
+        answer = await dispatcher.call(caller, name, arguments, progress, elicit, on_wait)
         if answer.size <= LARGE_BYTES:
             return wire.answer_result(answer)
         return await dispatcher.in_thread(caller, wire.answer_result, answer)

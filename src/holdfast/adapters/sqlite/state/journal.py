@@ -74,7 +74,12 @@ class SqliteJournal:
 
     def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Begin a proposal; its new seq makes it the newest change."""
-        resumed = {"id": plan.id, "temp_name": plan.temp_name, **client_row(plan.client)}
+        resumed = {
+            "id": plan.id,
+            "temp_name": plan.temp_name,
+            "other_root": None if plan.other_root is None else stored_path(plan.other_root),
+            **client_row(plan.client),
+        }
         with self._images.accounted(), self._db.transaction(durable=True):
             if self._db.run("resume_plan", resumed).rowcount != 1:
                 raise Conflict(f"Change {plan.id} is not approved, or it is running or done already.")
@@ -232,8 +237,7 @@ class SqliteJournal:
         """
         plan_statuses, item_statuses = (PlanStatus.EXECUTED, PlanStatus.UNDONE), (ItemStatus.DONE, ItemStatus.UNDONE)
         (row,) = self._db.run("plan_state", {"id": plan_id}).fetchall()
-        if row["kind"] == ChangeKind.REVIEW:
-            self._db.run("commit_review", {"id": plan_id})
+        self._db.run("commit_review", {"id": plan_id})
         while (undone_id := row["undoes"]) is not None:
             (row,) = self._db.run("plan_state", {"id": undone_id}).fetchall()
             present, status = plan_statuses

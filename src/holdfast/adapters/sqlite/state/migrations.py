@@ -272,6 +272,10 @@ STEPS = (
     """,
     # The call log of the user of this machine.
     CALLS_TABLE,
+    # What a review is about that proposes no text: a move, a deletion, new directories, an undo.
+    """
+    ALTER TABLE reviews ADD COLUMN path_change TEXT;
+    """,
 )
 
 

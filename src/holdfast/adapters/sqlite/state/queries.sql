@@ -9,10 +9,10 @@ VALUES (:id, :kind, :root_dir, :other_root, :temp_name, :undoes, :status, :creat
 
 -- name: resume_plan
 UPDATE plans
-SET status = 'RUNNING', temp_name = :temp_name, executed_at = NULL, error_msg = NULL,
+SET status = 'RUNNING', temp_name = :temp_name, other_root = :other_root, executed_at = NULL, error_msg = NULL,
     client_name = :client_name, client_version = :client_version, by_command = :by_command,
     seq = (SELECT max(seq) + 1 FROM plans)
-WHERE id = :id AND kind = 'review' AND status IN ('APPROVED', 'FAILED')
+WHERE id = :id AND status IN ('APPROVED', 'FAILED')
   AND EXISTS (SELECT 1 FROM reviews r WHERE r.plan_id = plans.id AND r.state = 'APPROVED');
 
 -- name: delete_items

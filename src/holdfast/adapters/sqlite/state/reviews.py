@@ -2,14 +2,23 @@
 
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from hashlib import sha256
 from typing import Any
 
 from holdfast.adapters.sqlite.state.database import Database, read_path, stored_path
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.review_texts import pack_base, pack_text, unpack_base, unpack_text
-from holdfast.changes.model import PlanStatus
-from holdfast.review.model import TRANSITIONS, Review, ReviewState, ReviewSummary
+from holdfast.changes.model import ChangeKind, Op, PlanStatus
+from holdfast.changes.path_change import PathChange
+from holdfast.review.model import (
+    CHANGE_KINDS,
+    TRANSITIONS,
+    Review,
+    ReviewKind,
+    ReviewState,
+    ReviewSummary,
+)
 
 _MAX_INTEGER = 2**63 - 1
 _PLAN_STATUSES = {
@@ -20,6 +29,16 @@ _PLAN_STATUSES = {
     ReviewState.EXPIRED: PlanStatus.CANCELLED,
 }
 """The status of a review's plan; COMMITTED is written by the journal, with the plan's EXECUTED."""
+
+
+_OPS = {
+    ReviewKind.EDIT: Op.REPLACE.value,
+    ReviewKind.MOVE: Op.MOVE.value,
+    ReviewKind.DELETE: Op.REMOVE.value,
+    ReviewKind.CREATE_DIRECTORY: Op.MKDIR.value,
+    ReviewKind.UNDO: Op.RESTORE.value,
+}
+"""The op of a review's one item; the items of the change take its place when it is committed."""
 
 
 def reviews_beside(journal: SqliteJournal) -> "SqliteReviews":
@@ -35,19 +54,30 @@ class SqliteReviews:
 
     def add(self, review: Review) -> None:
         """Keep a review and its plan, as one."""
+        change = review.path_change
         item = {
             "plan_id": review.id,
+            "op": _OPS[review.kind],
             "src_path": stored_path(review.path),
+            "dest_path": stored_path(review.dest_path),
             "before_hash": _hash(review.base),
-            "after_hash": _hash(review.proposed),
+            "after_hash": _hash(review.proposed) if change is None else None,
             "size_bytes": len(review.base or b""),
             "source_directory": review.directory,
         }
-        plan = {"id": review.id, "root_dir": stored_path(review.root), "created_at": review.created_at}
+        plan = {
+            "id": review.id,
+            "kind": CHANGE_KINDS[review.kind].value,
+            "root_dir": stored_path(review.root),
+            "other_root": stored_path(None if change is None or change.dest_root == review.root else change.dest_root),
+            "undoes": None if change is None else change.undoes,
+            "created_at": review.created_at,
+        }
         with self._db.transaction(durable=True):
             self._db.run("insert_review_plan", plan)
             self._db.run("insert_review_item", item)
-            self._db.run("insert_review", {"session": review.session, "version": review.version, **_row(review)})
+            row = {"session": review.session, "version": review.version, "path_change": _dump_path_change(change)}
+            self._db.run("insert_review", {**row, **_row(review)})
 
     def find(self, review_id: str) -> Review | None:
         """Return a review with its texts."""
@@ -72,21 +102,7 @@ class SqliteReviews:
             "limit": limit,
             "before_seq": _MAX_INTEGER if before_seq is None else before_seq,
         }
-        return [
-            ReviewSummary(
-                seq=row["seq"],
-                id=row["id"],
-                session=row["session"],
-                path=read_path(row["src_path"]) or "",
-                root=read_path(row["root_dir"]) or "/",
-                state=ReviewState(row["state"]),
-                round=row["round"],
-                created_at=row["created_at"],
-                expires_at=row["expires_at"],
-                decided_by=row["decided_by"],
-            )
-            for row in self._db.fetch("list_open_reviews", parameters)
-        ]
+        return [_summary(row) for row in self._db.fetch("list_open_reviews", parameters)]
 
     def replace(self, before: Review, after: Review) -> bool:
         """Store the review if nobody changed it since it was read."""
@@ -130,15 +146,33 @@ def _row(review: Review) -> dict[str, Any]:
     }
 
 
+def _summary(row: Any) -> ReviewSummary:
+    change = _read_path_change(row["path_change"])
+    return ReviewSummary(
+        seq=row["seq"],
+        id=row["id"],
+        session=row["session"],
+        path=(read_path(row["src_path"]) or "") if change is None else change.path,
+        root=read_path(row["root_dir"]) or "/",
+        state=ReviewState(row["state"]),
+        round=row["round"],
+        created_at=row["created_at"],
+        expires_at=row["expires_at"],
+        decided_by=row["decided_by"],
+        path_change=change,
+    )
+
+
 def _review(row: Any) -> Review:
     base, proposed, answered = row["base"], row["proposed"], row["answered"]
     if row["is_packed"]:
         base = unpack_base(base)
         proposed, answered = unpack_text(base, proposed), unpack_text(base, answered)
+    change = _read_path_change(row["path_change"], proposed or b"")
     return Review(
         id=row["id"],
         session=row["session"],
-        path=read_path(row["src_path"]) or "",
+        path=(read_path(row["src_path"]) or "") if change is None else change.path,
         root=read_path(row["root_dir"]) or "/",
         created_at=row["created_at"],
         expires_at=row["expires_at"],
@@ -153,8 +187,26 @@ def _review(row: Any) -> Review:
         decided_by=row["decided_by"],
         decided_at=row["decided_at"],
         reason=row["reason"],
-        directory=row["source_directory"],
+        directory=row["source_directory"] if change is None else change.directory,
+        path_change=change,
     )
+
+
+def _dump_path_change(change: PathChange | None) -> str | None:
+    """Return a change of paths as JSON, without its statement, which is stored as the text that is proposed."""
+    if change is None:
+        return None
+    return json.dumps(
+        {name: value for name, value in asdict(change).items() if name != "statement" and value is not None}
+    )
+
+
+def _read_path_change(stored: str | None, statement: bytes = b"") -> PathChange | None:
+    if stored is None:
+        return None
+    fields = json.loads(stored)
+    text = statement.decode("utf-8", "surrogateescape")
+    return PathChange(kind=ChangeKind(fields.pop("kind")), statement=text, **fields)
 
 
 def _hash(data: bytes | None) -> str | None:
