@@ -45,7 +45,7 @@ class Prometheus:
 
     def firing(self) -> set[str]:
         """Return the names of the alerts that fire."""
-        return {found["metric"]["alertname"] for found in self.query('ALERTS{alertstate="firing"}')}
+        return {alert["metric"]["alertname"] for alert in self.query('ALERTS{alertstate="firing"}')}
 
     def unhealthy_rules(self) -> list[str]:
         """Return what went wrong in rules."""

@@ -99,8 +99,8 @@ def _errors(figures: Figures) -> str:
     codes = figures.by_label("holdfast_calls_total", "code")
     codes.pop("", None)
     top = sorted(codes.items(), key=lambda item: -item[1])[:_TOP_CODES]
-    named = ", ".join(f"{code} {count:.0f}" for code, count in top)
-    return f"{figures.rate('holdfast_calls_total', status='error')}{f'; since the start: {named}' if named else ''}"
+    summary = ", ".join(f"{code} {count:.0f}" for code, count in top)
+    return f"{figures.rate('holdfast_calls_total', status='error')}{f'; since the start: {summary}' if summary else ''}"
 
 
 def _store(figures: Figures) -> str:
@@ -146,8 +146,8 @@ def _organiser(figures: Figures) -> str:
 
 def _doors(figures: Figures) -> str:
     connections = figures.by_label("holdfast_connections", "door")
-    named = ", ".join(f"{count:.0f} {door}" for door, count in connections.items()) or "no connection"
-    return f"{named}; {figures.rate('holdfast_http_requests_total')} requests over HTTP"
+    summary = ", ".join(f"{count:.0f} {door}" for door, count in connections.items()) or "no connection"
+    return f"{summary}; {figures.rate('holdfast_http_requests_total')} requests over HTTP"
 
 
 def _process(figures: Figures) -> str:
