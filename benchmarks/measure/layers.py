@@ -28,7 +28,8 @@ from holdfast.folders.access.jail import Jail
 from holdfast.tools.table import TOOLS
 from holdfast.transport.client.dial import Client, dial
 from holdfast.transport.state_folder import StateFolder
-from holdfast.wiring import ServerParts, build
+from holdfast.wiring.build import build
+from holdfast.wiring.server_parts import ServerParts
 
 Arguments = Callable[[], dict[str, Any]]
 PARTS = ("jail", "fsync", "journal")

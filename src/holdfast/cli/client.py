@@ -15,7 +15,7 @@ from holdfast.transport.lifecycle import COMMAND, LockHeld, hold_server_lock
 from holdfast.transport.state_folder import StateFolder
 
 if TYPE_CHECKING:
-    from holdfast.wiring import ServerParts
+    from holdfast.wiring.server_parts import ServerParts
 
 _MAX_WAIT_SECONDS = 20.0
 
@@ -103,7 +103,7 @@ class Session:
 
 @contextmanager
 def _open_own_state(folder: StateFolder) -> Iterator["ServerParts"]:
-    from holdfast.wiring import build
+    from holdfast.wiring.build import build
 
     settings = load_settings(None).settings
     with hold_server_lock(folder, COMMAND):

@@ -69,7 +69,7 @@ def test_building_a_server_loads_no_model_and_none_of_its_libraries() -> None:
     code = (
         "import sys, tempfile\n"
         "from holdfast.config.settings import Settings\n"
-        "from holdfast.wiring import build\n"
+        "from holdfast.wiring.build import build\n"
         "wired = build(Settings(), tempfile.mkdtemp())\n"
         "print([name for name in ('numpy', 'onnxruntime', 'tokenizers', 'cryptography') if name in sys.modules])\n"
         "wired.close()\n"

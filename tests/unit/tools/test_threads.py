@@ -18,7 +18,8 @@ from holdfast.errors import Internal, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.table import TOOLS
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
-from holdfast.wiring import ServerParts, build
+from holdfast.wiring.build import build
+from holdfast.wiring.server_parts import ServerParts
 
 PLANS = 40
 """More than a server has threads for calls, and than asyncio has by default."""

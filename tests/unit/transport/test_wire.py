@@ -28,7 +28,7 @@ def test_the_servers_name_goes_under_the_protocols_own_key() -> None:
 
 
 def test_a_command_that_runs_a_tool_by_itself_does_not_load_the_protocols_library() -> None:
-    script = "import sys, holdfast.wiring, holdfast.transport.mcp.run; print(*sys.modules)"
+    script = "import sys, holdfast.wiring.build, holdfast.transport.mcp.run; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=True)
     assert not {"mcp", "mcp_types"} & set(done.stdout.split())
 

@@ -40,7 +40,7 @@ def worker_command(lanes: int, settings_path: str | None, metrics_port: int | No
     that bring their own keys it needs the servers' REDIS_URL and security.encryption_keks. What it measures it shows at
     /metrics itself, with the key in metrics.token of its state folder.
     """
-    from holdfast.wiring import open_metrics, open_workers
+    from holdfast.wiring.build import open_metrics, open_workers
 
     log_to_stderr()
     settings = load(settings_path).settings
@@ -73,7 +73,7 @@ def migrate_command(*, as_json: bool) -> None:
     A server does the same when it starts; use this when the server's role may not change tables, or to migrate in
     advance. It can run at any time, beside running servers; a second run does nothing. SQLite files need no migration.
     """
-    from holdfast.wiring import migrate
+    from holdfast.wiring.probes import migrate
 
     def explain() -> list[str]:
         return ["Stopped: the database is as it was, because migrations run all together or not at all. Run it again."]

@@ -139,7 +139,7 @@ def _check_database() -> Iterator[Finding]:
         yield Finding(OK, "database", f"{path} will be made by the first server")
         return
 
-    from holdfast.wiring import database_fault
+    from holdfast.wiring.probes import database_fault
 
     fault = database_fault(path)
     if fault is None:
@@ -151,7 +151,7 @@ def _check_database() -> Iterator[Finding]:
 
 
 def _check_history(path: str | None) -> Iterator[Finding]:
-    from holdfast.wiring import history_warnings
+    from holdfast.wiring.probes import history_warnings
 
     try:
         settings = load(path).settings
@@ -166,7 +166,7 @@ def _check_store() -> Iterator[Finding]:
     if variable("DATABASE_URL") is None:
         return
 
-    from holdfast.wiring import missing_migrations
+    from holdfast.wiring.probes import missing_migrations
 
     try:
         missing = missing_migrations()
@@ -180,7 +180,7 @@ def _check_store() -> Iterator[Finding]:
 
 
 def _check_stored_files(path: str | None) -> Iterator[Finding]:
-    from holdfast.wiring import missing_migrations, store_usage
+    from holdfast.wiring.probes import missing_migrations, store_usage
 
     try:
         if missing_migrations():
@@ -202,7 +202,7 @@ def _check_redis() -> Iterator[Finding]:
     if url is None:
         return
 
-    from holdfast.wiring import counter_fault
+    from holdfast.wiring.probes import counter_fault
 
     try:
         fault = counter_fault(url)
@@ -227,7 +227,7 @@ def _check_model(path: str | None) -> Iterator[Finding]:
         yield Finding(OK, "search model", "switched off: stored files are found by their words alone")
         return
 
-    from holdfast.wiring import model_fault
+    from holdfast.wiring.probes import model_fault
 
     fault = model_fault(embedder)
     if fault is not None:
@@ -251,7 +251,7 @@ def _check_langfuse() -> Iterator[Finding]:
         yield Finding(WARNING, "Langfuse", f"{missing} is missing; plans are not recorded", "Set both keys, or none.")
         return
 
-    from holdfast.wiring import langfuse_fault
+    from holdfast.wiring.probes import langfuse_fault
 
     fault = langfuse_fault(public_key, secret_key, variable("LANGFUSE_HOST"))
     if fault is None:

@@ -52,7 +52,7 @@ def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
 
     Jobs that wait for their tenant's key are not waited for.
     """
-    from holdfast.wiring import open_workers
+    from holdfast.wiring.build import open_workers
 
     remaining = 0
     with (
@@ -93,7 +93,7 @@ def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:
 @json_option
 def retry(settings_path: str | None, *, as_json: bool) -> None:
     """Make failed jobs due again. A job that a later change of its file has replaced stays as it is."""
-    from holdfast.wiring import open_workers
+    from holdfast.wiring.build import open_workers
 
     with open_workers(load(settings_path).settings, open_state_folder().path, 0) as workers:
         count = workers.retry_failed()
@@ -107,7 +107,7 @@ def retry(settings_path: str | None, *, as_json: bool) -> None:
 def rebuild(settings_path: str | None, *, meaning: bool, as_json: bool) -> None:
     """Queue every stored file of every tenant to be indexed again; search goes on meanwhile. `index drain` waits for it."""
     from holdfast.store.model import Stage
-    from holdfast.wiring import open_workers
+    from holdfast.wiring.build import open_workers
 
     settings = load(settings_path).settings
     if meaning and settings.mcp.files.search.embedder.kind == "none":
@@ -130,7 +130,7 @@ def _status_from_server() -> dict[str, Any] | None:
 
 
 def _status_from_database(settings_path: str | None) -> dict[str, Any]:
-    from holdfast.wiring import open_workers
+    from holdfast.wiring.build import open_workers
 
     with open_workers(load(settings_path).settings, open_state_folder().path, 0) as workers:
         return workers.status().as_json()

@@ -85,7 +85,7 @@ def revoke(key_id: str, *, as_json: bool) -> None:
 
 @contextmanager
 def _open_keys() -> "Iterator[ApiKeys]":
-    from holdfast.wiring import open_keys
+    from holdfast.wiring.build import open_keys
 
     keys = open_keys(open_state_folder().path)
     try:

@@ -88,7 +88,7 @@ def _run(
     background: bool,
 ) -> None:
     from holdfast.transport.server import Server, ServerOptions
-    from holdfast.wiring import build
+    from holdfast.wiring.build import build
 
     settings = loaded.settings
     wired = build(settings, folder.path, loaded.path, is_measured=True)

@@ -102,7 +102,7 @@ def _serve(
 ) -> None:
     from holdfast.transport.doors.client_roots import open_connection_roots
     from holdfast.transport.server import Server, ServerOptions
-    from holdfast.wiring import build
+    from holdfast.wiring.build import build
 
     loaded = load_settings(settings_path)
     settings = loaded.settings

@@ -1,43 +1,36 @@
-"""The composition root: the one place that names adapters and puts the parts together."""
+"""Builds a server from its settings, and index workers and keys for processes that are no server."""
 
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from holdfast.adapters.counters import MemoryCounters
-from holdfast.adapters.langfuse import CLOUD, LangfuseAccess, LangfuseObserver, access_fault
-from holdfast.adapters.models.build import build_embedder, build_reranker, embedder_fault, for_queries
+from holdfast.adapters.langfuse import CLOUD, LangfuseAccess, LangfuseObserver
+from holdfast.adapters.models.build import build_embedder, build_reranker, for_queries
 from holdfast.adapters.models.chat import ChatClassifier
 from holdfast.adapters.models.static import StaticEmbedder
 from holdfast.adapters.models.static import is_installed as has_static_vectors
 from holdfast.adapters.open_store import (
     StorePorts,
-    migrate_store,
-    missing_store_migrations,
     open_store,
-    read_usages,
     search_limits_from_settings,
     store_limits_from_settings,
 )
-from holdfast.adapters.redis import RedisCounters, RedisKeyStore, redis_fault
+from holdfast.adapters.redis import RedisCounters, RedisKeyStore
 from holdfast.adapters.sqlite.calls import LocalCalls
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
-from holdfast.adapters.sqlite.state.database import inspect_database
-from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache, open_file_cache
-from holdfast.adapters.sqlite.state.image_table import read_image_usage
+from holdfast.adapters.sqlite.state.file_cache import open_file_cache
 from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.adapters.sqlite.state.keys import SqliteKeys
-from holdfast.adapters.sqlite.state.plan_notes import SqlitePlanNotes, open_plan_notes
+from holdfast.adapters.sqlite.state.plan_notes import open_plan_notes
 from holdfast.adapters.sqlite.state.reviews import SqliteReviews, reviews_beside
 from holdfast.adapters.vscode import VscodePresenter
 from holdfast.adapters.watching import watch_directories
 from holdfast.app import App
-from holdfast.auth.context import LOCAL_TENANT, AuthContext
+from holdfast.auth.context import LOCAL_TENANT
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
-from holdfast.changes.disk.image_room import describe_full_roots, find_cap
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.load import PolicyFile
@@ -68,10 +61,10 @@ from holdfast.search.ports import Embedder
 from holdfast.search.service import Search
 from holdfast.secret import Secret
 from holdfast.store.service import Store
-from holdfast.store.tenant_share import describe_usages
 from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.registry import Group
+from holdfast.wiring.server_parts import OrganiserDatabases, ServerParts
 from holdfast.worker.indexing_stats import IndexingStats, TimedEmbedder
 from holdfast.worker.loop import JobPolicy, Loop, ModelKeys
 from holdfast.worker.model_keys import JobKeys, NoKeys
@@ -79,72 +72,6 @@ from holdfast.worker.purge import OutdatedVectors, Purge
 from holdfast.worker.service import Workers
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True)
-class OrganiserDatabases:
-    """The tables of the organiser in state.db, each with a connection of its own."""
-
-    files: SqliteFileCache
-    notes: SqlitePlanNotes
-
-    def close(self) -> None:
-        """Close both."""
-        self.files.close()
-        self.notes.close()
-
-
-@dataclass(frozen=True)
-class ServerParts:
-    """A server's inside, ready for its doors."""
-
-    dispatcher: Dispatcher
-    folders: OpenFolders
-    app: App
-    admission: Admission
-    store_ports: StorePorts
-    workers: Workers
-    memory: OrganiserDatabases
-    keys: ApiKeys | None = None
-    plan_observer: LangfuseObserver | None = None
-
-    def tenant_of(self, apikey_hash: str) -> AuthContext | None:
-        """Return the holder of a listed key by its hash, None for nobody."""
-        return self.keys.tenant_of(apikey_hash) if self.keys else None
-
-    def has_work(self) -> bool:
-        """Return whether something waits here that a server must stay up for."""
-        return self.app.reviews.has_pending() or self.workers.has_work() or self._is_reading()
-
-    def _is_reading(self) -> bool:
-        return bool(self.app.organiser.jobs.running()) or self.app.folder_search.has_work()
-
-    def index_status(self) -> dict[str, object]:
-        """Return how fresh the search index is, in plain values."""
-        return {**self.workers.status().as_json(), "search": self.app.search.counts()}
-
-    def release(self) -> None:
-        """End the calls that wait for a person and the index workers, because the server is about to stop."""
-        self.app.reviews.release()
-        self.workers.release()
-
-    def close(self) -> None:
-        """Take no more calls and close what was opened."""
-        self.dispatcher.close()
-        self.app.observer.close()
-        self.workers.stop()
-        self.admission.close()
-        if self.keys is not None:
-            self.keys.close()
-        self.app.organiser.close()
-        self.app.folder_search.close()
-        if self.plan_observer is not None:
-            self.plan_observer.close()
-        self.folders.close()
-        self.app.reviews.close()
-        self.memory.close()
-        self.app.changes.close()
-        self.store_ports.close()
 
 
 def build(
@@ -359,49 +286,3 @@ def _admission(settings: Settings, keys: ApiKeys | None) -> Admission:
 def open_keys(state_dir: str) -> ApiKeys:
     """Open the list of keys of a state folder, beside a running server or without one."""
     return ApiKeys(SqliteKeys(os.path.join(state_dir, "state.db")))
-
-
-def migrate(report: Callable[[int, int, str], None] | None = None) -> list[str]:
-    """Migrate the project store of this deployment; returns the names of the migrations that ran.
-
-    `report` is called before each with how many have run, how many there are, and its name.
-    """
-    return migrate_store(variable("DATABASE_URL"), report)
-
-
-def missing_migrations() -> list[str]:
-    """Return the names of the migrations that `migrate` would run. Raises what keeps a server from using its store."""
-    return missing_store_migrations(variable("DATABASE_URL"))
-
-
-def store_usage(files: FilesSettings, state_dir: str) -> tuple[str, bool]:
-    """Return what all tenants hold in the store, and whether one of them is near its limit; no server is needed."""
-    return describe_usages(read_usages(state_dir, variable("DATABASE_URL")), files.max_tenant_bytes)
-
-
-def model_fault(settings: EmbedderSettings) -> str | None:
-    """Return what is wrong with the embedding model, None when it can be used."""
-    return embedder_fault(settings)
-
-
-def database_fault(path: str) -> str | None:
-    """Return what is wrong with a state database, None when nothing is; the file is only looked at."""
-    return inspect_database(path)
-
-
-def history_warnings(settings: Settings, state_dir: str) -> list[str]:
-    """Return a sentence for each allowed directory whose undo history is nearly full, without a server."""
-    usage = read_image_usage(os.path.join(state_dir, "state.db"))
-    if not usage:
-        return []
-    return list(describe_full_roots(usage, find_cap(settings.journal, state_dir, usage)).values())
-
-
-def counter_fault(redis_url: str) -> str | None:
-    """Return what is wrong with the Redis at an address, None when it answers. InvalidArgument when it is none."""
-    return redis_fault(redis_url)
-
-
-def langfuse_fault(public_key: str, secret_key: str, host: str | None) -> str | None:
-    """Return what keeps plans from being recorded by Langfuse, None when nothing does; it is asked."""
-    return access_fault(LangfuseAccess(public_key, Secret(secret_key), host or CLOUD))
