@@ -25,8 +25,8 @@ MAY_USE_THREADS = {
     "tools/dispatch.py": "counts calls in Redis without taking a thread from them",
     "tools/threads.py": "the one pool for the blocking work of tools",
     "transport/doors/http_metrics.py": "reads figures at a scrape, which is no call",
-    "transport/doors/socket.py": "opens the roots of a new connection, before there is a call",
-    "transport/doors/stdio.py": "reads and writes the descriptors of the process",
+    "transport/doors/streams/socket.py": "opens the roots of a new connection, before there is a call",
+    "transport/doors/streams/stdio.py": "reads and writes the descriptors of the process",
     "transport/server.py": "answers the health check beside the calls",
 }
 """Modules that may hand work to threads, and why; a tool uses `runner.in_thread`."""

@@ -15,8 +15,9 @@ from mcp.shared.exceptions import MCPError
 
 from holdfast.config.settings import Settings
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.doors import http, stream
+from holdfast.transport.doors import http
 from holdfast.transport.doors.http_server import listen_on
+from holdfast.transport.doors.streams import stream
 from holdfast.transport.lifecycle import FOREGROUND, hold_server_lock
 from holdfast.transport.mcp.protocol import Context, GetCaller, build_server
 from holdfast.transport.server import Server, ServerOptions

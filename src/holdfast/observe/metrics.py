@@ -1,11 +1,15 @@
 """What is counted and measured. The base class counts nothing; adapters turn the same calls into a format for scraping."""
 
+import threading
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Generic, TypeVar
 
 from holdfast.observe.model import CallStatus
 
+T = TypeVar("T")
 Values = Mapping[tuple[str, ...], float]
 """A value for each combination of label values, in the order of the labels."""
 
@@ -124,3 +128,44 @@ class Metrics:
 
     def request_ended(self, route: str, status: int) -> None:
         """An HTTP request was answered."""
+
+
+class SlowReading(Generic[T]):
+    """Reads a figure that takes long in a thread of its own, and again when somebody asks for it and it is some seconds old.
+
+    `latest` waits a little for a new value and returns None when the function failed or does not return: a database that
+    is down is no reason to wait for it.
+    """
+
+    def __init__(self, read: Callable[[], T], seconds: float = 5.0, patience_seconds: float = 0.5) -> None:
+        self._read = read
+        self._seconds = seconds
+        self._patience_seconds = patience_seconds
+        self._condition = threading.Condition()
+        self._value: T | None = None
+        self._read_at = float("-inf")
+        self._began_at: float | None = None
+
+    def latest(self) -> T | None:
+        """Return a value that is a few seconds old at most, None when there is none."""
+        with self._condition:
+            now = time.monotonic()
+            if self._began_at is None and now - self._read_at > self._seconds:
+                self._began_at = now
+                threading.Thread(target=self._refresh, name="holdfast-reading", daemon=True).start()
+            if self._began_at is None:
+                return self._value
+            waits_until = self._began_at + self._patience_seconds
+            is_done = self._condition.wait_for(lambda: self._began_at is None, max(0.0, waits_until - now))
+            return self._value if is_done or time.monotonic() - self._read_at <= 2 * self._seconds else None
+
+    def _refresh(self) -> None:
+        value: T | None = None
+        try:
+            value = self._read()
+        except Exception:  # noqa: BLE001 - no value is the answer
+            value = None
+        finally:
+            with self._condition:
+                self._value, self._read_at, self._began_at = value, time.monotonic(), None
+                self._condition.notify_all()

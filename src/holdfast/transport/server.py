@@ -24,7 +24,6 @@ from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.browser_sessions import BrowserSessions
-from holdfast.transport.doors.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules
@@ -36,8 +35,9 @@ from holdfast.transport.doors.http_server import (
     base_url,
     http_config,
 )
-from holdfast.transport.doors.socket import SocketDoor
-from holdfast.transport.doors.stdio import serve_stdio
+from holdfast.transport.doors.streams.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
+from holdfast.transport.doors.streams.socket import SocketDoor
+from holdfast.transport.doors.streams.stdio import serve_stdio
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
 from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
 from holdfast.transport.state_folder import AGENT_TOKEN, METRICS_TOKEN, PERSON_KEY, StateFolder

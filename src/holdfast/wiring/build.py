@@ -47,8 +47,7 @@ from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.observer import Observer
 from holdfast.observe.redact import Redactor
 from holdfast.organiser.classify.cascade import Cascade
-from holdfast.organiser.planning.build_plan import OrganiserState
-from holdfast.organiser.planning.measure import MeasuredPlans
+from holdfast.organiser.planning.build_plan import MeasuredPlans, OrganiserState
 from holdfast.organiser.ports import Classifier, PlanObserver
 from holdfast.organiser.service import Organiser
 from holdfast.review.service import Reviews

@@ -12,8 +12,7 @@ from typing import Any
 
 from holdfast.auth.context import LOCAL_TENANT, AuthContext
 from holdfast.clock import format_utc
-from holdfast.observe.metrics import Metrics, Reading, Values
-from holdfast.observe.slow_reading import SlowReading
+from holdfast.observe.metrics import Metrics, Reading, SlowReading, Values
 from holdfast.search.ports import Embedder, Index
 from holdfast.store.model import Backlog, FailedJob, Stage
 from holdfast.worker.indexing_stats import NO_LAG, Lag, Speed

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from holdfast.cli.commands.changes import parse_moment, parse_size
+from holdfast.cli.commands.changes.changes import parse_moment, parse_size
 from holdfast.errors import InvalidArgument
 
 

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.commands.organise_text import executed_lines, next_lines, plan_lines
+from holdfast.cli.commands.organise.plan_text import executed_lines, next_lines, plan_lines
 from holdfast.text.display import display_width
 
 

@@ -6,9 +6,8 @@ import threading
 import time
 
 from holdfast.adapters.prometheus import PrometheusMetrics
-from holdfast.observe.metrics import Metrics, Reading
+from holdfast.observe.metrics import Metrics, Reading, SlowReading
 from holdfast.observe.model import CallStatus
-from holdfast.observe.slow_reading import SlowReading
 
 
 def text_of(metrics: Metrics) -> str:

@@ -4,7 +4,7 @@ import json
 
 from click.testing import CliRunner
 
-from holdfast.cli.commands.organise_evaluate import evaluate_command
+from holdfast.cli.commands.organise.evaluate import evaluate_command
 from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.survey import read_examples
 from tests.helpers.documents import pdf

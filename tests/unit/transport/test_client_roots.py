@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.transport.doors.client_roots import declared_paths, narrow
+from holdfast.transport.doors.streams.client_roots import declared_paths, narrow
 
 
 @pytest.mark.parametrize(

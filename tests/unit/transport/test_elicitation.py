@@ -10,7 +10,7 @@ import anyio
 import pytest
 
 from holdfast.call import Question, Reply
-from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp.elicitation import OpenQuestions, takes_forms
 from tests.protocol.fixture_asking import question
 from tests.protocol.fixture_table import CALLER, dispatcher

@@ -10,7 +10,7 @@ import anyio.to_thread
 import pytest
 
 from holdfast.call import ProgressSink
-from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp.run import progress_to
 from tests.protocol.fixture_table import CALLER, dispatcher
 

@@ -8,7 +8,7 @@ import pytest
 
 from holdfast.errors import PermissionDenied
 from holdfast.transport.client.dial import connect, peer_uid
-from holdfast.transport.doors.socket import check_user
+from holdfast.transport.doors.streams.socket import check_user
 from holdfast.transport.state_folder import StateFault, StateFolder
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import anyio
 import pytest
 
-from holdfast.transport.doors import stream
-from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.doors.streams import stream
+from holdfast.transport.doors.streams.stream import serve_stream
 from tests.helpers import sample
 
 ENVELOPE = {

@@ -72,8 +72,8 @@ def _parse_groups(tools: str | None) -> frozenset[str] | None:
 
 def serve_in_process(directories: tuple[str, ...], settings_path: str | None, restrictions: Restrictions) -> None:
     """Be the one server of the state folder, for this client and for those that connect to the socket."""
-    from holdfast.transport.doors.client_roots import RefusedConnection
-    from holdfast.transport.doors.stdio import claim_stdout
+    from holdfast.transport.doors.streams.client_roots import RefusedConnection
+    from holdfast.transport.doors.streams.stdio import claim_stdout
 
     stdout = claim_stdout()
     folder = StateFolder(state_dir())
@@ -100,7 +100,7 @@ def _serve(
     restrictions: Restrictions,
     stdout: int,
 ) -> None:
-    from holdfast.transport.doors.client_roots import open_connection_roots
+    from holdfast.transport.doors.streams.client_roots import open_connection_roots
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring.build import build
 

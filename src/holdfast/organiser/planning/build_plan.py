@@ -13,6 +13,7 @@ from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.service import Folders
+from holdfast.observe.metrics import Metrics, ScanFigures
 from holdfast.organiser.classify.taxonomy import decider_key
 from holdfast.organiser.model import (
     KEEP,
@@ -75,6 +76,30 @@ def record_work(observer: PlanObserver | None, plan_id: str, event: str) -> Iter
             observer.record(
                 PlanRecord(plan_id, event, started_ns, ended_ns, recording.counts, calls, recording.measures, fault)
             )
+
+
+class MeasuredPlans:
+    """Implements `PlanObserver`: counts each plan in the metrics, and passes its record on."""
+
+    def __init__(self, metrics: Metrics, then: PlanObserver | None) -> None:
+        self._metrics = metrics
+        self._then = then
+
+    def record(self, record: PlanRecord) -> None:
+        """Take the record; never waits and never fails."""
+        measures, counts = record.measures, record.counts
+        moved, uncertain = counts.get("moves", 0), counts.get("uncertain", 0)
+        stay = max(0, counts.get("files", 0) - moved - uncertain)
+        figures = ScanFigures(
+            outcome=record.fault.lower() or "ok",
+            seconds=(record.ended_ns - record.started_ns) / 1e9,
+            files_read=measures.files - measures.cache_hits if measures else 0,
+            bytes_read=measures.bytes_read if measures else 0,
+            verdicts={"move": moved, "uncertain": uncertain, "stay": stay} if counts else None,
+        )
+        self._metrics.scan_ended(figures)
+        if self._then is not None:
+            self._then.record(record)
 
 
 @dataclass(frozen=True, slots=True)

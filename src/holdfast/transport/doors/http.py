@@ -32,12 +32,11 @@ from holdfast.transport.doors.http_calls import HttpCalls
 from holdfast.transport.doors.http_logs import CallLogDoor
 from holdfast.transport.doors.http_metrics import answer_scrapes
 from holdfast.transport.doors.http_sessions import SESSION_HEADER, HttpSessions
-from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
-from holdfast.transport.mcp.run import run_tool
-from holdfast.transport.mcp.turns import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns
+from holdfast.transport.mcp.run import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns, run_tool
 from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
 _SUBPROTOCOL = "mcp"

@@ -19,9 +19,8 @@ from holdfast.call import ProgressSink
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_through_sdk
-from holdfast.transport.mcp.run import progress_to, run_tool
+from holdfast.transport.mcp.run import TURN, TURN_BYTES, Turn, progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
-from holdfast.transport.mcp.turns import TURN, TURN_BYTES, Turn
 
 Context = ServerRequestContext[Any, Any]
 GetCaller = Callable[[Context], Caller]

@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
+from weakref import WeakValueDictionary
 
 from pydantic_core import to_json
 
@@ -16,9 +17,15 @@ from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.threads import Load
 from holdfast.transport.client.frames import SERVER_ERROR, RequestId
 from holdfast.transport.mcp import wire
-from holdfast.transport.mcp.turns import LARGE_BYTES
 
 _log = logging.getLogger(__name__)
+
+LARGE_BYTES = 1 << 16
+"""Above it, what is ours to do with a message is done in a thread."""
+TURN_BYTES = 1 << 19
+"""Above it, a message waits for its turn at what the SDK does on the event loop."""
+TURN = "holdfast.turn"
+"""Where the scope of an HTTP request has its turn."""
 
 _INTERNAL_ERROR = -32603
 
@@ -94,3 +101,38 @@ def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
         yield sink
     finally:
         is_over = True
+
+
+class Turn:
+    """One request's turn, which it takes when it turns out to be large."""
+
+    def __init__(self, lock: asyncio.Lock) -> None:
+        self._lock = lock
+        self._is_taken = False
+
+    async def take(self) -> None:
+        """Wait until no other large message of the caller is under way."""
+        if not self._is_taken:
+            await self._lock.acquire()
+            self._is_taken = True
+
+    def end(self) -> None:
+        """Let the next one go on."""
+        if self._is_taken:
+            self._is_taken = False
+            self._lock.release()
+
+
+class Turns:
+    """Lets one large message of each caller at a time through the event loop, which they belong to.
+
+    The SDK copies and writes an answer of megabytes in steps that each hold the loop; the steps of many at once would
+    keep a small call waiting for their sum.
+    """
+
+    def __init__(self) -> None:
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    def of(self, share: str) -> Turn:
+        """Return a turn of a caller, not taken yet."""
+        return Turn(self._locks.setdefault(share, asyncio.Lock()))

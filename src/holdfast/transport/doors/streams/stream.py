@@ -26,13 +26,12 @@ from holdfast.call import Elicit, ProgressSink
 from holdfast.errors import HoldfastError, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import SERVER_ERROR, RequestId
-from holdfast.transport.doors.client_roots import NO_ROOTS, ClientRoots, ConnectionRoots, RefusedConnection
+from holdfast.transport.doors.streams.client_roots import NO_ROOTS, ClientRoots, ConnectionRoots, RefusedConnection
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import parse_message, progress_to, run_tool, write_result
+from holdfast.transport.mcp.run import LARGE_BYTES, parse_message, progress_to, run_tool, write_result
 from holdfast.transport.mcp.stateless_elicitation import BadState
-from holdfast.transport.mcp.turns import LARGE_BYTES
 from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse_call, parse_id
 
 Receive = Callable[[], Awaitable[bytes | None]]

@@ -7,9 +7,9 @@ import anyio.to_thread
 
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import LineSplitter, OversizedLine, oversized_error
-from holdfast.transport.doors.client_roots import ConnectionRoots
 from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.doors.streams.client_roots import ConnectionRoots
+from holdfast.transport.doors.streams.stream import serve_stream
 
 _READ_BYTES = 262_144
 

@@ -11,7 +11,7 @@ import click
 
 from holdfast.changes.model import ChangeKind
 from holdfast.cli.client import open_session
-from holdfast.cli.commands.changes_text import (
+from holdfast.cli.commands.changes.changes_text import (
     change_table,
     effect_lines,
     effect_summary,

@@ -26,15 +26,15 @@ from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.dial import MAX_HELLO_BYTES, peer_uid, prove_key
 from holdfast.transport.client.frames import STOP_NOTICE, LineSplitter, OversizedLine, oversized_error, refusal_line
-from holdfast.transport.doors.client_roots import (
+from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.restrictions import parse_restrictions
+from holdfast.transport.doors.streams.client_roots import (
     ConnectionRoots,
     OpenRoots,
     RefusedConnection,
     open_connection_roots,
 )
-from holdfast.transport.doors.connections import Connections
-from holdfast.transport.doors.restrictions import parse_restrictions
-from holdfast.transport.doors.stream import serve_stream
+from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.state_folder import SOCKET, StateFolder
 
 _log = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.commands.review_text import colour_line
+from holdfast.cli.commands.changes.review_text import colour_line
 from holdfast.cli.output import local_time, quantity, recent_time
 from holdfast.text.display import display_name, escape_lines, format_size
 

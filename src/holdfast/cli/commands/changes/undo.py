@@ -11,8 +11,8 @@ from typing import Any
 import click
 
 from holdfast.cli.client import Session, open_session
-from holdfast.cli.commands.changes import resolve_directory, selection_options
-from holdfast.cli.commands.changes_text import undo_lines
+from holdfast.cli.commands.changes.changes import resolve_directory, selection_options
+from holdfast.cli.commands.changes.changes_text import undo_lines
 from holdfast.cli.output import confirm, json_option, json_text, quantity
 from holdfast.cli.progress import INTERRUPTED_STATUS, progress_bar
 from holdfast.errors import HoldfastError

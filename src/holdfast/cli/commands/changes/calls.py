@@ -7,7 +7,7 @@ from typing import Any
 import click
 
 from holdfast.cli.client import Session, open_session
-from holdfast.cli.commands.changes import parse_moment
+from holdfast.cli.commands.changes.changes import parse_moment
 from holdfast.cli.output import json_option, json_text, local_time, quantity
 from holdfast.text.display import display_name
 

@@ -13,8 +13,8 @@ import click
 
 from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import Session, open_session
-from holdfast.cli.commands.organise_evaluate import evaluate_command
-from holdfast.cli.commands.organise_text import (
+from holdfast.cli.commands.organise.evaluate import evaluate_command
+from holdfast.cli.commands.organise.plan_text import (
     correction_lines,
     executed_lines,
     explained_lines,

@@ -12,7 +12,7 @@ import click
 from holdfast.changes.disk.files import read_all, write_new
 from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import call_as_person
-from holdfast.cli.commands.review_text import coded_lines, colour_line, side_by_side
+from holdfast.cli.commands.changes.review_text import coded_lines, colour_line, side_by_side
 from holdfast.cli.output import confirm, json_option, json_text, local_time
 from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument, NotFound
