@@ -21,6 +21,7 @@ from tests.helpers.doors import ACCEPT, INITIALIZE, MODERN_META
 
 TENANT = "a-tenant-who-floods-the-server"
 PROJECT = "flood"
+BEGUN = "begun"
 _PIECE_BYTES = 1 << 18
 
 
@@ -241,11 +242,7 @@ def initializes(target: Target) -> None:
 @flood
 def websockets(target: Target) -> None:
     """192 WebSockets that say nothing."""
-    head = (
-        "GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
-        f"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nauthorization: Bearer {TENANT}\r\n\r\n"
-    )
-    hold(target, 192, head.encode())
+    hold(target, 192, _websocket_head())
 
 
 @flood
@@ -410,9 +407,144 @@ def small_calls(target: Target) -> None:
     relay.keep_open(1000, lambda: relay.call("read_text_file", {"path": "a.txt"}))
 
 
+@flood
+def tiny_chunks(target: Target) -> None:
+    """Bodies in chunks of a byte."""
+    _keep_sending(target, 4, http_request(TENANT, b"").replace(b"content-length: 0", _CHUNKED), b"1\r\nx\r\n")
+
+
+@flood
+def tiny_chunks_without_key(target: Target) -> None:
+    """The same by a stranger."""
+    _keep_sending(target, 4, b"POST /mcp HTTP/1.1\r\nhost: localhost\r\n%b\r\n\r\n" % _CHUNKED, b"1\r\nx\r\n")
+
+
+@flood
+def many_fields(target: Target) -> None:
+    """Heads of 12,000 fields, without a key."""
+    head = b"GET /health HTTP/1.1\r\nhost: localhost\r\n" + b"a:b\r\n" * 12_000 + b"\r\n"
+    _keep_sending(target, 4, b"", head)
+
+
+@flood
+def websocket_pings(target: Target) -> None:
+    """WebSockets that ping and do not read what answers them."""
+    _keep_sending(target, 8, _websocket_head(), b"\x89\x80" + bytes(4))
+
+
+@flood
+def websocket_fragments(target: Target) -> None:
+    """Messages in fragments of a byte."""
+    _keep_sending(target, 8, _websocket_head() + b"\x01\x81" + bytes(4) + b"{", b"\x00\x81" + bytes(4) + b"x")
+
+
+@flood
+def half_sent_messages(target: Target) -> None:
+    """WebSocket messages of 15 MB that are never finished."""
+    message = b"\x81\xff" + (15_000_000).to_bytes(8) + bytes(4)
+    hold_lines = list(crowd(target, 100, _websocket_head()))
+    for line in hold_lines:
+        threading.Thread(target=_send_slowly, args=(line, message + bytes(14_000_000)), daemon=True).start()
+    while True:
+        time.sleep(1)
+
+
+@flood
+def local_writes(target: Target) -> None:
+    """Files of 2 MB written anew, 32 at once."""
+    relay = Relay(target)
+    turn = count()
+    text = "a line of text that is like the others\n" * 50_000
+
+    def write() -> None:
+        number = next(turn)
+        relay.call("write_file", {"path": f"written_{number % 20}.txt", "content": f"{number}\n{text}"})
+
+    relay.keep_open(32, write)
+
+
+@flood
+def folder_searches(target: Target) -> None:
+    """Searches of the folder, 64 at once."""
+    relay = Relay(target)
+    turn = count()
+    relay.keep_open(64, lambda: relay.call("search_folders", {"query": f"alpha value of line {next(turn)}"}))
+
+
+@flood
+def plans(target: Target) -> None:
+    """Plans to organise the tree, 16 at once."""
+    relay = Relay(target)
+    relay.keep_open(16, lambda: relay.call("create_organization_plan", {"folder_path": "."}))
+
+
+@flood
+def event_streams(target: Target) -> None:
+    """Streams of notifications of sessions, 100 of them."""
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": INITIALIZE}).encode()
+    while True:
+        lines = []
+        for _ in range(100):
+            with suppress(OSError, IndexError), dial(target) as line:
+                answer = exchange(line, http_request(TENANT, body))
+                session = answer.lower().split(b"mcp-session-id: ")[1].split(b"\r\n")[0].decode()
+                head = (
+                    f"GET /mcp HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TENANT}\r\n"
+                    f"accept: text/event-stream\r\nmcp-session-id: {session}\r\n\r\n"
+                )
+                lines += list(crowd(target, 1, head.encode()))
+        time.sleep(0.5)
+        for line in lines:
+            line.close()
+
+
+@flood
+def small_writes(target: Target) -> None:
+    """Small files written by a tenant, 32 at once."""
+    keep_posting(target, 32, tenant_call("file_write", path="/small.txt", content="a few words", mode="TRUNCATE"))
+
+
+_CHUNKED = b"transfer-encoding: chunked"
+
+
+def _websocket_head() -> bytes:
+    return (
+        "GET /ws HTTP/1.1\r\nhost: localhost\r\nupgrade: websocket\r\nconnection: Upgrade\r\nsec-websocket-version: 13\r\n"
+        f"sec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\nauthorization: Bearer {TENANT}\r\n\r\n"
+    ).encode()
+
+
+def _keep_sending(target: Target, connections: int, head: bytes, unit: bytes) -> None:
+    """Send a head and then the same bytes without end, over connections that are opened again when they are closed."""
+    block = unit * max(1, _PIECE_BYTES // len(unit))
+
+    def send() -> None:
+        while True:
+            with suppress(OSError), dial(target) as line:
+                line.sendall(head)
+                if b"websocket" in head:
+                    line.recv(1024)
+                while True:
+                    line.sendall(block)
+            time.sleep(0.01)
+
+    threads = [threading.Thread(target=send, daemon=True) for _ in range(connections)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+def _send_slowly(line: socket.socket, data: bytes) -> None:
+    with suppress(OSError):
+        line.recv(1024)
+        line.sendall(data)
+
+
 def main() -> None:
     """Run one flood until the process is ended."""
     os.nice(5)  # a client is elsewhere, and does not take the server's processors
+    print(BEGUN, flush=True)
     FLOODS[sys.argv[1]](Target(**json.load(sys.stdin)))
 
 

@@ -43,7 +43,7 @@ def test_the_state_before_an_agent_began_comes_back_after_it_tried_to_wash_the_h
             assert (root / "thesis.txt").read_text() == "years of work\n"
 
 
-@pytest.mark.req("FS-39.a")
+@pytest.mark.req("FS-39.a", "FS-39.c")
 def test_a_full_history_refuses_changes_of_its_own_root_alone_and_the_person_is_warned(tmp_path: Path) -> None:
     house = House(tmp_path)
     other = tmp_path / "other"

@@ -13,7 +13,7 @@ from tests.helpers.doors import House, children_of, is_alive, until
 ENDLESS = "last(range(1e12))"
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.d")
 def test_children_that_compute_die_with_a_server_that_is_killed(tmp_path: Path) -> None:
     house = House(tmp_path)
     (house.root / "a.json").write_text("{}")
@@ -29,7 +29,7 @@ def test_children_that_compute_die_with_a_server_that_is_killed(tmp_path: Path) 
         until("every child has ended", lambda: not [pid for pid in children if is_alive(pid)], 3)
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.d")
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_child_has_a_limit_of_processor_time_and_gives_way_to_the_server(tmp_path: Path) -> None:
     house = House(tmp_path)

@@ -53,7 +53,7 @@ def use_session(client: httpx2.Client, house: House, key: str, session: str) -> 
     return client.post(f"{house.url}/mcp", json=LIST, headers=head).status_code
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 def test_half_sent_requests_are_dropped_before_anybody_is_refused(house: House) -> None:
     with ExitStack() as stack:
         begun = [stack.enter_context(dial(house)) for _ in range(60)]
@@ -66,7 +66,7 @@ def test_half_sent_requests_are_dropped_before_anybody_is_refused(house: House) 
             assert "result" in relay.initialize()
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 def test_websockets_and_half_sent_bodies_of_one_tenant_leave_room_for_the_others(house: House) -> None:
     with ExitStack() as stack:
         sockets = Counter(stack.enter_context(websocket(house, TENANT)) for _ in range(40))
@@ -81,7 +81,7 @@ def test_websockets_and_half_sent_bodies_of_one_tenant_leave_room_for_the_others
     until("the tenant has room again", lambda: status(house, TENANT) == 200)
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 def test_a_tenant_with_too_many_idle_connections_loses_its_oldest_one_and_is_served(house: House) -> None:
     with ExitStack() as stack:
         lines: list[socket.socket] = []
@@ -103,7 +103,7 @@ def _is_over(line: socket.socket) -> bool:
     return True
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 def test_a_tenant_over_its_sessions_loses_its_oldest_idle_one_and_others_keep_theirs(house: House) -> None:
     with httpx2.Client() as client:
         (mine,) = [open_session(client, house, OTHER).headers["mcp-session-id"]]
@@ -115,7 +115,7 @@ def test_a_tenant_over_its_sessions_loses_its_oldest_idle_one_and_others_keep_th
         assert local.status_code == 200
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 def test_initialize_counts_as_a_call(house: House) -> None:
     with httpx2.Client() as client:
         answers = [open_session(client, house, "a-tenant-who-initializes") for _ in range(62)]
@@ -123,7 +123,7 @@ def test_initialize_counts_as_a_call(house: House) -> None:
     assert int(answers[-1].headers["retry-after"]) > 0
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 @pytest.mark.parametrize(
     ("sent", "expected"),
     [
@@ -143,7 +143,7 @@ def test_requests_of_two_lengths_or_strange_versions_are_refused_and_the_connect
         assert _is_over(line)
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.c")
 def test_a_body_of_many_values_is_refused_before_it_is_parsed(house: House) -> None:
     arguments = {f"name{number}": 1 for number in range(300_000)}
     call = {"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": {"name": "file_read", "arguments": arguments}}
@@ -153,7 +153,7 @@ def test_a_body_of_many_values_is_refused_before_it_is_parsed(house: House) -> N
     assert answer.json()["id"] == 7
 
 
-@pytest.mark.req("SV-13")
+@pytest.mark.req("SV-13.b")
 def test_half_sent_requests_of_one_address_behind_a_trusted_proxy_do_not_drop_those_of_another(tmp_path: Path) -> None:
     house = House(tmp_path)
     house.settings(json.dumps({"settings": {"server": {"max_connections": 40, "trusted_proxies": ["127.0.0.0/8"]}}}))

@@ -12,7 +12,7 @@ from tests.helpers.databases import postgres_database
 from tests.helpers.doors import House
 from tests.helpers.valkey import valkey_server
 
-pytestmark = [pytest.mark.alone, pytest.mark.timeout(240), pytest.mark.req("SV-13")]
+pytestmark = [pytest.mark.alone, pytest.mark.timeout(240), pytest.mark.req("SV-13.a")]
 
 SECONDS = 0.6
 WORST_MS = 1000.0
@@ -58,7 +58,7 @@ def targets_of(*houses: House) -> dict[int, Target]:
     "name",
     [
         "jq_loops", "searches", "appends", "names", "names_local", "initializes", "websockets", "half_sent",
-        "documents", "proposals", "cancels", "tool_lists",
+        "documents", "proposals", "cancels", "tool_lists", "tiny_chunks", "many_fields", "websocket_pings", "local_writes",
     ],
 )  # fmt: skip
 def test_a_flood_by_one_client_leaves_the_others_their_answers(server: Servers, name: str) -> None:

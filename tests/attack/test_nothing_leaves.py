@@ -323,12 +323,12 @@ def commands_of(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[st
             yield from commands_of(found, (*path, name))
 
 
-@pytest.mark.req("SV-33")
+@pytest.mark.req("SV-33.a")
 def test_every_command_is_traced() -> None:
     assert set(CASES) == set(commands_of(cli)), "a command without a case, or a case without a command"
 
 
-@pytest.mark.req("SV-33")
+@pytest.mark.req("SV-33.a")
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_leaves_the_machine(kind: str, tmp_path: Path) -> None:
     with place_of(kind, tmp_path) as place:
@@ -394,7 +394,7 @@ def offences_of(folder: Path, code: str) -> list[str]:
     return place.offences.get("code", [])
 
 
-@pytest.mark.req("SV-33")
+@pytest.mark.req("SV-33.b")
 def test_the_trace_shows_a_library_that_reports(tmp_path: Path) -> None:
     found = offences_of(tmp_path, f"{REPORT}\nreport()\n")
     for offence in (
@@ -408,7 +408,7 @@ def test_the_trace_shows_a_library_that_reports(tmp_path: Path) -> None:
         assert offence in found, found
 
 
-@pytest.mark.req("SV-33")
+@pytest.mark.req("SV-33.b")
 def test_telemetry_is_off_before_the_library_is_imported_and_is_seen_when_it_is_not(tmp_path: Path) -> None:
     for name in ("off", "on"):
         (tmp_path / name).mkdir()

@@ -2,11 +2,12 @@
 
 import json
 import os
+import socket
 import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from holdfast.auth.context import CallerKind
 from holdfast.tools.registry import LOCAL_GROUPS
 from holdfast.tools.table import TOOLS
 from tests.helpers.agent import Agent, Reply
-from tests.helpers.doors import until
+from tests.helpers.doors import MODERN_META, until
 from tests.helpers.reviewer import with_settings
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("policy")]
@@ -268,6 +269,33 @@ def test_a_folder_cannot_be_moved_to_where_its_content_would_be_restricted(own: 
         reply = agent.call("move_file", source="free", destination="place")
         assert reply.code == "PERMISSION_DENIED", reply.text
         agent.call("move_file", source="free", destination="other").ok()
+
+
+@pytest.mark.req("RV-13.d", "RV-13.a")
+@pytest.mark.parametrize("proof", [None, "", "0" * 64, "agent.token"])
+def test_no_connection_is_a_command_of_the_person_without_the_key(guarded: Guarded, proof: str | None) -> None:
+    """A command is bound by no rule, so a program that says it is one must prove it."""
+    hello = {"version": "0", "kind": "agent", "roots": [str(guarded.root)], "cwd": "/", "is_command": True}
+    read = {"name": "read_text_file", "arguments": {"path": "key.hush"}, "_meta": MODERN_META}
+    lines: list[dict[str, Any]] = [hello]
+    if proof is not None:
+        token = (guarded.state / proof).read_text().strip() if proof.endswith(".token") else proof
+        lines.append({"proof": token})
+    with guarded.agent() as agent, socket.socket(socket.AF_UNIX) as line:
+        agent.call("list_allowed_directories").ok()
+        line.settimeout(20)
+        line.connect(str(guarded.state / "server.sock"))
+        for message in [*lines, {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": read}]:
+            with suppress(BrokenPipeError):
+                line.sendall(json.dumps(message).encode() + b"\n")
+        with suppress(OSError):
+            line.shutdown(socket.SHUT_WR)
+        heard = b""
+        with suppress(ConnectionResetError):
+            while piece := line.recv(65_536):
+                heard += piece
+    assert SECRET.encode() not in heard
+    assert b"The proof of person.key is wrong" in heard or heard.count(b"\n") == 1
 
 
 @pytest.mark.req("RV-13.d")

@@ -35,6 +35,7 @@ COMMANDS: dict[str, list[str]] = {
     "status": [],
     "open": ["--print"],
     "stop": [],
+    "calls": [],
     "changes": [],
     "undo": ["--yes"],
     "redo": ["--yes"],

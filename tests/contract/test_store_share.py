@@ -250,7 +250,7 @@ def test_a_change_that_fails_counts_nothing(backend: Backend, me: AuthContext) -
     assert store.usage(me) == (9, 0)
 
 
-@pytest.mark.req("SV-13", "SV-14.a")
+@pytest.mark.req("SV-13.a", "SV-14.a")
 def test_a_tenant_near_its_limit_that_waits_leaves_the_connections_to_others(
     postgres_url: str, me: AuthContext
 ) -> None:

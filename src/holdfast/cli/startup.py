@@ -37,8 +37,36 @@ def log_to_stderr(folder: StateFolder | None = None) -> None:
     """Send every warning, and the information of our own loggers, to stderr; with a folder, stderr is its log."""
     handler = logging.StreamHandler(sys.stderr) if folder is None else _LogFileHandler(folder)
     handler.setFormatter(_LogFormatter())
+    handler.addFilter(RepeatLimit())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("holdfast").setLevel(logging.INFO)
+
+
+_LINES_A_MINUTE = 20
+_ERRORS_A_MINUTE = 200
+_MINUTE_SECONDS = 60.0
+
+
+class RepeatLimit(logging.Filter):
+    """Lets a place in the code write some lines a minute, so that no client fills the log or keeps the server writing it.
+
+    The next line that goes through has the number of those that were left out as `left_out`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._minutes: dict[tuple[str, int], tuple[float, int]] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Return whether a line is written."""
+        place = (record.pathname, record.lineno)
+        begun_at, count = self._minutes.get(place, (0.0, 0))
+        allowed = _ERRORS_A_MINUTE if record.levelno >= logging.ERROR else _LINES_A_MINUTE
+        if record.created - begun_at >= _MINUTE_SECONDS:
+            record.left_out = max(0, count - allowed)
+            begun_at, count = record.created, 0
+        self._minutes[place] = begun_at, count + 1
+        return count < allowed
 
 
 class _LogFileHandler(logging.StreamHandler[TextIO]):
@@ -66,4 +94,6 @@ class _LogFormatter(logging.Formatter):
         is_ours = record.name.startswith("holdfast")
         text = escape_invisible(record.getMessage()) if is_ours else f"at {record.filename}:{record.lineno}"
         at = format_timestamp(record.created, "seconds")
-        return f"{at} {record.levelname.lower()} {record.name} {text}{error_type}"
+        left_out = getattr(record, "left_out", 0)
+        more = f" ({left_out} more lines like it were left out)" if left_out else ""
+        return f"{at} {record.levelname.lower()} {record.name} {text}{error_type}{more}"

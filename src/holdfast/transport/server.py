@@ -259,9 +259,8 @@ class Server:
                 parse_networks(limits.trusted_proxies),
             ),
         )
-        return http_config(
-            CountedRequests(guard, self._metrics) if self._metrics_token else guard, limits, self._connections
-        )
+        counted = CountedRequests(guard, self._metrics) if self._metrics_token else guard
+        return http_config(counted, limits, self._connections, options.dispatcher.held_bytes)
 
 
 def _freeze_memory() -> None:

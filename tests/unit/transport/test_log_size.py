@@ -10,6 +10,7 @@ from holdfast.cli.startup import log_to_stderr
 from holdfast.transport.state_folder import StateFolder
 folder = StateFolder(sys.argv[1])
 log_to_stderr(folder)
+logging.getLogger().handlers[0].filters.clear()  # which let a place in the code write some lines a minute
 for number in range(int(sys.argv[2])):
     logging.getLogger("holdfast.test").warning("line %d %s", number, "x" * 2000)
 print("the end", flush=True)
@@ -31,3 +32,17 @@ def test_another_file_is_never_renamed(tmp_path: Path) -> None:
     with (tmp_path / "elsewhere").open("ab") as log:
         subprocess.run([sys.executable, "-c", _PROGRAM, str(tmp_path), "3000"], stdout=log, stderr=log, check=True)
     assert [path.name for path in tmp_path.iterdir()] == ["elsewhere"]
+
+
+def test_a_line_that_repeats_is_left_out_and_counted(tmp_path: Path) -> None:
+    program = _PROGRAM.replace("filters.clear()", "filters").replace("sys.argv[2]", '"1000"') + (
+        "logging.getLogger('holdfast.test').warning('another line')\n"
+        "limit = logging.getLogger().handlers[0].filters[0]\n"
+        "record = logging.makeLogRecord({'pathname': '<string>', 'lineno': 9, 'created': 4e9, 'levelno': 30})\n"
+        "assert limit.filter(record) and record.left_out == 980, vars(record)\n"
+    )
+    with (tmp_path / "server.log").open("ab") as log:
+        subprocess.run([sys.executable, "-c", program, str(tmp_path)], stdout=log, stderr=log, check=True)
+    lines = (tmp_path / "server.log").read_text().splitlines()
+    assert sum("line " in line and "x" in line for line in lines) == 20
+    assert sum("another line" in line for line in lines) == 1

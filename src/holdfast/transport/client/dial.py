@@ -5,7 +5,8 @@ Standard library only: the relay and the commands use it.
     client → {"version", "kind": "agent" | "person" | "control", "roots", "spare_roots", "cwd"}
              and "folders": false from an agent that wants no directories at all,
              and "restrictions": {"read_only", "review", "tools"} from an agent that wants fewer rights
-    server → {"challenge": nonce}                     to a person and to control; the answer is {"proof": …}
+             and "is_command": true from a command of the person, which no rule binds
+    server → {"challenge": nonce}     to a person, to a command and to control; the answer is {"proof": …}
     server → {"ok": true, "version", "pid", "kind", "max_message_bytes"}   or   {"error": {"code", "message", …}}
              and "restrictions" as they hold
     server → {"holdfast": "refused", "error": …}      later, to an agent without directories whose client declares no roots

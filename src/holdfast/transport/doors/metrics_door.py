@@ -30,7 +30,7 @@ _END_SECONDS = 3.0
 @contextmanager
 def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettings, metrics: Metrics) -> Iterator[None]:
     """Answer scrapes on a listening socket until the block ends."""
-    connections = Connections(_MAX_CONNECTIONS, metrics)
+    connections, held_bytes = Connections(_MAX_CONNECTIONS, metrics), Shares(settings.max_held_bytes, HALF)
     routes = [Route("/health", answer_health), Route(METRICS_PATH, answer_scrapes(metrics))]
     guard = Guard(
         Starlette(routes=routes),
@@ -42,11 +42,11 @@ def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettin
             settings.max_body_bytes,
             settings.slow_client_seconds,
             connections.http,
-            Shares(settings.max_held_bytes, HALF),
+            held_bytes,
             parse_networks(settings.trusted_proxies),
         ),
     )
-    server = HttpServer(http_config(CountedRequests(guard, metrics), settings, connections))
+    server = HttpServer(http_config(CountedRequests(guard, metrics), settings, connections, held_bytes))
     thread = threading.Thread(
         target=lambda: asyncio.run(server.serve(sockets=[listener])), name="holdfast-metrics", daemon=True
     )

@@ -1,7 +1,7 @@
 """The Unix socket door: serves relays of agents, commands of the person, and control of the server itself.
 
 Only this user's processes get in: the folder is 0700, the socket 0600, and the kernel names the peer's user.
-A person and control also prove that they can read `person.key`.
+A person, a command of the person and control also prove that they can read `person.key`.
 """
 
 import asyncio
@@ -96,7 +96,7 @@ class SocketDoor:
         with anyio.fail_after(_HELLO_SECONDS):
             hello = await peer.read_object()
             kind = _parse_kind(hello)
-            if kind != "agent":
+            if kind != "agent" or hello.get("is_command") is True:
                 await self._challenge(peer)
         caller, roots = await self._build_caller(kind, hello)
         welcome = {
