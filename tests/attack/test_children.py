@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.auth.context import LOCAL_USER, Caller
+from holdfast.call import Call
+from holdfast.folders.children.confine import python_child, run_child
 from tests.helpers.doors import House, children_of, is_alive, until
 
 ENDLESS = "last(range(1e12))"
@@ -44,6 +47,15 @@ def test_a_child_has_a_limit_of_processor_time_and_gives_way_to_the_server(tmp_p
         client.send(method="notifications/cancelled", params={"requestId": 1})
         until("the child has ended", lambda: not is_alive(child))
         os.kill(server.process.pid, signal.SIGTERM)
+
+
+@pytest.mark.req("SV-13.d")
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a child of ours limits itself")
+def test_any_program_has_a_limit_of_processor_time_from_its_first_moment() -> None:
+    """ripgrep sets none itself, so the server does."""
+    code = "import resource, time; time.sleep(0.3); print(*resource.getrlimit(resource.RLIMIT_CPU))"
+    done = run_child(Call(Caller(LOCAL_USER), 20.0), python_child("-c", code))
+    assert {int(limit) for limit in done.stdout.split()} <= {40, 41}
 
 
 def busy_children(server: int, count: int) -> list[int]:
