@@ -15,9 +15,8 @@ from typing import NamedTuple
 from holdfast.errors import SearchBackendError
 from holdfast.observe.metrics import Metrics
 from holdfast.search.model import Candidate, Hit, Passage, Scope, SearchLimits, Statistics, Vector, WordMatches
-from holdfast.search.pending import PendingMatch, scan_pending
 from holdfast.search.ports import Embedder, EmbedFault, IndexFault, Lookup, Reranker, RerankFault
-from holdfast.search.scores import Weights, fuse
+from holdfast.search.scores import PendingMatch, Weights, fuse, scan_pending
 from holdfast.search.tokens import tokenize_query
 from holdfast.secret import Secret
 

@@ -1,15 +1,21 @@
-"""Pure: the unified diff of two texts; its cost depends on the size of the difference."""
+"""Pure: compares two texts: their unified diff, at a cost that depends on the difference, and their common ends."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from hashlib import sha256
+from typing import AnyStr
 
 CONTEXT_LINES = 3
 _MAX_COMPARED = 2_000_000
 
 DIFF_CUT = "The diff is longer than an answer may be; the rest was left out."
 """What a tool says of a diff that it cut."""
+
+_STEP_BYTES = 1 << 20
+
+ReadAt = Callable[[int, int], bytes]
+"""Returns so many bytes from an offset on, as `os.pread` does."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,3 +133,37 @@ def _prefix_lines(mark: str, lines: list[str]) -> list[str]:
     return [
         f"{mark}{line}" if line.endswith("\n") else f"{mark}{line}\n\\ No newline at end of file\n" for line in lines
     ]
+
+
+def common_ends(read: ReadAt, size: int, read_other: ReadAt, other_size: int) -> tuple[int, int]:
+    """Return how many bytes are the same at the beginnings, and how many of the rest at the ends."""
+    shorter = min(size, other_size)
+    prefix = 0
+    while prefix < shorter:
+        step = min(_STEP_BYTES, shorter - prefix)
+        equal = common_prefix(read(step, prefix), read_other(step, prefix))
+        prefix += equal
+        if equal < step:
+            break
+    suffix = 0
+    while suffix < shorter - prefix:
+        step = min(_STEP_BYTES, shorter - prefix - suffix)
+        ours = read(step, size - suffix - step)[::-1]
+        theirs = read_other(step, other_size - suffix - step)[::-1]
+        equal = common_prefix(ours, theirs)
+        suffix += equal
+        if equal < step:
+            break
+    return prefix, suffix
+
+
+def common_prefix(ours: AnyStr, theirs: AnyStr) -> int:
+    """Return how many characters or bytes are the same at the beginnings."""
+    low, high = 0, min(len(ours), len(theirs))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if ours[low:middle] == theirs[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 
 from holdfast.errors import EditRejected
 from holdfast.text.budget import estimate_tokens
-from holdfast.text.common_ends import common_prefix
 from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding, encode, round_trips
+from holdfast.text.diff import common_prefix
 from holdfast.text.display import shorten
 from holdfast.text.edit_match import LfView, Suggestion, find_matches, find_similar, find_typographic_match, to_lf
 

@@ -22,11 +22,10 @@ from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
 from holdfast.secret import Secret
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.browser_sessions import BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import Guard, RequestLimits
-from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.hosts import HostRules, parse_networks
 from holdfast.transport.doors.http import McpDoor, build_app
 from holdfast.transport.doors.http_metrics import CountedRequests
 from holdfast.transport.doors.http_server import (

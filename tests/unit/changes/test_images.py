@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from holdfast.changes.upkeep import JournalUpkeep
 from holdfast.config.settings import JournalSettings
 from holdfast.errors import Conflict, NotFound, QuotaExceeded, StorageDamaged
-from holdfast.text.common_ends import common_ends
+from holdfast.text.diff import common_ends
 from tests.helpers.disks import disk_use, noise
 from tests.helpers.trees import harvest
 from tests.unit.changes.world import World, opened_world

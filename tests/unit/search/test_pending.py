@@ -3,8 +3,7 @@
 import pytest
 
 from holdfast.search.model import PendingFile, Statistics
-from holdfast.search.pending import scan_pending
-from holdfast.search.scores import score, term_weights
+from holdfast.search.scores import scan_pending, score, term_weights
 from holdfast.search.tokens import tokenize
 
 EMPTY = Statistics(0, 0, {})

@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.transport.doors.addresses import client_address, parse_networks
+from holdfast.transport.doors.hosts import client_address, parse_networks
 
 TRUSTED = parse_networks(["10.0.0.0/8", "::1", "127.0.0.1"])
 

@@ -19,7 +19,7 @@ from holdfast.changes.disk.files import CHUNK_BYTES
 from holdfast.changes.disk.images import Images
 from holdfast.changes.model import Image
 from holdfast.changes.ports import ImageTable
-from holdfast.text.common_ends import common_ends
+from holdfast.text.diff import common_ends
 
 _log = logging.getLogger(__name__)
 _LEVEL = 1

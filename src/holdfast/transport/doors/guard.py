@@ -23,10 +23,9 @@ from holdfast.auth.context import LOCAL_USER, METRICS_READER, AuthContext, Calle
 from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 from holdfast.shares import Shares
-from holdfast.transport.doors.addresses import Network, client_address
 from holdfast.transport.doors.browser_sessions import COOKIE
 from holdfast.transport.doors.connections import CONNECTION, HttpConnection, HttpConnections
-from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.hosts import HostRules, Network, client_address
 from holdfast.transport.doors.restrictions import restrictions_from_query
 
 _log = logging.getLogger(__name__)

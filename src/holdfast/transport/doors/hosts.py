@@ -1,18 +1,22 @@
-"""Pure: decides which Host and Origin headers are accepted.
+"""Pure: judges the headers that say where a request goes and comes from: Host, Origin, and those that proxies add.
 
 A page on another site can make a browser call a server on this machine, by its name (cross-site request) or by
 having its own name resolve to 127.0.0.1 (DNS rebinding). The first is seen in Origin, the second in Host.
 """
 
-from collections.abc import Iterable
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from string import ascii_letters, digits
 from urllib.parse import urlsplit
 
 _HOST_CHARACTERS = frozenset(ascii_letters + digits + "-._:[]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
+_FORWARDED_FOR = re.compile(r'(?:^|[;,])\s*for\s*=\s*(?:"([^"]*)"|([^;,\s]*))', re.IGNORECASE)
+
+Network = IPv4Network | IPv6Network
 
 
 @dataclass(frozen=True)
@@ -82,3 +86,42 @@ def _is_same_origin(origin: str, host: str) -> bool:
 
 def _add_brackets(name: str) -> str:
     return f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name
+
+
+def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
+    """Return addresses and networks, as `10.0.0.7` or `10.0.0.0/8`. ValueError for anything else."""
+    return tuple(ip_network(text, strict=False) for text in texts)
+
+
+def client_address(peer: str, forwarded_for: str, forwarded: str, trusted: Sequence[Network]) -> str:
+    """Return the last address that no trusted proxy vouches for: the peer's own, unless it is such a proxy.
+
+    Each proxy adds the address of its own peer at the end (X-Forwarded-For, or Forwarded when there is none), so what
+    stands before an untrusted one may be invented.
+    """
+    steps = forwarded_for.split(",") if forwarded_for else ["".join(pair) for pair in _FORWARDED_FOR.findall(forwarded)]
+    address = peer
+    while steps and _is_trusted(address, trusted):
+        step = _parse_address(steps.pop())
+        if step is None:
+            break
+        address = str(step)
+    return address
+
+
+def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+    parsed = _parse_address(address)
+    return parsed is not None and any(parsed in network for network in trusted)
+
+
+def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
+    """Return an address, which may have a port and an IPv6 one brackets; None for anything else."""
+    text = text.strip()
+    if text.startswith("["):
+        text = text[1:].partition("]")[0]
+    elif text.count(":") == 1:
+        text = text.partition(":")[0]
+    try:
+        return ip_address(text)
+    except ValueError:
+        return None

@@ -15,10 +15,9 @@ from holdfast.config.settings import ServerSettings
 from holdfast.observe.metrics import Metrics
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
-from holdfast.transport.doors.addresses import parse_networks
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import METRICS_PATH, Guard, RequestLimits
-from holdfast.transport.doors.hosts import HostRules
+from holdfast.transport.doors.hosts import HostRules, parse_networks
 from holdfast.transport.doors.http import answer_health
 from holdfast.transport.doors.http_metrics import CountedRequests, answer_scrapes
 from holdfast.transport.doors.http_server import HttpServer, address_of, http_config

@@ -3,7 +3,7 @@
 import struct
 import zlib
 
-from holdfast.text.common_ends import ReadAt, common_ends
+from holdfast.text.diff import ReadAt, common_ends
 
 _LEVEL = 1
 _ENDS = struct.Struct(">QQ")
