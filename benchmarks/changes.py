@@ -181,9 +181,9 @@ def _check(top: Path, moves: Moves, *, is_back: bool) -> None:
 
 def _rate_row(what: str, ours: Sample, theirs: list[float], bar: float | None = None) -> Row:
     other = Sample(theirs)
-    mine, its = (f"{1 / sample.median:,.0f}/s" for sample in (ours, other))
+    our_rate, their_rate = (f"{1 / sample.median:,.0f}/s" for sample in (ours, other))
     bar_text = "" if bar is None else f"≤ {bar:g}x (half the rate)"
-    return Row(what, mine, its, ratio=ours.median / other.median, bar=bar, bar_text=bar_text)
+    return Row(what, our_rate, their_rate, ratio=ours.median / other.median, bar=bar, bar_text=bar_text)
 
 
 def _call() -> Call:

@@ -126,16 +126,16 @@ def draw(files: Sequence[File], each: int, seed: int, strangers: int = 0) -> Dra
     chance = numpy.random.default_rng(seed)
     labels = sorted({file.label for file in files})
     left_out = set(chance.permutation(labels)[:strangers].tolist())
-    chosen: set[str] = set()
+    example_paths: set[str] = set()
     taxonomy = []
     for label in labels:
         if label in left_out:
             continue
-        mine = [file for file in files if file.label == label]
-        picked = [mine[at] for at in chance.choice(len(mine), each, replace=False)]
-        chosen |= {file.scanned.path for file in picked}
-        taxonomy.append(Category(label, label, tuple(example(file) for file in picked)))
-    return taxonomy, [file for file in files if file.scanned.path not in chosen]
+        labelled = [file for file in files if file.label == label]
+        labelled_examples = [labelled[at] for at in chance.choice(len(labelled), each, replace=False)]
+        example_paths |= {file.scanned.path for file in labelled_examples}
+        taxonomy.append(Category(label, label, tuple(example(file) for file in labelled_examples)))
+    return taxonomy, [file for file in files if file.scanned.path not in example_paths]
 
 
 def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> Draw:
@@ -143,8 +143,8 @@ def crowd(files: Sequence[File], each: int, kind: str, *, has_folder: bool) -> D
     chance = numpy.random.default_rng(0)
     taxonomy, unfiled = [], []
     for label in sorted({file.label for file in files}):
-        mine = [file for file in files if file.label == label]
-        order = [mine[at] for at in chance.permutation(len(mine))]
+        labelled = [file for file in files if file.label == label]
+        order = [labelled[at] for at in chance.permutation(len(labelled))]
         if label != kind or has_folder:
             taxonomy.append(Category(label, label, tuple(example(file) for file in order[:each])))
         unfiled += order[each : each + (CROWD if label == kind else 2)]

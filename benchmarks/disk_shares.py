@@ -61,7 +61,7 @@ class Flooded:
         self.folders = folders
         self.root = root
         self.state = state
-        self.made = self.refused = self.most_bytes = 0
+        self.done_count = self.refused = self.most_bytes = 0
 
     def call(self) -> Call:
         """Return a call of the local user."""
@@ -71,7 +71,7 @@ class Flooded:
         """Make a change, whether or not it is refused."""
         try:
             act(self.folders, self.call())
-            self.made += 1
+            self.done_count += 1
         except HoldfastError:
             self.refused += 1
         self.most_bytes = max(self.most_bytes, disk_use(self.state))
@@ -99,16 +99,16 @@ def flooded(folder: Path) -> Iterator[Flooded]:
 
 def open_reviews(folder: Path, scale: int) -> list[str]:
     """Propose a small edit of each of 40 files of 20 MB, then reject what was taken."""
-    begun_at, size, house = time.monotonic(), 20 * MB // scale, House(folder)
+    started_at, size, house = time.monotonic(), 20 * MB // scale, House(folder)
     house.settings(f"settings: {{review: {{max_open_bytes: {200 * MB // scale}, wait_seconds: 0}}}}")
-    most = made = 0
+    most = done_count = 0
     with Agent([house.root], house.state) as agent:
         person = Reviewer(agent, house.root, house.state)
         for number in range(40):
             (house.root / f"{number}.txt").write_text(noise_text(size, number))
             head = noise_text(size, number)[:200]
             reply = agent.call("propose_and_review", path=f"{number}.txt", old_string=head, new_string="an edit")
-            made += not reply.is_error
+            done_count += not reply.is_error
             most = max(most, disk_use(house.state))
         for review in person.person("pending_reviews")["reviews"]:
             person.decide(review, "reject")
@@ -116,12 +116,12 @@ def open_reviews(folder: Path, scale: int) -> list[str]:
         after = disk_use(house.state)
     house.end()
     name = f"40 reviews of {size / MB:.1f} MB files, {10 * size / MB:.0f} MB allowed, all rejected after it"
-    return _figures(name, made, 40 - made, (most, after), "", begun_at)
+    return _figures(name, done_count, 40 - done_count, (most, after), "", started_at)
 
 
 def stored_versions(folder: Path, scale: int) -> list[str]:
     """As one tenant append a byte to a file of 8 MB 20 times, then fill ten more projects with 18 MB each."""
-    begun_at, size, made, most = time.monotonic(), 8 * MB // scale, 0, 0
+    started_at, size, done_count, most = time.monotonic(), 8 * MB // scale, 0, 0
     limits = StoreLimits(max_payload_bytes=20 * MB, max_file_bytes=20 * MB, max_tenant_bytes=100 * MB // scale)
     database = SqliteStore(str(folder))
     store = Store(database, limits)
@@ -130,7 +130,7 @@ def stored_versions(folder: Path, scale: int) -> list[str]:
     for project, path, content in writes:
         try:
             store.write(LOCAL_USER, project, path, content)
-            made += 1
+            done_count += 1
         except QuotaExceeded:
             pass
         most = max(most, disk_use(folder))
@@ -139,12 +139,12 @@ def stored_versions(folder: Path, scale: int) -> list[str]:
     database.close()
     name = f"20 appends to an {size / MB:.1f} MB file and 10 projects, {limits.max_tenant_bytes / MB:.0f} MB allowed"
     state = f"{counted_bytes / MB:.1f} MB counted; live files {'whole' if is_whole else 'LOST'}"
-    return _figures(name, made, len(writes) - made, (most, disk_use(folder)), state, begun_at)
+    return _figures(name, done_count, len(writes) - done_count, (most, disk_use(folder)), state, started_at)
 
 
 def wash_out(folder: Path, scale: int) -> list[str]:
     """Overwrite a small file, then change a file of 48 MB 16 times: 12 times by one byte at its end, 4 times whole."""
-    begun_at = time.monotonic()
+    started_at = time.monotonic()
     size = 48 * MB // scale
     with flooded(folder) as world:
         (world.root / "thesis.txt").write_text("years of work")
@@ -158,12 +158,12 @@ def wash_out(folder: Path, scale: int) -> list[str]:
         world.settle()
         world.changes.restore_before(world.call(), first)
         back = (world.root / "thesis.txt").read_text() == "years of work"
-        return _row("16 changes of a 48 MB file", world, back, begun_at)
+        return _row("16 changes of a 48 MB file", world, back, started_at)
 
 
 def first_of_many(folder: Path, scale: int) -> list[str]:
     """Change one file 10,000 times, then bring the first state back."""
-    begun_at = time.monotonic()
+    started_at = time.monotonic()
     with flooded(folder) as world:
         path = world.root / "a.txt"
         path.write_bytes(b"the first state\n" + noise(20_000).hex().encode())
@@ -172,21 +172,23 @@ def first_of_many(folder: Path, scale: int) -> list[str]:
         for number in range(10_000 // scale):
             content = f"{number}\n" + noise_text(20_000, number)
             world.changes.write(world.folders, world.call(), str(path), content)
-            world.made += 1
+            world.done_count += 1
         world.most_bytes = disk_use(world.state)
         world.settle()
         world.changes.restore_before(world.call(), first)
-        return _row(f"{10_000 // scale} changes of one file", world, path.read_bytes() == before, begun_at)
+        return _row(f"{10_000 // scale} changes of one file", world, path.read_bytes() == before, started_at)
 
 
-def _row(name: str, world: Flooded, is_back: bool, begun_at: float) -> list[str]:
+def _row(name: str, world: Flooded, is_back: bool, started_at: float) -> list[str]:
     state = "came back" if is_back else "LOST"
-    return _figures(name, world.made, world.refused, (world.most_bytes, disk_use(world.state)), state, begun_at)
+    return _figures(name, world.done_count, world.refused, (world.most_bytes, disk_use(world.state)), state, started_at)
 
 
-def _figures(name: str, made: int, refused: int, disk_bytes: tuple[int, int], state: str, begun_at: float) -> list[str]:
+def _figures(
+    name: str, done_count: int, refused: int, disk_bytes: tuple[int, int], state: str, started_at: float
+) -> list[str]:
     most, after = (f"{count / MB:.1f}" for count in disk_bytes)
-    return [name, str(made), str(refused), most, after, state, f"{time.monotonic() - begun_at:.1f}"]
+    return [name, str(done_count), str(refused), most, after, state, f"{time.monotonic() - started_at:.1f}"]
 
 
 if __name__ == "__main__":

@@ -124,15 +124,15 @@ def _fill_folder(root: Path, directories: int, csv_rows: int) -> None:
 
 
 def _fill_store(house: House, database_url: str | None) -> None:
-    opened = open_store(str(house.state), database_url)
-    store = Store(opened.database, StoreLimits(max_payload_bytes=20_000_000))
+    opened_store = open_store(str(house.state), database_url)
+    store = Store(opened_store.database, StoreLimits(max_payload_bytes=20_000_000))
     flooder, quiet = (AuthContext(hashlib.sha256(key.encode()).hexdigest(), "x") for key in (TENANT, QUIET_TENANT))
     words = "compute the alpha value of every line and write it down, delta by delta\n"
     store.write(flooder, PROJECT, "/large.txt", words * (8_000_000 // len(words)))
     store.write(flooder, PROJECT, "/appended.txt", "x" * 8_000_000)
     store.write(flooder, PROJECT, "/searched.txt", words * (10_000_000 // len(words)))
     store.write(quiet, QUIET_PROJECT, "/small.txt", "small\n")
-    opened.close()
+    opened_store.close()
 
 
 def run_flood(name: str, servers: dict[int, Target], seconds: float, folder: Path) -> list[FloodResult]:
@@ -195,8 +195,10 @@ def _sort_answers(log: str, times: list[float]) -> dict[tuple[str, str], Answers
     rows = [line.split() for line in log.splitlines() if line.count(" ") == 3]
     for door in DOORS:
         for part, start, end in zip(("before", "during", "after"), times, times[1:], strict=False):
-            chosen = [row for row in rows if row[0] == door and start <= float(row[1]) < end]
-            parts[door, part] = Answers([float(row[2]) for row in chosen], sum(row[3] == "0" for row in chosen))
+            matching_rows = [row for row in rows if row[0] == door and start <= float(row[1]) < end]
+            parts[door, part] = Answers(
+                [float(row[2]) for row in matching_rows], sum(row[3] == "0" for row in matching_rows)
+            )
     return parts
 
 

@@ -168,8 +168,18 @@ class Run:
         return rows
 
     def _listed(self, ours: Pipe, theirs: Pipe) -> list[Row]:
-        mine, its = (len(json.dumps(pipe.request("tools/list").message["result"]["tools"])) for pipe in (ours, theirs))
-        return [Row("tools/list, tokens (bytes / 4)", f"{mine // 4}", f"{its // 4}", mine / its, None)]
+        our_bytes, their_bytes = (
+            len(json.dumps(pipe.request("tools/list").message["result"]["tools"])) for pipe in (ours, theirs)
+        )
+        return [
+            Row(
+                "tools/list, tokens (bytes / 4)",
+                f"{our_bytes // 4}",
+                f"{their_bytes // 4}",
+                our_bytes / their_bytes,
+                None,
+            )
+        ]
 
     def _calls(self) -> list[Row]:
         cases = _cases(self.corpus, quick=self.quick)
@@ -189,14 +199,16 @@ class Run:
 
     @staticmethod
     def _rows_of(case: Case, ours: Side, theirs: Side) -> list[Row]:
-        mine, its = ours.sample(case.what), theirs.sample(case.what)
-        row = timed_row(case.what, mine, its, case.bar)
+        our_sample, their_sample = ours.sample(case.what), theirs.sample(case.what)
+        row = timed_row(case.what, our_sample, their_sample, case.bar)
         cpu = [f", CPU {milliseconds(side.cpu[case.what])}" for side in (ours, theirs)]
         rows = [replace(row, ours=row.ours + cpu[0], theirs=row.theirs + cpu[1])]
         if case.bytes_bar is not None:
-            sizes = size_text(mine.size), size_text(its.size)
+            sizes = size_text(our_sample.size), size_text(their_sample.size)
             text = f"≤ {case.bytes_bar:g}x"
-            rows.append(Row(f"{case.what}, bytes back", *sizes, mine.size / its.size, None, case.bytes_bar, text))
+            rows.append(
+                Row(f"{case.what}, bytes back", *sizes, our_sample.size / their_sample.size, None, case.bytes_bar, text)
+            )
         return rows
 
     def _greps(self, ours: Pipe, with_peers: bool) -> list[Row]:

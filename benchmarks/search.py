@@ -77,8 +77,8 @@ class CachedEmbedder:
         name = hashlib.sha256(f"{self.model}\0{text}".encode()).hexdigest()
         row = self._book.execute("SELECT vector FROM vectors WHERE text = ?", [name]).fetchone()
         if row is None:
-            (made,) = self._inner.embed([text], None, check)
-            row = (np.asarray(made, np.float32).tobytes(),)
+            (embedding,) = self._inner.embed([text], None, check)
+            row = (np.asarray(embedding, np.float32).tobytes(),)
             self._book.execute("INSERT OR REPLACE INTO vectors VALUES (?, ?)", [name, row[0]])
             self._book.commit()
         vector: Vector = np.frombuffer(row[0], np.float32)  # type: ignore[assignment]

@@ -44,11 +44,11 @@ class Row:
 
 def grow(root: Path, files: int) -> None:
     """Make the files."""
-    chosen = random.Random(files)
+    random_source = random.Random(files)
     for number in range(files):
         folder = root / f"d{number // FILES_EACH:04d}"
         folder.mkdir(exist_ok=True)
-        words = chosen.choices(WORDS, k=chosen.randint(150, 600))
+        words = random_source.choices(WORDS, k=random_source.randint(150, 600))
         (folder / f"{number:06d}.md").write_text(f"file{number} " + " ".join(words))
 
 

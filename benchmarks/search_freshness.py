@@ -81,18 +81,20 @@ def measured(name: str, embedder: Embedder | None, seconds: float, rate: float) 
     with ExitStack() as stack:
         url = stack.enter_context(database_of(name))
         folder = stack.enter_context(tempfile.TemporaryDirectory(dir="/tmp"))
-        opened = open_store(folder, url)
-        stack.callback(opened.close)
-        store = Store(opened.database, StoreLimits())
+        opened_store = open_store(folder, url)
+        stack.callback(opened_store.close)
+        store = Store(opened_store.database, StoreLimits())
         stats = IndexingStats(window_seconds=10_000)
         timed = TimedEmbedder(embedder, stats) if embedder else None
-        loop = Loop(opened.queue, Indexer(opened.index, timed), NoKeys(), policy=JobPolicy(), stats=stats)
-        workers = Workers(loop, opened.index, Purge(store, opened.upkeep), timed, 2)
+        loop = Loop(opened_store.queue, Indexer(opened_store.index, timed), NoKeys(), policy=JobPolicy(), stats=stats)
+        workers = Workers(loop, opened_store.index, Purge(store, opened_store.upkeep), timed, 2)
         workers.start()
         written = write_by_the_clock(store, seconds, rate)
-        backlog = sum(entry.jobs for entry in opened.queue.list_backlog() if entry.stage is Stage.MEANING)
+        backlog = sum(entry.jobs for entry in opened_store.queue.list_backlog() if entry.stage is Stage.MEANING)
         deadline = time.monotonic() + 30
-        while time.monotonic() < deadline and any(entry.stage is Stage.WORDS for entry in opened.queue.list_backlog()):
+        while time.monotonic() < deadline and any(
+            entry.stage is Stage.WORDS for entry in opened_store.queue.list_backlog()
+        ):
             time.sleep(0.1)
         words, meaning = stats.lag(Stage.WORDS), stats.lag(Stage.MEANING)
         workers.stop(20)
@@ -106,7 +108,7 @@ def measured(name: str, embedder: Embedder | None, seconds: float, rate: float) 
 def write_by_the_clock(store: Store, seconds: float, rate: float) -> int:
     """Write at a rate from four threads; returns how many writes there were."""
     count = int(seconds * rate)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     turns = iter(range(count))
     lock = threading.Lock()
 
@@ -117,7 +119,7 @@ def write_by_the_clock(store: Store, seconds: float, rate: float) -> int:
                 turn = next(turns, None)
             if turn is None:
                 return
-            time.sleep(max(0.0, begun + turn / rate - time.monotonic()))
+            time.sleep(max(0.0, started_at + turn / rate - time.monotonic()))
             text = " ".join(choose.choice(WORDS) for _ in range(110)) + f" number {turn}.\n"
             store.write(
                 LOCAL_USER, f"p{turn % 4}", f"/d{turn % 20}/{choose.randrange(PATHS)}.md", text, mode="TRUNCATE"
@@ -136,13 +138,13 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="a smoke test of some seconds")
     parser.add_argument("--rate", type=float, default=50.0)
     parser.add_argument("--json", metavar="FILE")
-    given = parser.parse_args()
-    seconds = 3.0 if given.quick else 30.0
+    options = parser.parse_args()
+    seconds = 3.0 if options.quick else 30.0
     print(
         f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}",
         end="; ",
     )
-    print(f"load {os.getloadavg()[0]:.1f} at the start; {given.rate:g} writes a second for {seconds:g} s\n")
+    print(f"load {os.getloadavg()[0]:.1f} at the start; {options.rate:g} writes a second for {seconds:g} s\n")
     print("| database | model | writes | words P50 / P95 | bar |  | meaning P50 / P95 | texts/s | meaning left |")
     print("|---|---|---|---|---|---|---|---|---|")
     embedder = OnnxEmbedder()
@@ -150,11 +152,11 @@ def main() -> None:
     rows = []
     for name in ("SQLite", "PostgreSQL"):
         for model in (None, embedder):
-            row = measured(name, model, seconds, given.rate)
+            row = measured(name, model, seconds, options.rate)
             rows.append(row)
             print(row.line(), flush=True)
-    if given.json:
-        Path(given.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
+    if options.json:
+        Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
 
 
 if __name__ == "__main__":

@@ -66,8 +66,8 @@ def main() -> None:
     options = _options()
     rows: list[Row] = []
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name:
-        for opened in (_on_sqlite, _on_postgres):
-            with opened(Path(name)) as side:
+        for open_side in (_on_sqlite, _on_postgres):
+            with open_side(Path(name)) as side:
                 rows += _beside_the_floor(side, 4 if options.quick else 30)
                 rows += _over_http(side, Path(name), 0.5 if options.quick else 1.5)
                 rows += _one_level(side, 1_000 if options.quick else 100_000)
@@ -118,8 +118,8 @@ def _beside_the_floor(side: Side, rounds: int) -> list[Row]:
     side.analyze()
     with side.floor(theirs.apikey_hash) as floor:
         return [
-            _compared(f"{side.name}: {verb}", mine, bare, rounds)
-            for verb, (mine, bare) in _verbs(store, ours, floor).items()
+            _compared(f"{side.name}: {verb}", our_work, bare, rounds)
+            for verb, (our_work, bare) in _verbs(store, ours, floor).items()
         ]
 
 
@@ -152,15 +152,15 @@ def _compared(what: str, ours: Work, floor: Work, rounds: int) -> Row:
             before = time.process_time()
             times[index].extend(_timed(work, turn) for turn in range(number * 20, number * 20 + 20))
             cpu[index] += time.process_time() - before
-    mine, bare = (f", CPU {milliseconds(spent / rounds / 20)}" for spent in cpu)
+    our_cpu, floor_cpu = (f", CPU {milliseconds(spent / rounds / 20)}" for spent in cpu)
     row = timed_row(what, Sample(times[0]), Sample(times[1]), FLOOR_BAR)
-    return replace(row, ours=row.ours + mine, theirs=f"{row.theirs}{bare}, bare SQL")
+    return replace(row, ours=row.ours + our_cpu, theirs=f"{row.theirs}{floor_cpu}, bare SQL")
 
 
 def _timed(work: Work, turn: int) -> float:
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     work(turn)
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
 def _over_http(side: Side, folder: Path, seconds: float) -> list[Row]:

@@ -32,11 +32,11 @@ SYSTEM_PACKAGES = {
 def main() -> None:
     """Do what the one argument names."""
     steps = {"run": [set_up_run], "dev": [set_up_dev, set_up_node, set_up_system], "lock": [set_up_dev, lock]}
-    wanted = sys.argv[1] if len(sys.argv) == 2 else ""
-    if wanted not in steps:
+    step_name = sys.argv[1] if len(sys.argv) == 2 else ""
+    if step_name not in steps:
         sys.exit(f"usage: setup.py {'|'.join(steps)}")
     with _lock(TOP / ".cache" / "setup.lock"):
-        for step in steps[wanted]:
+        for step in steps[step_name]:
             step()
 
 
@@ -93,7 +93,7 @@ def lock() -> None:
 
 
 def _install(level: str) -> None:
-    wanted = REQUIREMENTS / f"{level}.txt"
+    requirements_file = REQUIREMENTS / f"{level}.txt"
     if any(_is_current(VENV / f".{name}.stamp", _key_of(name)) for name in _levels_holding(level)):
         return
     if not PYTHON.exists():
@@ -102,7 +102,7 @@ def _install(level: str) -> None:
     pip = [str(PYTHON), "-m", "pip", "install", "--quiet"]
     has_uv = _succeeds([*pip, "--require-hashes", "-r", str(REQUIREMENTS / "setup.txt")])
     install = _uv("install") if has_uv else pip
-    _run([*install, "--require-hashes", "-r", str(wanted)])
+    _run([*install, "--require-hashes", "-r", str(requirements_file)])
     _run([*install, "--no-deps", *(["--no-build-isolation"] if has_uv else []), "--editable", str(TOP)])
     _compile()
     (VENV / f".{level}.stamp").write_text(_key_of(level))

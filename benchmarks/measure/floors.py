@@ -11,9 +11,9 @@ Work = Callable[[], object]
 
 def timed(work: Work) -> float:
     """Return the seconds that the work takes."""
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     work()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at
 
 
 def read(path: Path) -> Work:

@@ -23,21 +23,21 @@ def compare(label: str, word: str, corpus: Corpus, ours: Wire, peers: list[Peer]
     command = GrepQuery(word).arguments([], ["."])
     with ExitStack() as stack:
         wires = [(peer, stack.enter_context(peer.server.connect())) for peer in peers]
-        mine, bare = _Series("holdfast"), _Series("bare ripgrep")
+        our_series, bare = _Series("holdfast"), _Series("bare ripgrep")
         others = [_Series(peer.server.name) for peer in peers]
         for number in range(rounds + 1):
             for _ in range(calls if number else 1):
-                mine.add(ours.call("grep_content", arguments), word)
+                our_series.add(ours.call("grep_content", arguments), word)
                 bare.times.append(_bare(command, corpus.tree))
             for series, (peer, wire) in zip(others, wires, strict=True):
                 series.add(wire.call(peer.tool, peer.arguments(word)), word)
             if number == 0:
-                for series in (mine, bare, *others):
+                for series in (our_series, bare, *others):
                     series.times.clear()
     what = f"grep_content, {label} in {corpus.files:,}"
-    rows = [timed_row(what, mine.sample, bare.sample, 1.5, bare.name)]
+    rows = [timed_row(what, our_series.sample, bare.sample, 1.5, bare.name)]
     for rank, series in enumerate(sorted(others, key=lambda series: series.sample.median)):
-        rows.append(timed_row(what, mine.sample, series.sample, None if rank else 0.1, series.name))
+        rows.append(timed_row(what, our_series.sample, series.sample, None if rank else 0.1, series.name))
     return rows
 
 
@@ -62,7 +62,7 @@ class _Series:
 
 def _bare(command: list[str], cwd: Path) -> float:
     """Run ripgrep until it ends or has found as much as is answered, and return the seconds."""
-    begun = time.perf_counter()
+    started_at = time.perf_counter()
     count = 0
     with subprocess.Popen(
         command, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={}, bufsize=0
@@ -71,4 +71,4 @@ def _bare(command: list[str], cwd: Path) -> float:
         while count < MAX_RESULTS and (piece := child.stdout.read(1 << 16)):
             count += len(_MATCH.findall(piece))
         child.kill()
-    return time.perf_counter() - begun
+    return time.perf_counter() - started_at

@@ -91,16 +91,16 @@ def _column(work: Work, corpus: Corpus, state: Path, server: Holdfast, calls: in
     with ExitStack() as stack:
         pipe = stack.enter_context(server.relay(corpus.root).connect())
         wire = stack.enter_context(_socket(server.state, corpus.root))
-        wired, caller = stack.enter_context(_inside(state, corpus.root))
+        server_parts, caller = stack.enter_context(_inside(state, corpus.root))
         loop = stack.enter_context(asyncio.Runner())
         for number in range(ROUNDS + 1):
             each = max(3, calls // ROUNDS)
             batch = {
                 "whole": [pipe.call(tool, make()).seconds for _ in range(each)],
                 "direct": [wire.call(tool, make()).seconds for _ in range(each)],
-                "dispatched": loop.run(_dispatched(wired, caller, tool, make, each)),
+                "dispatched": loop.run(_dispatched(server_parts, caller, tool, make, each)),
             }
-            batch["body"], parts = _body(wired, caller, tool, make, each)
+            batch["body"], parts = _body(server_parts, caller, tool, make, each)
             if floor is not None:
                 batch["floor"] = [floors.timed(floor) for _ in range(each)]
             if number:
@@ -136,25 +136,25 @@ def _socket(state: Path, root: Path) -> Iterator[Wire]:
 @contextmanager
 def _inside(state: Path, root: Path) -> Iterator[tuple[ServerParts, Caller]]:
     state.mkdir(mode=0o700, exist_ok=True)
-    wired = build(Settings(), str(state))
+    server_parts = build(Settings(), str(state))
     try:
-        yield wired, Caller(LOCAL_USER, roots=(str(root),))
+        yield server_parts, Caller(LOCAL_USER, roots=(str(root),))
     finally:
-        wired.close()
+        server_parts.close()
 
 
-async def _dispatched(wired: ServerParts, caller: Caller, tool: str, make: Arguments, calls: int) -> list[float]:
+async def _dispatched(server_parts: ServerParts, caller: Caller, tool: str, make: Arguments, calls: int) -> list[float]:
     times = []
     for _ in range(calls):
         arguments = make()
-        begun = time.perf_counter()
-        await wired.dispatcher.call(caller, tool, arguments)
-        times.append(time.perf_counter() - begun)
+        started_at = time.perf_counter()
+        await server_parts.dispatcher.call(caller, tool, arguments)
+        times.append(time.perf_counter() - started_at)
     return times
 
 
 def _body(
-    wired: ServerParts, caller: Caller, tool: str, make: Arguments, calls: int
+    server_parts: ServerParts, caller: Caller, tool: str, make: Arguments, calls: int
 ) -> tuple[list[float], list[dict[str, float]]]:
     entry = TOOLS.get(tool)
     assert entry is not None
@@ -170,9 +170,9 @@ def _body(
         for _ in range(calls):
             arguments = entry.arguments.model_validate(make())
             clock.spent = dict.fromkeys(PARTS, 0.0)
-            begun = time.perf_counter()
-            entry.run(wired.app, Call(caller), arguments)
-            times.append(time.perf_counter() - begun)
+            started_at = time.perf_counter()
+            entry.run(server_parts.app, Call(caller), arguments)
+            times.append(time.perf_counter() - started_at)
             shares.append(clock.spent)
     return times, shares
 
@@ -203,15 +203,15 @@ class _Clock:
 
     def _watched(self, function: Callable[..., Any], label: str) -> Callable[..., Any]:
         @wraps(function)
-        def timed(*arguments: Any, **named: Any) -> Any:
+        def timed(*arguments: Any, **options: Any) -> Any:
             if self._is_inside:
-                return function(*arguments, **named)
+                return function(*arguments, **options)
             self._is_inside = True
-            begun = time.perf_counter()
+            started_at = time.perf_counter()
             try:
-                return function(*arguments, **named)
+                return function(*arguments, **options)
             finally:
-                self.spent[label] = self.spent.get(label, 0.0) + time.perf_counter() - begun
+                self.spent[label] = self.spent.get(label, 0.0) + time.perf_counter() - started_at
                 self._is_inside = False
 
         return timed

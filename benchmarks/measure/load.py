@@ -61,7 +61,7 @@ def run(plan: dict[str, Any]) -> dict[str, Any]:
             client = Client(socket.create_connection(("127.0.0.1", plan["port"])))
             client.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             waiting.register(client.socket, selectors.EVENT_READ, client)
-        begun = time.perf_counter()
+        started_at = time.perf_counter()
         for key in waiting.get_map().values():
             key.data.send(requests[sent % len(requests)])
             sent += 1
@@ -75,13 +75,13 @@ def run(plan: dict[str, Any]) -> dict[str, Any]:
                 times.append(now - client.sent_at)
                 size += len(answer)
                 failed += b" 200 " not in answer[:16] or b'"isError":false' not in answer
-                if now - begun < plan["seconds"] and sent < plan["most"]:
+                if now - started_at < plan["seconds"] and sent < plan["most"]:
                     client.send(requests[sent % len(requests)])
                     sent += 1
                 else:
                     waiting.unregister(client.socket)
                     client.socket.close()
-        took = time.perf_counter() - begun
+        took = time.perf_counter() - started_at
     return {"times": times, "bytes": size, "failed": failed, "seconds": took}
 
 

@@ -84,9 +84,9 @@ def _organize_tool(folder: Path, root: Path) -> float:
     lines = ["rules:", f"  - locations: {root}", "    filters:", f"      - extension: {suffixes}"]
     lines += ["    actions:", f"      - move: '{root}/{{extension}}/'"]
     rules.write_text("\n".join(lines) + "\n")
-    begun = time.monotonic()
+    started_at = time.monotonic()
     subprocess.run([home / "bin" / "organize", "run", str(rules)], check=True, capture_output=True)
-    seconds = time.monotonic() - begun
+    seconds = time.monotonic() - started_at
     moved = sum(len(list((root / suffix).iterdir())) for suffix in suffixes)
     assert moved == sum(1 for path in root.rglob("*") if path.is_file()), "organize-tool did not move every file"
     return seconds
@@ -94,7 +94,7 @@ def _organize_tool(folder: Path, root: Path) -> float:
 
 def _timed(state: Path, *words: str) -> float:
     environment = {**os.environ, "HOLDFAST_STATE_DIR": str(state)}
-    begun = time.monotonic()
+    started_at = time.monotonic()
     subprocess.run(
         [sys.executable, "-m", "holdfast", "organise", *words],
         cwd=TOP,
@@ -102,4 +102,4 @@ def _timed(state: Path, *words: str) -> float:
         check=True,
         capture_output=True,
     )
-    return time.monotonic() - begun
+    return time.monotonic() - started_at

@@ -53,11 +53,11 @@ def survey(root: str, state: str) -> int:
     """Survey a tree as a plan does, and return how many files were opened."""
     jail = Jail(open_roots([root], root, state))
     cache = open_file_cache(state)
-    made = Survey(jail, Call(Caller(LOCAL_USER), timeout_seconds=3600), ".", ScanOptions(), cache)
-    for _ in made:
+    tree_survey = Survey(jail, Call(Caller(LOCAL_USER), timeout_seconds=3600), ".", ScanOptions(), cache)
+    for _ in tree_survey:
         pass
     cache.close()
-    return made.opened_count
+    return tree_survey.opened_count
 
 
 def measure(folder: Path, files: int, rounds: int) -> list[Row]:
@@ -73,7 +73,7 @@ def measure(folder: Path, files: int, rounds: int) -> list[Row]:
         warm.append(_run("survey", root, state))
     best_floor, best_warm = min(each["seconds"] for each in floor), min(each["seconds"] for each in warm)
     memory = max(each["kilobytes"] for each in (cold, *warm)) / 1024
-    opened = max(each["result"] for each in warm)
+    opened_count = max(each["result"] for each in warm)
     return [
         Row(
             f"first scan of {files:,} files (hash and first look)",
@@ -82,7 +82,7 @@ def measure(folder: Path, files: int, rounds: int) -> list[Row]:
             cold["seconds"] / best_floor,
         ),
         Row(
-            f"second scan of {files:,} unchanged files ({opened:.0f} opened)",
+            f"second scan of {files:,} unchanged files ({opened_count:.0f} opened)",
             f"{files / best_warm:,.0f} files/CPU-s",
             f"{files / best_floor:,.0f} files/CPU-s, bare walk",
             best_warm / best_floor,
@@ -102,9 +102,9 @@ def _run(what: str, root: Path, state: Path) -> dict[str, float]:
 
 def main() -> None:
     what, root, state = sys.argv[1:]
-    begun = time.process_time()
+    started_at = time.process_time()
     result = bare(root) if what == "bare" else survey(root, state)
-    seconds = time.process_time() - begun
+    seconds = time.process_time() - started_at
     kilobytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     print(json.dumps({"seconds": seconds, "result": result, "kilobytes": kilobytes}))
 

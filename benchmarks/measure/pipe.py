@@ -75,11 +75,11 @@ class Wire:
         if params is not None:
             body["params"] = params
         line = json.dumps(body).encode() + b"\n"
-        begun = time.perf_counter()
+        began_at = time.perf_counter()
         os.write(self._write_fd, line) if len(line) <= 4096 else self._write_all(line)
         raw = self._answer()
         self.answered_at = time.perf_counter()
-        return Timed(self.answered_at - begun, raw)
+        return Timed(self.answered_at - began_at, raw)
 
     def call_at_once(self, calls: Sequence[tuple[str, Mapping[str, Any]]]) -> list[dict[str, Any]]:
         """Send several calls in one write and return their answers in the order they came."""

@@ -46,9 +46,9 @@ class Synthetic:
 
     def draw(self, count: int) -> NDArray[np.float32]:
         """Return so many vectors of length one."""
-        chosen = self._centres[self._noise.integers(0, CLUSTERS, count)]
-        made = chosen + 0.7 * self._noise.normal(size=(count, LENGTH)).astype(np.float32)
-        unit: NDArray[np.float32] = (made / np.linalg.norm(made, axis=1, keepdims=True)).astype(np.float32)
+        cluster_centres = self._centres[self._noise.integers(0, CLUSTERS, count)]
+        vectors = cluster_centres + 0.7 * self._noise.normal(size=(count, LENGTH)).astype(np.float32)
+        unit: NDArray[np.float32] = (vectors / np.linalg.norm(vectors, axis=1, keepdims=True)).astype(np.float32)
         return unit
 
     def embed(self, texts: Sequence[str], key: Secret | None, check: Callable[[], None]) -> list[Vector]:  # noqa: ARG002 - the port's
@@ -76,9 +76,9 @@ class Exact:
         """Return the share of the true neighbours that an index finds."""
         scope = Scope("p", span_with_prefix(""))
         hits = 0
-        for probe, wanted in zip(self.probes, self._ids, strict=True):
+        for probe, true_ids in zip(self.probes, self._ids, strict=True):
             near = index.find_nearest(me.apikey_hash, scope, model, list(map(float, probe)), NEAREST)
-            hits += len({candidate.chunk_id for candidate in near} & set(wanted.tolist()))
+            hits += len({candidate.chunk_id for candidate in near} & set(true_ids.tolist()))
         return hits / self._ids.size
 
 
@@ -86,7 +86,7 @@ def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int =
     """Fill one tenant's index, search it, and return one row for each way of searching."""
     me, model = new_caller(), Synthetic()
     words = [_word(number) for number in range(VOCABULARY)]
-    made = _fill(backend, me, chunks, words)
+    chunk_count = _fill(backend, me, chunks, words)
     exact = Exact(model)
     _add_vectors(backend, url, me, model, exact)
     index = backend.open_index()
@@ -94,7 +94,7 @@ def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int =
         _build_graph(index, me, url)
     recall = exact.recall(index, me, model.model)
     print(f"{backend.name}: {recall:.3f} of the {NEAREST} nearest found", flush=True)
-    rows: list[dict[str, Any]] = [{"database": backend.name, "chunks": made, "how": "recall", "recall": recall}]
+    rows: list[dict[str, Any]] = [{"database": backend.name, "chunks": chunk_count, "how": "recall", "recall": recall}]
     for how, limits, embedder in (
         ("words", SearchLimits(), None),
         ("meaning", SearchLimits(semantic_weight=1.0, lexical_weight=0.0), model),
@@ -102,11 +102,18 @@ def measure_scale(backend: Backend, url: str | None, chunks: int, queries: int =
     ):
         search = Search(index, limits, embedder)
         timings = _timed(search, me, words, queries)
-        bar = next((bar for size, bar in BARS_MS.items() if size >= made * 0.9), None)
-        row = {"database": backend.name, "chunks": made, "how": how, **timings, "bar_ms": bar, "rss_mb": _rss_mb()}
+        bar = next((bar for size, bar in BARS_MS.items() if size >= chunk_count * 0.9), None)
+        row = {
+            "database": backend.name,
+            "chunks": chunk_count,
+            "how": how,
+            **timings,
+            "bar_ms": bar,
+            "rss_mb": _rss_mb(),
+        }
         rows.append(row)
         print(
-            f"{backend.name:9} {made:8} chunks {how:8} p50 {timings['p50_ms']:.1f} ms  p95 {timings['p95_ms']:.1f} ms  "
+            f"{backend.name:9} {chunk_count:8} chunks {how:8} p50 {timings['p50_ms']:.1f} ms  p95 {timings['p95_ms']:.1f} ms  "
             f"CPU here {timings['cpu_ms']:.1f} ms  RSS {row['rss_mb']} MB",
             flush=True,
         )
@@ -124,15 +131,15 @@ def _fill(backend: Backend, me: AuthContext, chunks: int, words: Sequence[str]) 
     cpu = time.process_time()
     drain(queue, indexer, meaning=False)
     spent, cpu = time.perf_counter() - written, time.process_time() - cpu
-    ((made,),) = [
-        tuple(row.values()) for row in backend.look(me, _mine("SELECT count(*) AS n FROM mcp_file_chunks", me))
+    ((chunk_count,),) = [
+        tuple(row.values()) for row in backend.look(me, _of_tenant("SELECT count(*) AS n FROM mcp_file_chunks", me))
     ]
     print(
-        f"{backend.name}: {made} chunks, {size / 1e6:.0f} MB written in {written - started:.0f} s; words indexed in "
+        f"{backend.name}: {chunk_count} chunks, {size / 1e6:.0f} MB written in {written - started:.0f} s; words indexed in "
         f"{spent:.0f} s, {size / 1e6 / spent:.2f} MB/s (CPU here {cpu:.0f} s)",
         flush=True,
     )
-    return int(made)
+    return int(chunk_count)
 
 
 def _texts(total: int, words: Sequence[str]) -> Iterator[str]:
@@ -140,8 +147,8 @@ def _texts(total: int, words: Sequence[str]) -> Iterator[str]:
     shares = 1.0 / (np.arange(len(words)) + 2.7)
     shares /= shares.sum()
     while total > 0:
-        picked = noise.choice(len(words), size=FILE_BYTES // 7, p=shares)
-        lines = [" ".join(words[at] for at in picked[low : low + 12]) for low in range(0, len(picked), 12)]
+        word_indexes = noise.choice(len(words), size=FILE_BYTES // 7, p=shares)
+        lines = [" ".join(words[at] for at in word_indexes[low : low + 12]) for low in range(0, len(word_indexes), 12)]
         text = "\n".join(lines)
         total -= len(text)
         yield text
@@ -158,7 +165,7 @@ def _word(number: int) -> str:
 
 def _add_vectors(backend: Backend, url: str | None, me: AuthContext, model: Synthetic, exact: Exact) -> None:
     started = time.perf_counter()
-    chunk_rows = backend.look(me, _mine("SELECT id, content_hash FROM mcp_file_chunks", me))
+    chunk_rows = backend.look(me, _of_tenant("SELECT id, content_hash FROM mcp_file_chunks", me))
     index = backend.open_index()
     for low in range(0, len(chunk_rows), 5000):
         part = chunk_rows[low : low + 5000]
@@ -177,8 +184,8 @@ def _copy(url: str, me: AuthContext, model: str, ids: Sequence[int], vectors: ND
     command = f"COPY mcp_file_chunk_embeddings ({columns}) FROM STDIN".encode()
     with psycopg.connect(url) as owner, owner.cursor() as cursor, cursor.copy(command) as copy:
         for number, vector in zip(ids, vectors, strict=True):
-            shown = "[" + ",".join(f"{value:.5g}" for value in vector) + "]"
-            copy.write_row((me.apikey_hash, "p", number, model, shown, utc_clock(), utc_clock()))
+            vector_text = "[" + ",".join(f"{value:.5g}" for value in vector) + "]"
+            copy.write_row((me.apikey_hash, "p", number, model, vector_text, utc_clock(), utc_clock()))
 
 
 def _build_graph(index: Index, me: AuthContext, url: str) -> None:
@@ -212,7 +219,7 @@ def _timed(search: Search, me: AuthContext, words: Sequence[str], queries: int) 
     return {"p50_ms": statistics.median(walls), "p95_ms": sample.p95, "cpu_ms": cpu}
 
 
-def _mine(query: str, me: AuthContext) -> str:
+def _of_tenant(query: str, me: AuthContext) -> str:
     return f"{query} WHERE apikey_hash = '{me.apikey_hash}'"
 
 

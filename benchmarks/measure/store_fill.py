@@ -59,11 +59,11 @@ def postgres_batches(url: str, tenant: str) -> Iterator[Batch]:
 
 def fill(put: Batch, tenant: str, paths: list[str], version: int, most_seconds: float) -> tuple[int, float]:
     """Add small files until all are there or the time is up; return how many and how long it took."""
-    begun, done = time.perf_counter(), 0
-    while done < len(paths) and time.perf_counter() - begun < most_seconds:
+    started_at, done = time.perf_counter(), 0
+    while done < len(paths) and time.perf_counter() - started_at < most_seconds:
         some = paths[done : done + AT_ONCE]
         done, version = done + len(some), version + 1
         scope = {"apikey_hash": tenant, "project": PROJECT, "at": datetime.now(UTC), "version": version}
         files = [{**scope, "path": path, "content": CONTENT, "size": len(CONTENT)} for path in some]
         put(files, {**scope, "file_count": version + done, "total_bytes": done * len(CONTENT)})
-    return done, time.perf_counter() - begun
+    return done, time.perf_counter() - started_at

@@ -55,11 +55,11 @@ def serving(folder: Path, database_url: str | None) -> Iterator[House]:
     house = House(folder, **({"DATABASE_URL": database_url} if database_url else {}))
     house.settings(json.dumps({"settings": SETTINGS}))
     tenant = AuthContext(hashlib.sha256(KEY.encode()).hexdigest(), "benchmark")
-    opened = open_store(str(house.state), database_url)
-    store = Store(opened.database, StoreLimits())
+    opened_store = open_store(str(house.state), database_url)
+    store = Store(opened_store.database, StoreLimits())
     for number in range(FILES):
         store.write(tenant, "p", f"/d/f{number}.txt", text(number))
-    opened.close()
+    opened_store.close()
     with house.serve():
         yield house
 

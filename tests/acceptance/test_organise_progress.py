@@ -8,7 +8,7 @@ import pytest
 from tests.helpers.agent import Agent
 from tests.helpers.documents import pdf
 from tests.helpers.organising import HOUSE, approved, organise, organised
-from tests.helpers.terminal import interrupted, shown
+from tests.helpers.terminal import interrupted, output_of
 from tests.helpers.trees import harvest, plant
 
 DOCUMENTS = 240
@@ -40,7 +40,7 @@ def test_a_scan_that_ctrl_c_stopped_goes_on_from_what_it_read(root: Path, ended_
     assert "Stopped; there is no plan, and nothing has moved." in screen
     assert f"holdfast organise scan {root}" in screen
     done = max(int(count) for count in re.findall(r"Reading documents: (\d+) of 240", screen))
-    again = shown(ended_state, "organise", "scan", str(root)).decode()
+    again = output_of(ended_state, "organise", "scan", str(root)).decode()
     assert f"{DOCUMENTS} files scanned" in again
     assert done > 0
     assert documents_to_read(again) <= DOCUMENTS - done
@@ -81,7 +81,7 @@ def test_an_evaluation_shows_what_it_reads_and_names_what_it_cannot_measure(root
             "Lone": {"a.txt": "One single letter about the garden. " * 9},
         },
     )
-    screen = shown(ended_state, "organise", "evaluate", str(root)).decode()
+    screen = output_of(ended_state, "organise", "evaluate", str(root)).decode()
     assert "Reading documents: 0 of" in screen
     assert "Not measured in Photos: 3 files without readable text." in screen
     assert re.search(r"Lone +1 +too few files", screen)

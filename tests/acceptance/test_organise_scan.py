@@ -138,11 +138,11 @@ def test_the_second_scan_of_an_unchanged_tree_opens_no_file(messy: Messy) -> Non
 def test_a_verdict_is_known_for_its_own_decider_alone(messy: Messy) -> None:
     messy.write("a.txt")
     survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
-    ((surveyed,),) = [batch.files for batch in survey]
+    ((entry,),) = [batch.files for batch in survey]
     verdict = Verdict("Notes", 0.9, decider="embedded:minilm:Notes,Bills")
-    messy.cache.save([CachedFile(surveyed.file, surveyed.file_hash, None, verdict)])
-    assert messy.cache.load_verdicts([surveyed.file_hash], verdict.decider) == {surveyed.file_hash: verdict}
-    assert messy.cache.load_verdicts([surveyed.file_hash], "embedded:minilm:Notes,Bills,Photos") == {}
+    messy.cache.save([CachedFile(entry.file, entry.file_hash, None, verdict)])
+    assert messy.cache.load_verdicts([entry.file_hash], verdict.decider) == {entry.file_hash: verdict}
+    assert messy.cache.load_verdicts([entry.file_hash], "embedded:minilm:Notes,Bills,Photos") == {}
 
 
 @pytest.mark.req("OR-03.a", "OR-03.b")

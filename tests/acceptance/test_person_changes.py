@@ -15,7 +15,7 @@ import pytest
 from tests.helpers.agent import Agent, command
 from tests.helpers.changing import change_of, edit
 from tests.helpers.doors import House, is_alive, until
-from tests.helpers.terminal import answered, shown
+from tests.helpers.terminal import answered, output_of
 from tests.helpers.trees import harvest, plant
 
 pytestmark = pytest.mark.timeout(240)
@@ -131,7 +131,7 @@ def test_one_change_is_shown_as_its_diff_or_by_type_and_size_or_as_a_list(house:
         f"deleted  {house.root}/wood/sub/y  (1 B)",
         f"deleted  {house.root}/wood/x  (1 B)",
     ]
-    colours = shown(house.state, "changes", "show", edited)
+    colours = output_of(house.state, "changes", "show", edited)
     assert b"\x1b[31m-two\x1b[0m" in colours
     assert b"\x1b[32m+three\x1b[0m" in colours
     assert data(house, "changes", "show", "zzzz", status=1)["error"]["code"] == "NOT_FOUND"

@@ -74,7 +74,7 @@ def test_what_waits_is_listed_and_shown(desk: Reviewer) -> None:
 @pytest.mark.req("RV-02.b")
 def test_an_approval_needs_a_person_or_their_word(desk: Reviewer) -> None:
     session = proposed(desk)
-    refused = desk.command("approve", given="y\n")
+    refused = desk.command("approve", stdin="y\n")
     assert (refused.returncode, "--yes" in refused.stderr) == (WRONG, True)
     assert desk.commit(session).code == "CONFLICT"
     done = desk.approve("-m", "good")

@@ -33,19 +33,19 @@ class Commands:
         self._project = project
         self._env = env
 
-    def __call__(self, verb: str, *arguments: str, given: bytes = b"") -> "CompletedProcess[bytes]":
+    def __call__(self, verb: str, *arguments: str, stdin: bytes = b"") -> "CompletedProcess[bytes]":
         where = [] if verb == "projects" else ["--project", self._project]
-        return self._house.run_bytes("files", verb, *where, *arguments, given=given, **self._env)
+        return self._house.run_bytes("files", verb, *where, *arguments, stdin=stdin, **self._env)
 
-    def out(self, verb: str, *arguments: str, given: bytes = b"") -> bytes:
+    def out(self, verb: str, *arguments: str, stdin: bytes = b"") -> bytes:
         """Run a command that must succeed and return what it printed."""
-        ran = self(verb, *arguments, given=given)
+        ran = self(verb, *arguments, stdin=stdin)
         assert ran.returncode == 0, ran.stderr.decode()
         return ran.stdout
 
-    def data(self, verb: str, *arguments: str, given: bytes = b"") -> Any:
+    def data(self, verb: str, *arguments: str, stdin: bytes = b"") -> Any:
         """Run a command that must succeed and return its JSON."""
-        return json.loads(self.out(verb, "--json", *arguments, given=given))
+        return json.loads(self.out(verb, "--json", *arguments, stdin=stdin))
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_person_sees_and_changes_what_the_agents_see(commands: Commands, files
     assert commands.out("put", "/d/a", str(source)).decode() == f"{len(text)} bytes written to /d/a\n"
     assert commands.out("cat", "/d/a") == text
     assert files.text("/d/a").encode() == text
-    assert commands.data("put", "/d/a", "--append", given=b"!") == {"bytes_written": 1}
+    assert commands.data("put", "/d/a", "--append", stdin=b"!") == {"bytes_written": 1}
     assert commands.out("cat", "/d/a", "--offset", "3", "--length", "2") == b"\r\n"
 
     files.write("/b")
@@ -114,7 +114,7 @@ def test_what_cannot_be_done_is_one_line_and_an_exit_code(commands: Commands, fi
         assert told.count("\n") == 1
     assert commands("stat", "/none").returncode == 1
     assert commands("search", "nowhere to be found", "--prefix", "/none").returncode == 1
-    assert commands("put", "/x", given=b"\xff\xfe").returncode == 2
+    assert commands("put", "/x", stdin=b"\xff\xfe").returncode == 2
     assert commands("cat").returncode == 2
     assert files.paths() == ["/a", "/b", "/d/x"]
 
@@ -126,7 +126,7 @@ def test_a_key_is_another_tenant_and_keeps_out_of_the_way(place: Deployment, fil
     files.write("/a")
     assert theirs("cat", "/a").returncode == 1
     assert theirs.data("projects")["projects"] == []
-    theirs.out("put", "/a", given="zwei €".encode())
+    theirs.out("put", "/a", stdin="zwei €".encode())
     assert Commands(place.house, files.project).out("cat", "/a", "--key", key, "--url", place.house.url) == (
         "zwei €".encode()
     )
@@ -151,7 +151,7 @@ def test_a_key_that_is_not_known_or_has_no_server_is_refused(place: Deployment, 
 def test_without_a_server_the_commands_do_the_work_themselves_one_after_the_other(alone: House, project: str) -> None:
     commands = Commands(alone, project)
     with ThreadPoolExecutor(2) as threads:
-        list(threads.map(lambda n: commands.out("put", "/log", "--append", given=f"<{n}>".encode()), range(2)))
+        list(threads.map(lambda n: commands.out("put", "/log", "--append", stdin=f"<{n}>".encode()), range(2)))
     assert alone.facts() == {}
     with alone.serve():
         assert sorted(commands.out("cat", "/log").decode()) == sorted("<0><1>")
@@ -193,25 +193,25 @@ def test_the_person_sees_what_is_used_and_is_warned_before_the_limit(
         house = House(tmp_path, **({"DATABASE_URL": url} if url else {}))
         house.settings("settings: {mcp: {files: {max_tenant_bytes: 1000, search: {embedder: {kind: none}}}}}")
         commands = Commands(house, "p")
-        commands.out("put", "/a", given=b"x" * 300)
-        commands.out("put", "/a", given=b"y" * 300)
+        commands.out("put", "/a", stdin=b"x" * 300)
+        commands.out("put", "/a", stdin=b"y" * 300)
         held = "300 bytes of files, 300 of versions and deleted files"
         assert f"In all projects: {held}; the limit for both is 1000." in commands.out("projects").decode()
         assert commands.data("projects")["usage"] == {"file_bytes": 300, "history_bytes": 300, "limit_bytes": 1000}
         told = finding(house, "stored files")
         assert (told["level"], told["text"]) == ("ok", f"1 tenant, {held}; one uses 60 % of its 1000 bytes")
-        commands.out("put", "/b", given=b"z" * 250)
+        commands.out("put", "/b", stdin=b"z" * 250)
         told = finding(house, "stored files")
         assert (told["level"], "one uses 85 %" in told["text"]) == ("warning", True)
         assert "max_tenant_bytes" in told["advice"]
-        commands.out("put", "/c", given=b"z" * 440)
+        commands.out("put", "/c", stdin=b"z" * 440)
         assert commands.data("projects")["usage"] == {"file_bytes": 990, "history_bytes": 0, "limit_bytes": 1000}
-        refused = commands("put", "/d", given=b"z" * 11)
+        refused = commands("put", "/d", stdin=b"z" * 11)
         assert b"would hold 1001 bytes; the limit is 1000" in refused.stderr
         assert refused.stderr.count(b"\n") == 1
-        commands.out("put", "/b", given=b"z")
+        commands.out("put", "/b", stdin=b"z")
         commands.out("rm", "/c")
-        commands.out("put", "/d", given=b"z" * 11)
+        commands.out("put", "/d", stdin=b"z" * 11)
 
 
 @pytest.mark.req("SV-50")
@@ -225,7 +225,7 @@ def test_a_postgresql_to_try_out_ends_with_its_server_and_leaves_nothing(tmp_pat
         assert running.stderr is not None
         url = running.stderr.readline().strip().removeprefix("DATABASE_URL=")
         until("the server is up", house.facts)
-        Commands(house, "demo").out("put", "/a", given=b"kept")
+        Commands(house, "demo").out("put", "/a", stdin=b"kept")
         with psycopg.connect(url) as connection:
             assert connection.execute("SELECT path, content FROM mcp_files").fetchall() == [("/a", b"kept")]
         os.killpg(running.pid, signal.SIGINT)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.helpers.doors import House
 from tests.helpers.organising import INVOICE, RECIPE
-from tests.helpers.terminal import shown
+from tests.helpers.terminal import output_of
 from tests.helpers.trees import Tree, plant
 
 pytestmark = pytest.mark.timeout(240)
@@ -88,7 +88,7 @@ def test_no_passage_steers_the_terminal(hostile: Hostile) -> None:
         assert hostile("files", *verb, "--json").returncode == 0, verb
     raw = hostile.house.run_bytes("files", "cat", "-p", "notes", "/e.txt")
     assert raw.stdout.decode() == STORED, "what is not a terminal gets every byte"
-    seen = shown(hostile.house.state, "files", "cat", "-p", "notes", "/e.txt").decode().replace("\r\n", "\n")
+    seen = output_of(hostile.house.state, "files", "cat", "-p", "notes", "/e.txt").decode().replace("\r\n", "\n")
     assert seen.startswith(r"invoice of \x1b]0;owned\x07"), seen
     assert not STEERING.search(seen)
 

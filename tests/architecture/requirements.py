@@ -50,7 +50,7 @@ def read_map(path: Path) -> Map:
 
 def problems(requirements: Map, tests: list[Marked]) -> list[str]:
     """Return what is wrong between the map and the tests, one line each."""
-    named = {name for test in tests for name in test.ids}
+    used_ids = {name for test in tests for name in test.ids}
     lines = [
         f"{test.path.name}::{test.name} names no requirement" for test in tests if _must_name(test) and not test.ids
     ]
@@ -60,7 +60,7 @@ def problems(requirements: Map, tests: list[Marked]) -> list[str]:
         for name in test.ids
         if name not in requirements.parts
     ]
-    return lines + [f"{name} has landed and no test names it" for name in sorted(requirements.due - named)]
+    return lines + [f"{name} has landed and no test names it" for name in sorted(requirements.due - used_ids)]
 
 
 def spec_problems(requirements: Map, spec: Path) -> list[str]:

@@ -114,7 +114,8 @@ def test_the_names_of_scripts_benchmarks_and_what_tests_share_say_what_the_value
         f"{path.relative_to(TOP)} {problem}"
         for folder in NAMED_PLAINLY
         for path in sorted((TOP / folder).rglob("*.py"))
-        for problem in rules.word_problems(path.read_text())
+        for check in (rules.word_problems, rules.participle_problems)
+        for problem in check(path.read_text())
     ]
 
     assert not problems, "\n" + "\n".join(problems)

@@ -92,10 +92,10 @@ class Reader:
             stderr=theirs,
         )
         os.close(theirs)
-        shown = _answer_yes(ours, process)
+        terminal_text = _answer_yes(ours, process)
         os.close(ours)
-        assert may_fail or process.returncode == 0, f"{command}\n{shown}"
-        return shown
+        assert may_fail or process.returncode == 0, f"{command}\n{terminal_text}"
+        return terminal_text
 
     def start(self, command: str) -> None:
         """Start a command that lasts, and wait until it says that it is up; one that was started before is ended."""
@@ -115,7 +115,7 @@ class Reader:
 
     def follow(self, page: str, real: "Mapping[str, Callable[[Reader], str]]") -> str:
         """Run every command of a page in order, with real values for what stands for them; return all that was shown."""
-        shown = ""
+        terminal_text = ""
         for block in blocks_of(page):
             if block.language == "python":
                 (self.home / "client.py").write_text(block.text)
@@ -127,8 +127,8 @@ class Reader:
                 if any(f"holdfast {verb}" in actual for verb in _LASTING):
                     self.start(actual)
                 else:
-                    shown += self.run(actual)
-        return shown
+                    terminal_text += self.run(actual)
+        return terminal_text
 
     def state(self) -> Path:
         """Return the state folder."""
@@ -149,7 +149,7 @@ class Reader:
 
 
 def _answer_yes(terminal: int, process: "subprocess.Popen[bytes]") -> str:
-    shown, answered, deadline = b"", 0, time.monotonic() + _COMMAND_SECONDS
+    terminal_text, answered, deadline = b"", 0, time.monotonic() + _COMMAND_SECONDS
     while time.monotonic() < deadline:
         ready, _, _ = select.select([terminal], [], [], 0.1)
         if ready:
@@ -157,11 +157,11 @@ def _answer_yes(terminal: int, process: "subprocess.Popen[bytes]") -> str:
                 piece = os.read(terminal, 65_536)
             except OSError:  # the other end is closed
                 piece = b""
-            shown += piece
+            terminal_text += piece
             if not piece:
                 break
-            if len(shown) > answered and _QUESTION.search(shown):
-                answered = len(shown)
+            if len(terminal_text) > answered and _QUESTION.search(terminal_text):
+                answered = len(terminal_text)
                 os.write(terminal, b"y\n")
         elif process.poll() is not None:
             break
@@ -170,4 +170,4 @@ def _answer_yes(terminal: int, process: "subprocess.Popen[bytes]") -> str:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
-    return shown.decode(errors="replace")
+    return terminal_text.decode(errors="replace")

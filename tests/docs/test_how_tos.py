@@ -194,9 +194,9 @@ def test_the_commands_of_a_page_work(name: str, tmp_path: Path, request: pytest.
     database = request.getfixturevalue("postgres_url") if needs_database else ""
     with Reader(tmp_path / "home", database) as reader:
         page.prepare(reader)
-        shown = reader.follow(name, page.words)
+        output = reader.follow(name, page.words)
     for text in page.shows:
-        assert text in shown
+        assert text in output
 
 
 @pytest.mark.parametrize("name", PAGES)

@@ -81,10 +81,10 @@ def test_every_command_is_documented_and_says_what_it_is_for() -> None:
 
 def test_every_command_that_a_page_shows_exists() -> None:
     known = {path for path, _, _ in commands(cli)}
-    shown = re.findall(r"(?:^|`)holdfast ([a-z]+)(?: ([a-z]+))?", PROSE, re.MULTILINE)
+    command_names = re.findall(r"(?:^|`)holdfast ([a-z]+)(?: ([a-z]+))?", PROSE, re.MULTILINE)
     groups = {path[1] for path in known if len(path) > 2}
 
-    for first, second in shown:
+    for first, second in command_names:
         assert ("holdfast", first) in known, first
         if first in groups and second:
             assert ("holdfast", first, second) in known, f"{first} {second}"
@@ -107,7 +107,7 @@ def test_the_readme_starts_with_the_two_commands() -> None:
 def test_every_setting_that_a_page_shows_exists() -> None:
     known = {re.sub(r"<name>", "*", row.name) for row in setting_rows()}
     known |= {name.rsplit(".", depth)[0] for name in known for depth in range(1, name.count(".") + 1)}
-    shown = set(re.findall(r"\bsettings(?:\.[a-z_0-9]+)+", PROSE)) - {
+    setting_names = set(re.findall(r"\bsettings(?:\.[a-z_0-9]+)+", PROSE)) - {
         "settings.yml",
         "settings.py",
         "settings.md",
@@ -116,7 +116,7 @@ def test_every_setting_that_a_page_shows_exists() -> None:
 
     unknown = {
         name
-        for name in shown
+        for name in setting_names
         if name not in known and not re.match(r"settings\.mcp\.(tools|groups|files\.security\.encryption_keks)\.", name)
     }
     assert unknown == set()

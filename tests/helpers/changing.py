@@ -9,8 +9,8 @@ from tests.helpers.agent import Agent, Reply
 
 def edit(agent: Agent, path: Path | str, *edits: tuple[str, str], **more: Any) -> dict[str, Any]:
     """Edit one file by edit_files and return its outcome; a call that edits no file is an error."""
-    wanted = [{"old_string": old, "new_string": new} for old, new in edits]
-    reply = agent.call("edit_files", files=[{"path": str(path), "edits": wanted, **more}])
+    replacements = [{"old_string": old, "new_string": new} for old, new in edits]
+    reply = agent.call("edit_files", files=[{"path": str(path), "edits": replacements, **more}])
     outcome: dict[str, Any] = reply.data["files"][0]
     assert reply.is_error == (outcome["status"] == "failed"), reply.text
     return outcome

@@ -123,14 +123,14 @@ def postgres_backend(url: str) -> Iterator[Backend]:
             return owner.execute(query.encode()).fetchall()
 
         def queue() -> PostgresQueue:
-            opened = PostgresQueue(url)
-            stack.callback(opened.close)
-            return opened
+            queue = PostgresQueue(url)
+            stack.callback(queue.close)
+            return queue
 
         def index() -> PostgresIndex:
-            opened = PostgresIndex(url)
-            stack.callback(opened.close)
-            return opened
+            index = PostgresIndex(url)
+            stack.callback(index.close)
+            return index
 
         backend = Backend("postgres", lambda: PostgresStore(url), queue, queue, index, look)
         stack.callback(backend.close)

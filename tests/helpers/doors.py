@@ -171,8 +171,8 @@ class House:
 
     def relay(self, *roots: str | Path, cwd: str | Path = "/", options: Sequence[str] = (), **env: str) -> Pipes:
         """Start `holdfast stdio` for the project, or for the roots given."""
-        chosen = [str(root) for root in roots] or [str(self.root)]
-        return Pipes(["stdio", *options, *chosen], {**self.env, **env}, cwd)
+        directories = [str(root) for root in roots] or [str(self.root)]
+        return Pipes(["stdio", *options, *directories], {**self.env, **env}, cwd)
 
     def bare_relay(self, cwd: str | Path, **env: str) -> Pipes:
         """Start `holdfast stdio` without any directory."""
@@ -194,11 +194,11 @@ class House:
             command(*arguments), env=self.env, cwd="/", capture_output=True, text=True, timeout=timeout, check=False
         )
 
-    def run_bytes(self, *arguments: str, given: bytes = b"", **env: str) -> "subprocess.CompletedProcess[bytes]":
+    def run_bytes(self, *arguments: str, stdin: bytes = b"", **env: str) -> "subprocess.CompletedProcess[bytes]":
         """Run one command to its end, with bytes on its stdin."""
         environment = {**self.env, **env}
         return subprocess.run(
-            command(*arguments), env=environment, cwd="/", input=given, capture_output=True, timeout=30, check=False
+            command(*arguments), env=environment, cwd="/", input=stdin, capture_output=True, timeout=30, check=False
         )
 
     def facts(self) -> dict[str, Any]:

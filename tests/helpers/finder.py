@@ -19,8 +19,8 @@ def folders_over(*roots: Path, state: Path | None = None, **limits: float) -> Fo
     """Open roots with the given limits; `state` is the folder that must stay hidden."""
     settings = FolderSettings.model_validate(limits)
     hidden = [identity_of(state.stat())] if state else []
-    opened = open_roots([str(root) for root in roots], "/", str(state or roots[0].parent / "no-state"))
-    return Folders(Jail(opened, hidden), settings)
+    opened_roots = open_roots([str(root) for root in roots], "/", str(state or roots[0].parent / "no-state"))
+    return Folders(Jail(opened_roots, hidden), settings)
 
 
 def new_call(seconds: float = 60) -> Call:

@@ -20,9 +20,9 @@ def text_of(kind: str, number: int, words: int = 90) -> str:
     """Return one document; the same kind and number always give the same."""
     chance = random.Random(f"{kind} {number}")
     own = STRANGE if kind == "Strange" else KINDS[kind]
-    mine = chance.sample(own, 9)
-    picked = [chance.choice(mine) if chance.random() < 0.4 else chance.choice(COMMON) for _ in range(words)]
-    return " ".join(picked) + "."
+    own_words = chance.sample(own, 9)
+    words_of_text = [chance.choice(own_words) if chance.random() < 0.4 else chance.choice(COMMON) for _ in range(words)]
+    return " ".join(words_of_text) + "."
 
 
 def examples(kind: str, count: int, start: int = 0) -> tuple[Example, ...]:

@@ -49,8 +49,8 @@ class Messy:
 
     def read_text(self, name: str, max_bytes: int = 100_000_000) -> Excerpt:
         """Read one file in both tiers."""
-        peeked = self.peek(name)
-        return read_texts(self.jail, self.call, [(peeked.file, peeked.excerpt)], max_bytes)[0]
+        result = self.peek(name)
+        return read_texts(self.jail, self.call, [(result.file, result.excerpt)], max_bytes)[0]
 
     def survey(self, folder: str = ".") -> Survey:
         """Survey to the end and return it for its counts."""

@@ -38,11 +38,11 @@ def mutants(name: str, sql: str, dialect: str) -> Iterator[Mutant]:
 def unguarded(sql: str, dialect: str) -> list[str]:
     """Return the scopes of a statement that touch a table of ours and do not say whose rows they mean."""
     tree = sqlglot.parse_one(sql, dialect=dialect)
-    named = {id(_scope(guard)) for _, guard in _guards(tree) if "apikey_hash" in _columns(guard)}
+    guarded_scopes = {id(_scope(guard)) for _, guard in _guards(tree) if "apikey_hash" in _columns(guard)}
     scopes = []
     for table in tree.find_all(exp.Table):
         scope = table.find_ancestor(exp.Select, exp.Update, exp.Delete, exp.Insert)
-        if table.name.startswith("mcp_") and not isinstance(scope, exp.Insert) and id(scope) not in named:
+        if table.name.startswith("mcp_") and not isinstance(scope, exp.Insert) and id(scope) not in guarded_scopes:
             scopes.append(f"{table.name} in {scope.sql(dialect=dialect)[:60] if scope else '?'}")
     return scopes
 

@@ -60,8 +60,8 @@ class Tidier:
 
     def approve(self, plan: dict[str, Any]) -> dict[str, Any]:
         """Approve a plan as it is now."""
-        shown = self.agent.call("get_plan", plan_id=plan["plan_id"]).ok().data
-        return self.person("approve_plan", plan_id=plan["plan_id"], plan_hash=shown["plan_hash"])
+        plan_data = self.agent.call("get_plan", plan_id=plan["plan_id"]).ok().data
+        return self.person("approve_plan", plan_id=plan["plan_id"], plan_hash=plan_data["plan_hash"])
 
     def execute(self, plan: dict[str, Any]) -> Reply:
         """Carry a plan out."""
@@ -69,8 +69,8 @@ class Tidier:
 
     def undo(self, plan: dict[str, Any], *paths: str) -> Reply:
         """Take a plan back, or some files of it."""
-        chosen = {"paths": list(paths)} if paths else {}
-        return self.agent.call("undo_plan", plan_id=plan["plan_id"], **chosen)
+        selection = {"paths": list(paths)} if paths else {}
+        return self.agent.call("undo_plan", plan_id=plan["plan_id"], **selection)
 
 
 def _changes(folders: dict[str, str | None]) -> list[dict[str, str]]:
@@ -96,8 +96,8 @@ def organise(state: Path, *arguments: str) -> "subprocess.CompletedProcess[str]"
 
 def approved(state: Path, plan: str = "") -> dict[str, Any]:
     """Look at a plan, the newest when none is named, and approve it by its code."""
-    shown = organised(state, "show", plan)
-    return organised(state, "approve", shown["plan_id"], shown["code"], "--yes")
+    plan_shown = organised(state, "show", plan)
+    return organised(state, "approve", plan_shown["plan_id"], plan_shown["code"], "--yes")
 
 
 def organised(state: Path, *arguments: str) -> dict[str, Any]:

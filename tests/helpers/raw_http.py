@@ -22,14 +22,14 @@ def dial(house: House) -> socket.socket:
 def request_bytes(key: str, message: Any, *, version: str = "1.1", length: int | None = None, **headers: str) -> bytes:
     """Return a whole POST to /mcp; a header's name is given with `_` for `-`."""
     body = message if isinstance(message, bytes) else json.dumps(message).encode()
-    named = {
+    all_headers = {
         "host": "localhost",
         "authorization": f"Bearer {key}",
         "accept": ACCEPT,
         "content-type": "application/json",
         "content-length": str(len(body) if length is None else length),
     } | {name.replace("_", "-"): text for name, text in headers.items()}
-    head = "".join(f"{name}: {text}\r\n" for name, text in named.items() if text)
+    head = "".join(f"{name}: {text}\r\n" for name, text in all_headers.items() if text)
     return f"POST /mcp HTTP/{version}\r\n{head}\r\n".encode() + body
 
 

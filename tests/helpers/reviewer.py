@@ -61,8 +61,8 @@ class Reviewer:
                 every = self.person("pending_reviews")["reviews"]
             except NoServer:
                 return []
-            mine = [review for review in every if review["root"] == str(self.root)]
-            return mine if len(mine) == count else []
+            own_reviews = [review for review in every if review["root"] == str(self.root)]
+            return own_reviews if len(own_reviews) == count else []
 
         reviews: list[dict[str, Any]] = until(f"{count} reviews wait", list_own)
         return reviews
@@ -73,12 +73,12 @@ class Reviewer:
 
     def decide(self, review: dict[str, Any], decision: str, **more: Any) -> dict[str, Any]:
         """Look at a review and decide on it."""
-        shown = self.show(review)
+        view = self.show(review)
         return self.person(
             "decide_review",
             review_id=review["review_id"],
             decision=decision,
-            shown_hash=shown["shown_hash"],
+            shown_hash=view["shown_hash"],
             **more,
         )
 
@@ -94,13 +94,13 @@ class Reviewer:
         """Look at the one review that waits, and approve it by its code."""
         return self.command("approve", "", self.code(), "--yes", *arguments)
 
-    def command(self, *arguments: str, given: str | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
+    def command(self, *arguments: str, stdin: str | None = None, **env: str) -> "subprocess.CompletedProcess[str]":
         """Run `holdfast review` in a process of its own."""
         environment = {**os.environ, "HOLDFAST_STATE_DIR": str(self.state), **env}
         return subprocess.run(
             command("review", *arguments),
             env=environment,
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=60,

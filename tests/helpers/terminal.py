@@ -32,7 +32,7 @@ def answered(state: Path, typed: bytes, *words: str, before: Callable[[], object
         return process.wait(30), output
 
 
-def shown(state: Path, *words: str) -> bytes:
+def output_of(state: Path, *words: str) -> bytes:
     """Run a command to its end and return what it showed."""
     output = b""
     with _started(state, words) as (_process, ours):

@@ -100,9 +100,11 @@ class Line:
 
     def _pass_on(self, message: Message) -> None:
         """Give a notice to the request whose progress it tells, any other to the newest one."""
-        wanted = (message.get("params") or {}).get("progressToken")
+        progress_token = (message.get("params") or {}).get("progressToken")
         requests = list(self._open.values())
-        for entry in [entry for entry in requests if wanted is not None and entry[1] == wanted] or requests[-1:]:
+        for entry in [
+            entry for entry in requests if progress_token is not None and entry[1] == progress_token
+        ] or requests[-1:]:
             entry[2].put_nowait(message)
 
 

@@ -44,7 +44,7 @@ DECISION: Form = {
     "decision": {"type": "string", "enum": ["approve", "reject", "revise"]},
     "comment": {"type": "string", "maxLength": 200},
 }
-_ENDED: dict[str, "asyncio.Future[str]"] = {}
+_ENDINGS: dict[str, "asyncio.Future[str]"] = {}
 
 
 class Nothing(Arguments):
@@ -76,11 +76,11 @@ def question(key: str, message: str, form: Form, required: list[str] | None = No
     return Question(key, message, {"type": "object", "properties": form, "required": needed})
 
 
-async def elicit_reply(call: Call, wanted: Question) -> Reply:
+async def elicit_reply(call: Call, asked_question: Question) -> Reply:
     """Ask, or refuse when there is nobody to ask."""
     if call.elicit is None:
         raise PermissionDenied("This client cannot be asked.")
-    return await call.elicit(wanted)
+    return await call.elicit(asked_question)
 
 
 def to_answer(reply: Reply) -> Answer:
@@ -124,18 +124,18 @@ async def two_rounds(_app: App, call: Call, _args: Nothing, _runner: Runner) -> 
 
 async def ask_person(_app: App, call: Call, args: Ask, _runner: Runner) -> Answer:
     """Ask for a decision, and note how the question ended."""
-    ended = _ended(args.label)
-    wanted = question("decision", f"May it be? ({args.label})", DECISION, ["decision"])
+    ending = _ending(args.label)
+    asked_question = question("decision", f"May it be? ({args.label})", DECISION, ["decision"])
     call.progress(1.0, None, "asking")
     try:
         async with asyncio.timeout(args.patience):
-            reply = await elicit_reply(call, wanted)
+            reply = await elicit_reply(call, asked_question)
     except TimeoutError:
-        return _note(ended, "given up")
+        return _note(ending, "given up")
     except asyncio.CancelledError:
-        _note(ended, "cancelled")
+        _note(ending, "cancelled")
         raise
-    _note(ended, reply.action)
+    _note(ending, reply.action)
     return to_answer(reply)
 
 
@@ -143,7 +143,7 @@ async def ask_and_forget(_app: App, call: Call, args: Ask, _runner: Runner) -> A
     """Ask, and end without waiting for the answer."""
     assert call.elicit is not None
     waiting = asyncio.ensure_future(call.elicit(question("decision", f"Never mind ({args.label})", DECISION)))
-    waiting.add_done_callback(lambda done: _note(_ended(args.label), "cancelled" if done.cancelled() else "replied"))
+    waiting.add_done_callback(lambda done: _note(_ending(args.label), "cancelled" if done.cancelled() else "replied"))
     await asyncio.sleep(0.2)
     return Answer.of("done")
 
@@ -151,18 +151,18 @@ async def ask_and_forget(_app: App, call: Call, args: Ask, _runner: Runner) -> A
 async def how_it_ended(_app: App, _call: Call, args: Label, _runner: Runner) -> Answer:
     """Say how the question of that label ended, waiting a little for it."""
     async with asyncio.timeout(8):
-        return Answer.of(await asyncio.shield(_ended(args.label)))
+        return Answer.of(await asyncio.shield(_ending(args.label)))
 
 
-def _ended(label: str) -> "asyncio.Future[str]":
-    if label not in _ENDED:
-        _ENDED[label] = asyncio.get_running_loop().create_future()
-    return _ENDED[label]
+def _ending(label: str) -> "asyncio.Future[str]":
+    if label not in _ENDINGS:
+        _ENDINGS[label] = asyncio.get_running_loop().create_future()
+    return _ENDINGS[label]
 
 
-def _note(ended: "asyncio.Future[str]", how: str) -> Answer:
-    if not ended.done():
-        ended.set_result(how)
+def _note(ending: "asyncio.Future[str]", how: str) -> Answer:
+    if not ending.done():
+        ending.set_result(how)
     return Answer.of(how)
 
 

@@ -58,15 +58,19 @@ async def _list_prompts(_ctx: Context, _params: types.PaginatedRequestParams) ->
 async def _get_prompt(
     _ctx: Context, params: types.GetPromptRequestParams
 ) -> types.GetPromptResult | types.InputRequiredResult:
-    given = params.arguments or {}
+    arguments = params.arguments or {}
     match params.name:
         case "test_simple_prompt":
             return _prompt(_text("This is a simple prompt for testing."))
         case "test_prompt_with_arguments":
-            return _prompt(_text(f"Prompt with arguments: arg1='{given.get('arg1')}', arg2='{given.get('arg2')}'"))
+            return _prompt(
+                _text(f"Prompt with arguments: arg1='{arguments.get('arg1')}', arg2='{arguments.get('arg2')}'")
+            )
         case "test_prompt_with_embedded_resource":
             resource = types.TextResourceContents(
-                uri=given.get("resourceUri", ""), mime_type="text/plain", text="Embedded resource content for testing."
+                uri=arguments.get("resourceUri", ""),
+                mime_type="text/plain",
+                text="Embedded resource content for testing.",
             )
             return _prompt(
                 types.EmbeddedResource(resource=resource), _text("Please process the embedded resource above.")

@@ -36,19 +36,19 @@ NAME = {"type": "string"}
 
 def sampling(params: types.CallToolRequestParams) -> Answered:
     """Repeat what the client's model answered."""
-    given = (params.input_responses or {}).get("capital_question")
-    if given is None:
+    response = (params.input_responses or {}).get("capital_question")
+    if response is None:
         question = sample("What is the capital of France?")
         return types.InputRequiredResult(input_requests={"capital_question": question})
-    return text_result(f"The model said: {given.model_dump_json(by_alias=True)}")
+    return text_result(f"The model said: {response.model_dump_json(by_alias=True)}")
 
 
 def list_roots(params: types.CallToolRequestParams) -> Answered:
     """Name the client's roots."""
-    given = (params.input_responses or {}).get("client_roots")
-    if not isinstance(given, types.ListRootsResult):
+    response = (params.input_responses or {}).get("client_roots")
+    if not isinstance(response, types.ListRootsResult):
         return types.InputRequiredResult(input_requests={"client_roots": roots()})
-    return text_result(f"Roots: {', '.join(str(root.uri) for root in given.roots)}")
+    return text_result(f"Roots: {', '.join(str(root.uri) for root in response.roots)}")
 
 
 def multiple_inputs(params: types.CallToolRequestParams) -> Answered:

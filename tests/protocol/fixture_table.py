@@ -114,22 +114,22 @@ def tool_with_progress(_app: App, call: Call, _args: Nothing) -> Answer:
 @tool("work_for_long", group=Group.FILES, effect=Effect.READ, title="Work for long", timeout_seconds=30)
 def work_for_long(_app: App, call: Call, args: Label) -> Answer:
     """Work until cancelled, telling how much is done of nobody knows how much."""
-    ended = _STOPPED.setdefault(args.label, threading.Event())
+    has_ended = _STOPPED.setdefault(args.label, threading.Event())
     try:
         for done in count(1):
             call.check()
             call.progress(float(done), None, "more")
             time.sleep(0.01)
     finally:
-        ended.set()
+        has_ended.set()
     raise AssertionError("counting has no end")
 
 
 @tool("has_stopped", group=Group.FILES, effect=Effect.READ, title="Has it stopped?")
 def has_stopped(_app: App, _call: Call, args: Label) -> Answer:
     """Say whether the work of that label ended, waiting a little for it."""
-    ended = _STOPPED.setdefault(args.label, threading.Event())
-    return Answer.of("stopped" if ended.wait(5) else "still working")
+    has_ended = _STOPPED.setdefault(args.label, threading.Event())
+    return Answer.of("stopped" if has_ended.wait(5) else "still working")
 
 
 @tool("say_much", group=Group.FILES, effect=Effect.READ, title="Say much")

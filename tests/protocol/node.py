@@ -15,10 +15,10 @@ _NODE = Path(ROOT_DIR) / "bin" / "node"
 _CONFORMANCE = _PACKAGES / "conformance" / "dist" / "index.js"
 _INSPECTOR = _PACKAGES / "inspector" / "clients" / "launcher" / "build" / "index.js"
 
-Ended = subprocess.CompletedProcess[str]
+NodeResult = subprocess.CompletedProcess[str]
 
 
-def run(arguments: Sequence[str | Path], *, env: Mapping[str, str] | None = None, seconds: float = 60) -> Ended:
+def run(arguments: Sequence[str | Path], *, env: Mapping[str, str] | None = None, seconds: float = 60) -> NodeResult:
     """Run Node with these arguments and return how it ended and what it said."""
     return subprocess.run(
         [_NODE, *arguments],
@@ -31,23 +31,23 @@ def run(arguments: Sequence[str | Path], *, env: Mapping[str, str] | None = None
     )
 
 
-def script(name: str, given: Mapping[str, Any], *, seconds: float = 60) -> dict[str, Any]:
+def script(name: str, parameters: Mapping[str, Any], *, seconds: float = 60) -> dict[str, Any]:
     """Run one of our scripts, which takes JSON and prints JSON."""
-    ended = run([SCRIPTS / name, json.dumps(given)], seconds=seconds)
-    assert ended.returncode == 0, (
-        f"{name} ended with {ended.returncode}:\n{ended.stderr[-4000:]}\n{ended.stdout[-2000:]}"
+    result = run([SCRIPTS / name, json.dumps(parameters)], seconds=seconds)
+    assert result.returncode == 0, (
+        f"{name} ended with {result.returncode}:\n{result.stderr[-4000:]}\n{result.stdout[-2000:]}"
     )
-    report: dict[str, Any] = json.loads(ended.stdout)
+    report: dict[str, Any] = json.loads(result.stdout)
     return report
 
 
-def conformance(url: str, *selection: str, key: str = "") -> Ended:
+def conformance(url: str, *selection: str, key: str = "") -> NodeResult:
     """Run the selected scenarios of the official suite against a server."""
     preload = ["--import", (SCRIPTS / "token.mjs").as_uri()] if key else []
     arguments: list[str | Path] = [_CONFORMANCE, "server", "--url", url, "--timeout", "15000", *selection]
     return run([*preload, *arguments], env={"HOLDFAST_KEY": key}, seconds=90)
 
 
-def inspector(*arguments: str, home: Path) -> Ended:
+def inspector(*arguments: str, home: Path) -> NodeResult:
     """Run the inspector's command line; it keeps files of its own in the home folder."""
     return run([_INSPECTOR, "--cli", *arguments], env={"HOME": str(home)}, seconds=60)

@@ -76,11 +76,11 @@ def outcomes(report: str) -> dict[str, tuple[int, int]]:
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_http_door_passes_every_scenario_that_a_revision_requires(conformance_build: Served, revision: str) -> None:
     selection = ("--requirements", revision)
-    ended = node.conformance(f"{conformance_build.url}/mcp", *selection, key=conformance_build.key)
-    results = outcomes(ended.stdout)
+    finished_run = node.conformance(f"{conformance_build.url}/mcp", *selection, key=conformance_build.key)
+    results = outcomes(finished_run.stdout)
     failed = {name for name, (_passed, failures) in results.items() if failures and not OPTIONAL.fullmatch(name)}
-    assert not failed, ended.stdout[-6000:]
-    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
+    assert not failed, finished_run.stdout[-6000:]
+    assert finished_run.returncode == 0, finished_run.stdout[-6000:] + finished_run.stderr[-2000:]
     assert results["dns-rebinding-protection"] == (2, 0)
     assert len(results) >= 30
 
@@ -88,23 +88,25 @@ def test_the_http_door_passes_every_scenario_that_a_revision_requires(conformanc
 @pytest.mark.req("SV-04.a", "SV-04.b")
 def test_the_http_door_passes_what_the_suite_knows_of_an_older_revision(conformance_build: Served) -> None:
     selection = ("--suite", "all", "--spec-version", "2025-06-18")
-    ended = node.conformance(f"{conformance_build.url}/mcp", *selection, key=conformance_build.key)
-    assert ended.returncode == 0, ended.stdout[-6000:] + ended.stderr[-2000:]
-    assert sum(failed for _passed, failed in outcomes(ended.stdout).values()) == 0
+    finished_run = node.conformance(f"{conformance_build.url}/mcp", *selection, key=conformance_build.key)
+    assert finished_run.returncode == 0, finished_run.stdout[-6000:] + finished_run.stderr[-2000:]
+    assert sum(failed for _passed, failed in outcomes(finished_run.stdout).values()) == 0
 
 
 @pytest.mark.req("SV-04.b")
 @pytest.mark.parametrize("revision", REVISIONS)
 def test_the_short_way_of_the_stream_door_passes_every_scenario_that_needs_no_http(bridge: str, revision: str) -> None:
-    ended = node.conformance(f"{bridge}/mcp", "--requirements", revision)
-    results = outcomes(ended.stdout)
-    wanted = PLAIN | OF_ONE_REVISION[revision]
-    missed = {name: results.get(name) for name in wanted if results.get(name, (0, 1))[0] == 0 or results[name][1]}
-    assert not missed, f"{missed}\n{ended.stdout[-6000:]}{ended.stderr[-2000:]}"
+    finished_run = node.conformance(f"{bridge}/mcp", "--requirements", revision)
+    results = outcomes(finished_run.stdout)
+    required_names = PLAIN | OF_ONE_REVISION[revision]
+    missed = {
+        name: results.get(name) for name in required_names if results.get(name, (0, 1))[0] == 0 or results[name][1]
+    }
+    assert not missed, f"{missed}\n{finished_run.stdout[-6000:]}{finished_run.stderr[-2000:]}"
 
 
 @pytest.mark.req("SV-05.c")
 def test_the_suite_gets_nowhere_without_the_key(conformance_build: Served) -> None:
-    ended = node.conformance(f"{conformance_build.url}/mcp", "--requirements", "2026-07-28")
-    assert ended.returncode != 0
-    assert outcomes(ended.stdout)["tools-call-simple-text"][1] > 0
+    finished_run = node.conformance(f"{conformance_build.url}/mcp", "--requirements", "2026-07-28")
+    assert finished_run.returncode != 0
+    assert outcomes(finished_run.stdout)["tools-call-simple-text"][1] > 0

@@ -12,7 +12,7 @@ import pytest
 from tests.helpers.agent import Agent
 from tests.helpers.pipe import Pipe
 from tests.protocol.conftest import Served
-from tests.protocol.test_websocket import opened
+from tests.protocol.test_websocket import connect_with_key
 
 FORMS: dict[str, Any] = {"elicitation": {}}
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -244,7 +244,7 @@ def test_the_end_of_a_clients_input_ends_its_question(conformance_build: Served)
 @pytest.mark.req("SV-04.c", "SV-01.b")
 def test_a_websocket_client_is_asked_and_may_go(conformance_build: Served) -> None:
     label, other = uuid4().hex, uuid4().hex
-    with opened(conformance_build) as line:
+    with connect_with_key(conformance_build) as line:
         line.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": opening()}))
         line.recv(timeout=20)
         line.send(INITIALIZED.decode())

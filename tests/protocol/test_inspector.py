@@ -26,9 +26,9 @@ def target(served: Served, door: str) -> list[str]:
 @each_era
 def test_the_inspector_finds_no_fault_in_the_tool_list(served: Served, tmp_path: Path, door: str, era: str) -> None:
     options = ["--protocol-era", era, "--method", "tools/list", "--strict", "--format", "json"]
-    ended = node.inspector(*target(served, door), *options, home=tmp_path)
-    assert (ended.returncode, ended.stderr) == (0, "")
-    assert "read_text_file" in {tool["name"] for tool in json.loads(ended.stdout)["result"]["tools"]}
+    finished_run = node.inspector(*target(served, door), *options, home=tmp_path)
+    assert (finished_run.returncode, finished_run.stderr) == (0, "")
+    assert "read_text_file" in {tool["name"] for tool in json.loads(finished_run.stdout)["result"]["tools"]}
 
 
 @pytest.mark.req("SV-04.a")
@@ -38,6 +38,6 @@ def test_the_inspector_reads_a_file(served: Served, tmp_path: Path, door: str, e
     (served.root / "inspected.txt").write_text("Look: ß 🎉\n")
     call = ["--method", "tools/call", "--tool-name", "read_text_file", "--tool-arg", "path=inspected.txt"]
     options = ["--protocol-era", era, *call, "--format", "json", "-q"]
-    ended = node.inspector(*target(served, door), *options, home=tmp_path)
-    assert ended.returncode == 0, ended.stderr
-    assert json.loads(ended.stdout)["result"]["content"] == [{"type": "text", "text": "Look: ß 🎉\n"}]
+    finished_run = node.inspector(*target(served, door), *options, home=tmp_path)
+    assert finished_run.returncode == 0, finished_run.stderr
+    assert json.loads(finished_run.stdout)["result"]["content"] == [{"type": "text", "text": "Look: ß 🎉\n"}]

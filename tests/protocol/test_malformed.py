@@ -62,13 +62,13 @@ def envelope(request: pytest.FixtureRequest) -> dict[str, Any]:
 def pipe(served: Served, envelope: dict[str, Any]) -> Iterator[Pipe]:
     """Give an open connection through the relay."""
     (served.root / "well.txt").write_text("all is well\n")
-    with Pipe([served.root], served.state) as opened:
+    with Pipe([served.root], served.state) as pipe:
         if envelope:
-            opened.ask("init", "server/discover", {"_meta": envelope})
+            pipe.ask("init", "server/discover", {"_meta": envelope})
         else:
-            opened.ask("init", "initialize", OPENING)
-            opened.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
-        yield opened
+            pipe.ask("init", "initialize", OPENING)
+            pipe.send(b'{"jsonrpc":"2.0","method":"notifications/initialized"}\n')
+        yield pipe
 
 
 @pytest.mark.req("SV-04.a")

@@ -54,13 +54,13 @@ def test_a_tool_knows_which_client_calls(conformance_build: Served, door: str, e
 def test_a_python_client_sees_progress_stops_work_and_takes_a_large_answer(
     conformance_build: Served, door: str, era: str
 ) -> None:
-    label, reports, begun = uuid4().hex, [], threading.Event()
+    label, reports, has_begun = uuid4().hex, [], threading.Event()
     with connect(conformance_build, door, era) as agent:
         assert "work_for_long" in {tool.name for tool in agent.tools()}
         agent.call_with("test_tool_with_progress", {}, lambda done, _total, _message: reports.append(done)).ok()
         assert reports == [0, 50, 100]
-        working = agent.start("work_for_long", {"label": label}, lambda *_notice: begun.set())
-        assert begun.wait(20)
+        working = agent.start("work_for_long", {"label": label}, lambda *_notice: has_begun.set())
+        assert has_begun.wait(20)
         working.cancel()
         assert agent.call("has_stopped", label=label).text == "stopped"
         assert len(agent.call("say_much", characters=MUCH).text) == MUCH

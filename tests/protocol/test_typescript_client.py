@@ -39,8 +39,8 @@ def test_a_typescript_client_reads_edits_and_is_told_of_a_missing_file(
 ) -> None:
     file = served.root / f"Notiz {library} {era} {door}.txt"
     file.write_text("Grüße von draußen\n")
-    given = {"scenario": "files", "path": file.name, "missing": f"no {file.name}"}
-    report = node.script("client.mjs", {"library": library, "era": era, "door": door_of(door, served), **given})
+    parameters = {"scenario": "files", "path": file.name, "missing": f"no {file.name}"}
+    report = node.script("client.mjs", {"library": library, "era": era, "door": door_of(door, served), **parameters})
     assert report["server"] == "holdfast"
     assert report["version"] in ({"2026-07-28"} if era == "modern" else {"2025-11-25", None})
     assert {"read_text_file", "edit_file", "write_file"} <= set(report["tools"])
@@ -58,8 +58,8 @@ def test_a_typescript_client_that_gave_up_rights_has_fewer_tools_and_no_others(
 ) -> None:
     way = door_of(door, served, ["--read-only", "--tools", "files"], "?tools=files&read_only=1")
     calls = [["write_file", {"path": "x.txt", "content": "x"}], ["list_reviews", {}], ["list_allowed_directories", {}]]
-    given = {"library": library, "era": era, "door": way, "scenario": "names", "calls": calls}
-    report = node.script("client.mjs", given)
+    parameters = {"library": library, "era": era, "door": way, "scenario": "names", "calls": calls}
+    report = node.script("client.mjs", parameters)
     assert {"read_text_file", "list_changes", "mcp_pipe"} <= set(report["tools"])
     assert not {"write_file", "undo_change", "list_reviews", "get_plan", "search_folders"} & set(report["tools"])
     assert [outcome["code"] for outcome in report["outcomes"]] == ["PERMISSION_DENIED", "PERMISSION_DENIED", None]
@@ -72,9 +72,9 @@ def test_a_typescript_client_that_gave_up_rights_has_fewer_tools_and_no_others(
 def test_a_typescript_client_sees_progress_stops_work_and_takes_a_large_answer(
     conformance_build: Served, library: str, era: str, door: str
 ) -> None:
-    given = {"scenario": "long", "label": uuid4().hex, "characters": 2_000_000}
+    parameters = {"scenario": "long", "label": uuid4().hex, "characters": 2_000_000}
     way = door_of(door, conformance_build)
-    report = node.script("client.mjs", {"library": library, "era": era, "door": way, **given})
+    report = node.script("client.mjs", {"library": library, "era": era, "door": way, **parameters})
     assert report["seen"] == [0, 50, 100]
     assert report["told"] == "Progress was told."
     assert (report["outcome"], report["stopped"]) == ("cancelled", "stopped")
@@ -86,8 +86,8 @@ def test_a_typescript_client_sees_progress_stops_work_and_takes_a_large_answer(
 def test_a_typescript_client_that_probes_finds_the_newest_era(served: Served, door: str) -> None:
     file = served.root / f"probe {door}.txt"
     file.write_text("draußen\n")
-    given = {"library": "client", "era": "auto", "door": door_of(door, served), "scenario": "files"}
-    report = node.script("client.mjs", {**given, "path": file.name, "missing": "none.txt"})
+    parameters = {"library": "client", "era": "auto", "door": door_of(door, served), "scenario": "files"}
+    report = node.script("client.mjs", {**parameters, "path": file.name, "missing": "none.txt"})
     assert report["version"] == "2026-07-28"
 
 
@@ -97,8 +97,8 @@ def test_a_typescript_client_that_probes_finds_the_newest_era(served: Served, do
 def test_a_typescript_client_asks_its_person(conformance_build: Served, library: str, era: str, door: str) -> None:
     actions = ["accept", "decline", "cancel", *(["wait"] if era == "legacy" else [])]
     labels = [f"{action} {uuid4().hex}" for action in actions]
-    given = {"scenario": "ask", "labels": labels, "door": door_of(door, conformance_build)}
-    report = node.script("client.mjs", {"library": library, "era": era, **given})
+    parameters = {"scenario": "ask", "labels": labels, "door": door_of(door, conformance_build)}
+    report = node.script("client.mjs", {"library": library, "era": era, **parameters})
     assert report["asked"] == [f"May it be? ({label})" for label in labels]
     assert report["texts"][:3] == [
         'Elicitation completed: action=accept, content={"decision": "approve", "comment": "nat\\u00fcrlich"}',
@@ -117,8 +117,8 @@ def test_a_typescript_client_that_declares_roots_is_served_them(served: Served, 
     second.mkdir()
     door = door_of("stdio", served)
     door["args"] = door["args"][:-1]
-    given = {"scenario": "roots", "first": [first.as_uri()], "second": [second.as_uri(), first.as_uri()]}
-    report = node.script("client.mjs", {"library": library, "era": "legacy", "door": door, **given})
+    parameters = {"scenario": "roots", "first": [first.as_uri()], "second": [second.as_uri(), first.as_uri()]}
+    report = node.script("client.mjs", {"library": library, "era": "legacy", "door": door, **parameters})
     assert str(first) in report["first"]
     assert str(second) not in report["first"]
     assert report["second"].index(str(second)) < report["second"].index(str(first))

@@ -26,7 +26,7 @@ def address(served: Served) -> str:
     return f"{served.url.replace('http', 'ws', 1)}/ws"
 
 
-def opened(served: Served, **headers: str) -> ClientConnection:
+def connect_with_key(served: Served, **headers: str) -> ClientConnection:
     """Return a connection with the server's key."""
     return connect(
         address(served),
@@ -50,7 +50,7 @@ def ask(line: ClientConnection, number: int, method: str, **params: Any) -> dict
 @pytest.mark.req("SV-01.b", "SV-04.a")
 def test_a_handshake_client_works_over_a_websocket(served: Served) -> None:
     (served.root / "frame.txt").write_text("Grüße\n")
-    with opened(served) as line:
+    with connect_with_key(served) as line:
         assert line.subprotocol == "mcp"
         assert ask(line, 1, "initialize", **OPENING)["result"]["protocolVersion"] == "2025-11-25"
         line.send(json.dumps({"jsonrpc": "2.0", "method": "notifications/initialized"}))
@@ -62,7 +62,7 @@ def test_a_handshake_client_works_over_a_websocket(served: Served) -> None:
 @pytest.mark.req("SV-01.b", "SV-04.a", "FS-19")
 def test_a_stateless_client_sees_progress_and_stops_work_over_a_websocket(conformance_build: Served) -> None:
     label = uuid4().hex
-    with opened(conformance_build) as line:
+    with connect_with_key(conformance_build) as line:
         assert ask(line, 1, "server/discover", _meta=ENVELOPE)["result"]["supportedVersions"] == ["2026-07-28"]
         meta = {**ENVELOPE, "progressToken": "mine"}
         call = {"name": "work_for_long", "arguments": {"label": label}, "_meta": meta}
@@ -97,8 +97,8 @@ def test_a_websocket_from_elsewhere_is_refused_before_it_opens(
 ) -> None:
     port = urlsplit(served.url).port
     assert port is not None
-    given = {"Authorization": f"Bearer {served.key}", **headers}
+    all_headers = {"Authorization": f"Bearer {served.key}", **headers}
     wire = socket.create_connection(("127.0.0.1", port))
     with wire, pytest.raises(InvalidStatus) as refused:
-        connect(f"ws://{host}:{port}/ws", sock=wire, additional_headers=given)
+        connect(f"ws://{host}:{port}/ws", sock=wire, additional_headers=all_headers)
     assert refused.value.response.status_code == status

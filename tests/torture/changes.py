@@ -56,19 +56,19 @@ def torture(part: str, names: Iterable[str], *, sample: int = 0, seed: int = 0, 
     """Strike one part's scenarios at every point, or at a sample of each, two at a time."""
     campaign.settle_environment()
     (power.check_power if part == POWER else campaign.check_tracer)()
-    tally, begun = Tally(part), time.monotonic()
+    tally, started_at = Tally(part), time.monotonic()
     with ProcessPoolExecutor(_WORKERS, mp_context=multiprocessing.get_context("spawn")) as pool:
-        wanted = [Job(part, name, mutant=mutant, variants=power.VARIANTS) for name in names]
+        scenario_jobs = [Job(part, name, mutant=mutant, variants=power.VARIANTS) for name in names]
         if part == RECOVERY:
-            wanted = list(_interrupted(pool, wanted, seed))
+            scenario_jobs = list(_interrupted(pool, scenario_jobs, seed))
         jobs = []
-        for job, points_found in zip(wanted, pool.map(_points_of, wanted), strict=True):
+        for job, points_found in zip(scenario_jobs, pool.map(_points_of, scenario_jobs), strict=True):
             points = campaign.sampled(points_found, sample, seed)
             jobs += [replace(job, points=tuple(points[at : at + _AT_ONCE])) for at in range(0, len(points), _AT_ONCE)]
         for result in pool.map(_run, jobs):
             tally.add(result)
             _say(tally, result, sum(len(job.points) for job in jobs))
-    tally.seconds = time.monotonic() - begun
+    tally.seconds = time.monotonic() - started_at
     return tally
 
 
@@ -80,10 +80,10 @@ def _run(job: Job) -> Result:
     return power.run(job) if job.part == POWER else campaign.run(job)
 
 
-def _interrupted(pool: ProcessPoolExecutor, wanted: list[Job], seed: int) -> Iterator[Job]:
+def _interrupted(pool: ProcessPoolExecutor, scenario_jobs: list[Job], seed: int) -> Iterator[Job]:
     """Give each scenario some first kills, after which recovery is struck too."""
-    plain = [replace(job, part=KILL) for job in wanted]
-    for job, points in zip(wanted, pool.map(campaign.points_of, plain), strict=True):
+    plain = [replace(job, part=KILL) for job in scenario_jobs]
+    for job, points in zip(scenario_jobs, pool.map(campaign.points_of, plain), strict=True):
         for first in campaign.sampled(points, 6, seed):
             yield replace(job, first=first)
 
@@ -108,8 +108,8 @@ def hunt(names: Iterable[str], seed: int, sample: int = 0) -> list[str]:
     return alive
 
 
-def _hunt(given: tuple[str, int, int]) -> Result:
-    name, seed, sample = given
+def _hunt(work: tuple[str, int, int]) -> Result:
+    name, seed, sample = work
     mutant = MUTANTS[name]
     plain = Job(mutant.part, mutant.scenario, mutant=name, variants=power.VARIANTS, until_caught=True)
     points = campaign.sampled(_points_of(plain), sample, seed)
@@ -137,40 +137,40 @@ def main() -> int:
     )
     parser.add_argument("--mutant", default="none", help="with --point: the fault to put in")
     parser.add_argument("--mutants", nargs="*", choices=list(MUTANTS), help="hunt these faults instead, or all of them")
-    given = parser.parse_args()
-    given.parts = given.parts or list(PARTS)
-    if not set(given.parts) <= set(PARTS):
+    options = parser.parse_args()
+    options.parts = options.parts or list(PARTS)
+    if not set(options.parts) <= set(PARTS):
         parser.error(f"a part is one of {', '.join(PARTS)}")
-    names = given.scenario or list(SCENARIOS)
-    if given.point:
-        first = Point.parse(given.first) if given.first else None
-        variants = power.VARIANTS if given.variant is None else (_variant(given.variant),)
-        job = Job(given.parts[0], names[0], (Point.parse(given.point),), given.mutant, first, variants)
+    names = options.scenario or list(SCENARIOS)
+    if options.point:
+        first = Point.parse(options.first) if options.first else None
+        variants = power.VARIANTS if options.variant is None else (_variant(options.variant),)
+        job = Job(options.parts[0], names[0], (Point.parse(options.point),), options.mutant, first, variants)
         campaign.settle_environment()
         result = _run(job)
         print(*(f"{problem}" for _, problem in result.failures), sep="\n")
         return 1 if result.failures else 0
-    print(f"seed {given.seed}", flush=True)
-    if given.mutants is not None:
-        alive = hunt(given.mutants or list(MUTANTS), given.seed)
+    print(f"seed {options.seed}", flush=True)
+    if options.mutants is not None:
+        alive = hunt(options.mutants or list(MUTANTS), options.seed)
         print(f"mutants alive: {alive or 'none'}")
         return 1 if alive else 0
-    tallies = [_tortured(part, names, given.sample, given.seed) for part in given.parts]
+    tallies = [_tortured(part, names, options.sample, options.seed) for part in options.parts]
     print(*tallies, sep="\n")
     return 1 if any(tally.failures for tally in tallies) else 0
 
 
 def _tortured(part: str, names: list[str], sample: int, seed: int) -> Tally:
-    begun = time.monotonic()
+    started_at = time.monotonic()
     if part == EDITOR:
         races = race(sample or _RACES, seed, say=lambda line: print(line, file=sys.stderr, flush=True))
         print(races)
         failures = [(f"python -m tests.torture.changes editor --seed {seed}", lost) for lost in races.lost]
-        return Tally(EDITOR, races.rounds, failures=failures, seconds=time.monotonic() - begun)
+        return Tally(EDITOR, races.rounds, failures=failures, seconds=time.monotonic() - started_at)
     if part == MODEL:
         problems = explore(sample or _EXAMPLES, seed)
         failures = [(f"python -m tests.torture.changes model --seed {seed}", problem) for problem in problems]
-        return Tally(MODEL, sample or _EXAMPLES, failures=failures, seconds=time.monotonic() - begun)
+        return Tally(MODEL, sample or _EXAMPLES, failures=failures, seconds=time.monotonic() - started_at)
     return torture(part, names, sample=sample, seed=seed)
 
 

@@ -126,8 +126,8 @@ def sampled(points: list[Point], count: int, seed: int) -> list[Point]:
     """Return some of the points, the same ones for the same seed, in their order; all of them for 0."""
     if count == 0 or count >= len(points):
         return points
-    chosen = random.Random(seed).sample(range(len(points)), count)
-    return [points[at] for at in sorted(chosen)]
+    positions = random.Random(seed).sample(range(len(points)), count)
+    return [points[at] for at in sorted(positions)]
 
 
 def settle_environment() -> None:

@@ -130,10 +130,10 @@ def _live(body: Callable[[Callable[[], None]], None], writing: int) -> None:
 
 def _in_one_thread() -> None:
     class Inline:
-        def submit(self, work: Callable[..., Any], *given: Any) -> "Future[Any]":
+        def submit(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
             done: Future[Any] = Future()
             try:
-                done.set_result(work(*given))
+                done.set_result(work(*arguments))
             except BaseException as error:
                 done.set_exception(error)
             return done
@@ -143,7 +143,7 @@ def _in_one_thread() -> None:
     JournalUpkeep.wake = _nothing  # type: ignore[method-assign, assignment]
 
 
-def _nothing(*_given: object) -> None:
+def _nothing(*_arguments: object) -> None:
     """Leave it for another time."""
 
 
@@ -207,15 +207,15 @@ def under_fire(scenario: Scenario, ground: Ground, moments: list[Moment], report
         changes_mutants.apply(mutant)
         if not ground.has_long_log:
             _keep_log_short()
-        begun = False
+        has_begun = False
         try:
             with on_stage(ground) as stage:
                 _prepare(scenario, stage)
                 wait()
-                begun = True
+                has_begun = True
                 _perform(scenario, stage, moments, report)
         except (OSError, sqlite3.Error):
-            if not begun:
+            if not has_begun:
                 raise
 
     return Child(body)
@@ -231,7 +231,7 @@ def _perform(scenario: Scenario, stage: Stage, moments: list[Moment], report: Re
     """Make the changes as a caller would who tries once more what failed without effect, in the same process."""
     run = Run()
     for number, step in enumerate(scenario.steps, start=1):
-        run.begun = number
+        run.begun_steps = number
         report.write(run)
         outcome = outcome_of(step, stage)
         if outcome != moments[number].outcome:
@@ -244,7 +244,7 @@ def _perform(scenario: Scenario, stage: Stage, moments: list[Moment], report: Re
                 run.faults.append(f"step {number} again: {outcome}")
                 report.write(run)
                 return
-        run.ended = number
+        run.ended_steps = number
         report.write(run)
 
 

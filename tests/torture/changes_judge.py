@@ -32,8 +32,8 @@ class Moment:
 class Run:
     """What a process under fire said before it ended: how many steps began, ended, and how each ended."""
 
-    begun: int = 0
-    ended: int = 0
+    begun_steps: int = 0
+    ended_steps: int = 0
     faults: list[str] = field(default_factory=list)
 
 
@@ -106,7 +106,7 @@ def judge(scenario: Scenario, moments: list[Moment], run: Run, stage: Stage) -> 
 
 def _find(scenario: Scenario, moments: list[Moment], run: Run, disk: Snapshot) -> tuple[int | None, list[str]]:
     """Say which moment the disk shows, among those that the run allows."""
-    allowed = range(run.ended, run.begun + 1)
+    allowed = range(run.ended_steps, run.begun_steps + 1)
     for at in reversed(allowed):
         if disk == moments[at].disk:
             return at, []
@@ -115,10 +115,10 @@ def _find(scenario: Scenario, moments: list[Moment], run: Run, disk: Snapshot) -
             if _is_between(disk, moments[at].disk, moments[at + 1].disk):
                 return at, []
     known = [at for at, moment in enumerate(moments) if moment.disk == disk]
-    progress = f"steps ended: {run.ended}, begun: {run.begun}"
+    progress = f"steps ended: {run.ended_steps}, begun: {run.begun_steps}"
     if known:
         return None, [f"the disk is as after step {known[0]}, but {progress}"]
-    return None, [f"the disk is as after no step ({progress}): {difference(moments[run.ended].disk, disk)}"]
+    return None, [f"the disk is as after no step ({progress}): {difference(moments[run.ended_steps].disk, disk)}"]
 
 
 def _is_between(disk: Snapshot, before: Snapshot, after: Snapshot) -> bool:
@@ -133,10 +133,10 @@ def _contents(disk: Snapshot) -> Counter[str]:
     return Counter(text for kind, _, text in disk.values() if kind == "file")
 
 
-def difference(wanted: Snapshot, disk: Snapshot) -> str:
+def difference(expected_disk: Snapshot, disk: Snapshot) -> str:
     """Return how a disk differs from the one expected, entry by entry."""
-    names = sorted(name for name in wanted.keys() | disk.keys() if wanted.get(name) != disk.get(name))
-    return "; ".join(f"{name}: {wanted.get(name)} became {disk.get(name)}" for name in names)[:600]
+    names = sorted(name for name in expected_disk.keys() | disk.keys() if expected_disk.get(name) != disk.get(name))
+    return "; ".join(f"{name}: {expected_disk.get(name)} became {disk.get(name)}" for name in names)[:600]
 
 
 def _journal_problems(moment: Moment, stage: Stage, *, exact: bool) -> list[str]:
@@ -200,10 +200,10 @@ def _is_kept(stage: Stage, hash_: str) -> bool:
 def _finished(scenario: Scenario, moments: list[Moment], at: int, stage: Stage) -> list[str]:
     """Carry out what is left of the scenario, as the caller would; the end is that of an undisturbed run."""
     stage.ids[:] = ids(stage)
-    for step, wanted in zip(scenario.steps[at:], moments[at + 1 :], strict=True):
+    for step, moment in zip(scenario.steps[at:], moments[at + 1 :], strict=True):
         outcome = outcome_of(step, stage)
-        if outcome != wanted.outcome:
-            return [f"again, step {moments.index(wanted)} ends with {outcome!r}, not {wanted.outcome!r}"]
+        if outcome != moment.outcome:
+            return [f"again, step {moments.index(moment)} ends with {outcome!r}, not {moment.outcome!r}"]
     disk = snapshot(stage.first, stage.second)
     if disk != moments[-1].disk:
         return [f"again, the end is another one: {difference(moments[-1].disk, disk)}"]
@@ -231,10 +231,10 @@ def _taken_back(scenario: Scenario, moments: list[Moment], stage: Stage) -> list
             stage.world.undo(change_id)
         except HoldfastError as error:
             return [f"undo is refused: {type(error).__name__}: {error.message}"]
-    disk, wanted = snapshot(stage.first, stage.second), dict(moments[0 if under_fire else -1].disk)
-    if under_fire and scenario.taken:
-        fresh, name = scenario.taken
-        wanted[name] = wanted.pop(fresh)
-    if disk != wanted:
-        return [f"undone, the disk is another one: {difference(wanted, disk)}"]
+    disk, expected_disk = snapshot(stage.first, stage.second), dict(moments[0 if under_fire else -1].disk)
+    if under_fire and scenario.reused_names:
+        fresh, name = scenario.reused_names
+        expected_disk[name] = expected_disk.pop(fresh)
+    if disk != expected_disk:
+        return [f"undone, the disk is another one: {difference(expected_disk, disk)}"]
     return []

@@ -35,7 +35,7 @@ class Node:
     synced: bytes = b""
     versions: list[bytes] = field(default_factory=list)
     entries: dict[str, "Node"] = field(default_factory=dict)
-    settled: dict[str, "Node"] = field(default_factory=dict)
+    durable_entries: dict[str, "Node"] = field(default_factory=dict)
     mtime_ns: int = 0
     owner: tuple[int, int] = (0, 0)
     xattrs: dict[str, bytes] = field(default_factory=dict)
@@ -75,7 +75,7 @@ class Disks:
     def add_device(self, name: str, device: int) -> None:
         """Put a directory of a device of its own below the top, durably."""
         node = self._node(device, stat.S_IFDIR | 0o755)
-        self.root.entries[name] = self.root.settled[name] = node
+        self.root.entries[name] = self.root.durable_entries[name] = node
 
     def tick(self) -> None:
         """Count one more thing that reaches towards a disk; the power goes when its number is up."""
@@ -112,7 +112,7 @@ class Disks:
             return
         visited.add(node.number)
         if stat.S_ISDIR(node.mode):
-            node.entries = dict(node.settled)
+            node.entries = dict(node.durable_entries)
             for child in node.entries.values():
                 self._come_back(child, chance, visited)
             return
@@ -192,8 +192,8 @@ class Disks:
         """Return a node's status."""
         seconds = node.mtime_ns / 1e9
         values = (node.mode, node.number, node.device, 1, *node.owner, len(node.data), seconds, seconds, seconds)
-        named = {"st_mtime_ns": node.mtime_ns, "st_atime_ns": node.mtime_ns, "st_ctime_ns": 0}
-        return os.stat_result(values, named)
+        nanoseconds = {"st_mtime_ns": node.mtime_ns, "st_atime_ns": node.mtime_ns, "st_ctime_ns": 0}
+        return os.stat_result(values, nanoseconds)
 
     def statvfs(self, path: str) -> SimpleNamespace:
         """Return that there is room."""

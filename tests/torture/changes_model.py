@@ -87,10 +87,10 @@ class VolatileDatabase(Database):
 class Inline:
     """Does work where it is asked for, so that the power goes in one place only."""
 
-    def submit(self, work: Callable[..., Any], *given: Any) -> "Future[Any]":
+    def submit(self, work: Callable[..., Any], *arguments: Any) -> "Future[Any]":
         done: Future[Any] = Future()
         try:
-            done.set_result(work(*given))
+            done.set_result(work(*arguments))
         except BaseException as error:
             done.set_exception(error)
         return done
@@ -126,10 +126,10 @@ class Replaced:
         for owner, name, value in reversed(self._originals):
             setattr(owner, name, value)
 
-    def open_roots(self, given: Sequence[str], _cwd: str, _state_dir: str) -> list[Root]:
+    def open_roots(self, paths: Sequence[str], _cwd: str, _state_dir: str) -> list[Root]:
         """Open folders of the model as allowed directories."""
         disks = self._disks
-        fds = [(name, disks.open(name, disks.O_RDONLY)) for name in given]
+        fds = [(name, disks.open(name, disks.O_RDONLY)) for name in paths]
         return [Root(name, name, fd, identity_of(disks.fstat(fd)), walk_only=False) for name, fd in fds]
 
 
@@ -342,14 +342,14 @@ class CrashMachine(RuleBasedStateMachine):
     @rule(moves=st.dictionaries(names | folders, folders.map(lambda f: f + "2"), min_size=1), cut=cuts, seed=seeds)
     def plan(self, moves: dict[str, str], cut: int, seed: int) -> None:
         before = self.tree()
-        chosen: dict[str, str] = {}
+        free_moves: dict[str, str] = {}
         for source, target in moves.items():
-            free = target[1:] not in before and target not in chosen.values()
-            apart = not any(_is_in(source, other) or _is_in(other, source) for other in chosen)
+            free = target[1:] not in before and target not in free_moves.values()
+            apart = not any(_is_in(source, other) or _is_in(other, source) for other in free_moves)
             if source[1:] in before and free and apart:
-                chosen[source] = target
-        if chosen:
-            self.organise(chosen, cut, seed)
+                free_moves[source] = target
+        if free_moves:
+            self.organise(free_moves, cut, seed)
 
     @precondition(lambda self: bool(getattr(self, "history", None)))
     @rule(cut=cuts, seed=seeds)

@@ -96,21 +96,21 @@ def _outcome_first_of_a_plan() -> None:
     """The items of a batch are DONE before they are moved, and with the last of them the plan is EXECUTED."""
     real = SqlitePlanJournal.advance
     early: set[tuple[str, int]] = set()
-    ended: dict[str, Any] = {}
+    endings: dict[str, Any] = {}
 
     def advance(
         self: SqlitePlanJournal, plan_id: str, outcomes: Sequence[ItemOutcome], intents: Sequence[Item], at: str
     ) -> Any:
         late = [outcome for outcome in outcomes if (plan_id, outcome.position) not in early]
-        if plan_id in ended and not late and not intents:
-            return ended[plan_id]
+        if plan_id in endings and not late and not intents:
+            return endings[plan_id]
         status = real(self, plan_id, late, intents, at)
         moves = [item.position for item in intents if item.op is Op.MOVE]
         if moves:
             early.update((plan_id, position) for position in moves)
             status = real(self, plan_id, [ItemOutcome(position, ItemStatus.DONE) for position in moves], [], at)
         if status is not PlanStatus.RUNNING:
-            ended[plan_id] = status
+            endings[plan_id] = status
         return status
 
     _put(SqlitePlanJournal, "advance", advance)

@@ -58,7 +58,7 @@ class Scenario:
     steps: tuple[Step, ...]
     before: tuple[Step, ...] = ()
     is_atomic: bool = True
-    taken: tuple[str, str] | None = None
+    reused_names: tuple[str, str] | None = None
 
     def plant(self, first: Path, second: Path) -> None:
         """Make the files that are there before anything happens."""
@@ -145,8 +145,8 @@ def _move_by_a_bad_copy(stage: Stage) -> str:
     """The disk hands back other bytes than it was given."""
     real = vars(tree)["write_new"]
 
-    def write_new(dir_fd: int, name: str, data: Iterable[bytes], **named: Any) -> Any:
-        return real(dir_fd, name, (piece[:-1] + b"?" for piece in data), **named)
+    def write_new(dir_fd: int, name: str, data: Iterable[bytes], **options: Any) -> Any:
+        return real(dir_fd, name, (piece[:-1] + b"?" for piece in data), **options)
 
     vars(tree)["write_new"] = write_new
     try:
@@ -283,7 +283,7 @@ SCENARIOS = {
             (_execute_into_a_race,),
             before=(_SORT_INTO_A_RACE,),
             is_atomic=False,
-            taken=("one/theirs.txt", "one/n2.txt"),
+            reused_names=("one/theirs.txt", "one/n2.txt"),
         ),
         Scenario("plan-unit", _FILES, (_execute,), before=(_UNIT,)),
         Scenario("undo-plan-unit", _FILES, (_undo_plan,), before=(_UNIT, _execute)),
@@ -293,7 +293,7 @@ SCENARIOS = {
             (_execute_into_a_late_race,),
             before=(_UNIT,),
             is_atomic=False,
-            taken=("one/theirs.txt", "one/n3.txt"),
+            reused_names=("one/theirs.txt", "one/n3.txt"),
         ),
         Scenario("undo-plan", _FILES, (_undo_plan,), before=(_SORT, _execute), is_atomic=False),
         Scenario("undo-plan-across", _FILES, (_undo_plan,), before=(_SORT_ACROSS, _execute), is_atomic=False),

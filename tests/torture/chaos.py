@@ -45,7 +45,7 @@ class Crowd:
 
     def __init__(self, config: Config, count: int) -> None:
         self._config = config
-        self._made = 0
+        self._count = 0
         self._processes = [self._started() for _ in range(count)]
 
     def kill_one(self, choose: random.Random) -> None:
@@ -60,8 +60,8 @@ class Crowd:
             _end(process)
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        self._made += 1
-        config = replace(self._config, name=f"c{self._made}")
+        self._count += 1
+        config = replace(self._config, name=f"c{self._count}")
         command = [sys.executable, "-m", "tests.torture.client", json.dumps(vars(config))]
         return subprocess.Popen(command, cwd=Path(__file__).parents[2], stdin=subprocess.DEVNULL)
 
@@ -112,14 +112,14 @@ class Progress:
         self._folder = folder
         self._seconds = seconds
         self._operations = operations
-        self._begun = time.monotonic()
-        self._looked_at = self._begun
+        self._started_at = time.monotonic()
+        self._looked_at = self._started_at
         self._sizes: dict[str, int] = {}
         self._lines = 0
 
     def share(self) -> float:
         """Return 0 at the beginning and 1 at the end."""
-        by_time = (time.monotonic() - self._begun) / self._seconds
+        by_time = (time.monotonic() - self._started_at) / self._seconds
         if not self._operations or by_time >= 1:
             return by_time
         if time.monotonic() - self._looked_at > 1:

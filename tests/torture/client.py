@@ -61,7 +61,7 @@ class Lane:
     def _call(self, tenant: int, project: str, *, with_key: bool) -> None:
         self._count += 1
         number = f"{self._name}.{self._count}"
-        tool, args = chosen(self._choose, f"<{number}>")
+        tool, args = choose_call(self._choose, f"<{number}>")
         sent = {"project": project, **args}
         if with_key and tool in MUTATIONS:
             sent["idempotency_key"] = number
@@ -74,10 +74,10 @@ class Lane:
         is_lost = False
         for _ in range(ATTEMPTS):
             door = self._choose.choice(self._doors)[tenant]
-            begun = time.monotonic()
+            started_at = time.monotonic()
             try:
                 outcome, value = describe_result(
-                    tool, door.call(tool, sent), time.monotonic() - begun, self._config.lock_seconds
+                    tool, door.call(tool, sent), time.monotonic() - started_at, self._config.lock_seconds
                 )
             except NotSent:
                 time.sleep(0.03)
@@ -119,7 +119,7 @@ def _visible_part(tool: str, data: dict[str, Any]) -> list[Any]:
     return list(data.values())
 
 
-def chosen(choose: random.Random, token: str) -> tuple[str, dict[str, Any]]:
+def choose_call(choose: random.Random, token: str) -> tuple[str, dict[str, Any]]:
     """Return a call; what it writes is found nowhere else."""
     path, dice = choose.choice(FILES), choose.random()
     if dice < 0.30:

@@ -73,9 +73,9 @@ def read_history(folder: Path) -> History:
     counts: defaultdict[str, int] = defaultdict(int)
     faults: list[Fault] = []
     for path in sorted(folder.glob("*.log")):
-        for begun, ended in _pairs(_lines(path)):
-            _, number, start, tenant, project, tool, args = begun
-            outcome, value = (ended[3], ended[4]) if ended else (UNKNOWN, "killed")
+        for start_line, end_line in _pairs(_lines(path)):
+            _, number, start, tenant, project, tool, args = start_line
+            outcome, value = (end_line[3], end_line[4]) if end_line else (UNKNOWN, "killed")
             counts["calls"] += outcome != NOT_MADE
             if outcome in (UNKNOWN, BUSY, NOT_MADE):
                 counts[outcome] += 1
@@ -86,7 +86,7 @@ def read_history(folder: Path) -> History:
             if outcome in (BUSY, NOT_MADE) or (outcome == UNKNOWN and tool not in MUTATIONS):
                 continue
             answer = None if outcome == UNKNOWN else _frozen([outcome, *value])
-            end = inf if answer is None or ended is None else ended[2]
+            end = inf if answer is None or end_line is None else end_line[2]
             by_place[tenant, project].append(Operation(number, (tenant, project), tool, args, start, end, answer))
     return History(dict(by_place), dict(counts), faults)
 
@@ -100,13 +100,13 @@ def _lines(path: Path) -> Iterator[list[Any]]:
 
 
 def _pairs(lines: Iterable[list[Any]]) -> Iterator[tuple[list[Any], list[Any] | None]]:
-    begun: dict[str, list[Any]] = {}
+    open_lines: dict[str, list[Any]] = {}
     for line in lines:
         if line[0] == "i":
-            begun[line[1]] = line
+            open_lines[line[1]] = line
         else:
-            yield begun.pop(line[1]), line
-    for line in begun.values():
+            yield open_lines.pop(line[1]), line
+    for line in open_lines.values():
         yield line, None
 
 

@@ -99,10 +99,10 @@ def _writes_what_it_read() -> None:
     for module in (sqlite_write, postgres_write):
         module._has_changed_since = lambda *_args: False  # type: ignore[attr-defined]
     for rows in (sqlite_rows, postgres_rows):
-        taken = rows.STATEMENTS["claim_state"]
+        claim_statement = rows.STATEMENTS["claim_state"]
         guard = "WHERE mcp_file_chunk_states.version <= excluded.version"
-        assert guard in taken
-        rows.STATEMENTS["claim_state"] = taken.replace(guard, "")
+        assert guard in claim_statement
+        rows.STATEMENTS["claim_state"] = claim_statement.replace(guard, "")
 
 
 MUTANTS: dict[str, Callable[[], None]] = {

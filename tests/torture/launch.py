@@ -10,22 +10,22 @@ from holdfast.__main__ import main
 from holdfast.adapters.sqlite.store.files import TenantFiles
 from tests.torture import mutants
 
-OPENED = "torture: a store file was opened with "
+OPENING = "torture: a store file was opened with "
 
 
 def say_how_files_are_opened() -> None:
     """Report the two pragmas that durability rests on, once for each connection."""
     real = TenantFiles._connect
 
-    def opened(self: TenantFiles, name: str) -> sqlite3.Connection:
+    def connect(self: TenantFiles, name: str) -> sqlite3.Connection:
         connection = real(self, name)
         if name:
             (journal,) = connection.execute("PRAGMA journal_mode").fetchone()
             (synchronous,) = connection.execute("PRAGMA synchronous").fetchone()
-            print(f"{OPENED}journal_mode={journal} synchronous={synchronous}", file=sys.stderr, flush=True)
+            print(f"{OPENING}journal_mode={journal} synchronous={synchronous}", file=sys.stderr, flush=True)
         return connection
 
-    TenantFiles._connect = opened  # type: ignore[method-assign]
+    TenantFiles._connect = connect  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":

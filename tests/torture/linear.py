@@ -51,71 +51,71 @@ class _Search:
         self._operations = operations
         self._budget = budget
         self._way = way
-        self._tried: dict[tuple[int, frozenset[tuple[str, str]]], list[int]] = {}
+        self._visited: dict[tuple[int, frozenset[tuple[str, str]]], list[int]] = {}
         self._all_known = sum(1 << at for at, call in enumerate(operations) if call.answer is not None)
 
     def run(self) -> Verdict:
         start: Configuration = ({}, 0, 0, 0)
         stack = [iter([start])]
         while stack:
-            if len(self._tried) > self._budget:
+            if len(self._visited) > self._budget:
                 return Verdict.UNDECIDED
             branch = next(stack[-1], None)
             if branch is None:
                 stack.pop()
                 continue
-            state, taken, first = self._absorbed(*branch[:3])
-            if taken & self._all_known == self._all_known:
+            state, mask, first = self._absorbed(*branch[:3])
+            if mask & self._all_known == self._all_known:
                 return Verdict.LINEARIZABLE
-            stack.append(self._branches(state, taken, first, branch[3]))
+            stack.append(self._branches(state, mask, first, branch[3]))
         return Verdict.IMPOSSIBLE
 
-    def _branches(self, state: State, taken: int, first: int, changes: int) -> Iterator[Configuration]:
+    def _branches(self, state: State, mask: int, first: int, changes: int) -> Iterator[Configuration]:
         """Yield the configurations that one more call leads to: those that end first come first, unknown ones last."""
         if self._way and changes >= len(self._way):
             return
-        for at in sorted(self._open(taken, first), key=lambda at: self._operations[at].end):
+        for at in sorted(self._open(mask, first), key=lambda at: self._operations[at].end):
             call = self._operations[at]
             answer, after = step(state, call.tool, call.args)
             if after is state or call.answer not in (None, answer) or (self._way and after != self._way[changes]):
                 continue
-            mark = taken | 1 << at
+            mark = mask | 1 << at
             if self._is_new(mark, after):
                 yield after, mark, first, changes + 1
 
-    def _is_new(self, taken: int, state: State) -> bool:
-        known, unknown = taken & self._all_known, taken & ~self._all_known
-        before = self._tried.setdefault((known, frozenset(state.items())), [])
+    def _is_new(self, mask: int, state: State) -> bool:
+        known, unknown = mask & self._all_known, mask & ~self._all_known
+        before = self._visited.setdefault((known, frozenset(state.items())), [])
         if any(used & ~unknown == 0 for used in before):
             return False
         before.append(unknown)
         return True
 
-    def _absorbed(self, state: State, taken: int, first: int) -> tuple[State, int, int]:
+    def _absorbed(self, state: State, mask: int, first: int) -> tuple[State, int, int]:
         """Take every call that changes nothing and is answered rightly, until there is none."""
         is_changed = True
         while is_changed:
             is_changed = False
-            while taken >> first & 1:
+            while mask >> first & 1:
                 first += 1
-            for at in self._open(taken, first):
+            for at in self._open(mask, first):
                 call = self._operations[at]
                 if call.answer is None:
                     continue
                 answer, after = step(state, call.tool, call.args)
                 if after is state and answer == call.answer:
-                    taken |= 1 << at
+                    mask |= 1 << at
                     is_changed = True
-        return state, taken, first
+        return state, mask, first
 
-    def _open(self, taken: int, first: int) -> list[int]:
+    def _open(self, mask: int, first: int) -> list[int]:
         """Return the calls that may come next: none of the others had ended before they began."""
         calls, soonest = [], float("inf")
         for at in range(first, len(self._operations)):
             call = self._operations[at]
             if call.start > soonest:
                 break
-            if not taken >> at & 1:
+            if not mask >> at & 1:
                 calls.append(at)
                 soonest = min(soonest, call.end)
         return calls

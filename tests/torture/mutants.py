@@ -57,9 +57,9 @@ def _guard_off() -> None:
     """Take away the second wall: a version that is not the next one is accepted."""
     for statements in (postgres.STATEMENTS, sqlite_rows.STATEMENTS):
         guarded = statements["save_project"]
-        wanted = "CASE WHEN mcp_projects.version = excluded.version - 1 THEN excluded.version END"
-        assert wanted in guarded
-        statements["save_project"] = guarded.replace(wanted, "excluded.version")
+        version_guard = "CASE WHEN mcp_projects.version = excluded.version - 1 THEN excluded.version END"
+        assert version_guard in guarded
+        statements["save_project"] = guarded.replace(version_guard, "excluded.version")
 
 
 def _no_lock() -> None:
@@ -108,12 +108,12 @@ def _lock_key_of(choose: Callable[[str, str], str]) -> Callable[[], None]:
 
 def _job_outside_transaction() -> None:
     """Index jobs go in by a connection of their own, before the mutation is committed."""
-    opened = postgres.PostgresStore.__init__
+    real_init = postgres.PostgresStore.__init__
     urls: list[str] = []
 
     def remember(self: postgres.PostgresStore, url: str, pool_size: int = 16) -> None:
         urls.append(url)
-        opened(self, url, pool_size)
+        real_init(self, url, pool_size)
 
     def enqueue(self: PostgresMutation, jobs: Any, stamp: Stamp) -> None:
         with psycopg.connect(urls[0]) as other:
@@ -228,12 +228,12 @@ def _sqlite_no_lock() -> None:
 def _sqlite_no_sync() -> None:
     real = TenantFiles._connect
 
-    def opened(self: TenantFiles, name: str) -> Any:
+    def connect_without_sync(self: TenantFiles, name: str) -> Any:
         connection = real(self, name)
         connection.execute("PRAGMA synchronous = OFF")
         return connection
 
-    _put(TenantFiles, "_connect", opened)
+    _put(TenantFiles, "_connect", connect_without_sync)
 
 
 def _sqlite_steps_apart() -> None:

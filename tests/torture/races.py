@@ -27,7 +27,7 @@ from holdfast.store.service import Store
 from tests.torture.indexer import Letters
 from tests.torture.races_judge import Files, History, Query, problem_with
 from tests.torture.races_mutants import MUTANTS, restored
-from tests.torture.workers import Crew, opened
+from tests.torture.workers import Crew, open_backend
 from tests.torture.workers import Plan as CrewPlan
 
 ME = AuthContext("a" * 64, "someone")
@@ -206,12 +206,12 @@ def words_of(files: Files) -> set[str]:
 
 def run(plan: Plan, server_url: str | None = None) -> Report:
     """Race for so many rounds, or until something is wrong."""
-    with ExitStack() as stack, opened(plan.engine, stack, server_url) as (backend, location):
+    with ExitStack() as stack, open_backend(plan.engine, stack, server_url) as (backend, location):
         stack.enter_context(restored())
         race = Race(plan, backend.store(StoreLimits(lock_timeout_ms=60_000, versions_kept=1)), backend.open_index)
         crew = Crew(CrewPlan(plan.engine, 0, 0, plan.seed, plan.workers, usual_seconds=0.005), location)
         stack.callback(crew.end)
-        begun = time.monotonic()
+        started_at = time.monotonic()
         racers = [
             threading.Thread(target=_guarded, args=(race, Racer(race, project, plan.seed + number).run))
             for number, project in enumerate(PROJECTS)
@@ -227,7 +227,7 @@ def run(plan: Plan, server_url: str | None = None) -> Report:
         race.stop.set()
         for thread in searchers:
             thread.join()
-        race.report.seconds = round(time.monotonic() - begun, 1)
+        race.report.seconds = round(time.monotonic() - started_at, 1)
     return race.report
 
 
@@ -278,12 +278,12 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=10_000)
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--mutants", action="store_true")
-    given = parser.parse_args()
-    if not given.mutants:
-        report = run(Plan(given.engine, given.rounds, given.seed))
+    options = parser.parse_args()
+    if not options.mutants:
+        report = run(Plan(options.engine, options.rounds, options.seed))
         print(report)
         sys.exit(bool(report.problems))
-    reports = {name: run(Plan(given.engine, MUTANT_ROUNDS, given.seed, mutant=name)) for name in MUTANTS}
+    reports = {name: run(Plan(options.engine, MUTANT_ROUNDS, options.seed, mutant=name)) for name in MUTANTS}
     for name, report in reports.items():
         print(f"{name}: {report.problems[0] if report.problems else 'not caught'} (round {report.rounds})")
     sys.exit(not all(report.problems for report in reports.values()))

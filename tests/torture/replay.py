@@ -64,9 +64,9 @@ class Replay:
     def _jobs(self, notes: Transaction) -> Iterator[str]:
         touched = {path for note in notes if note.kind == "file" for path in (note.a, note.b) if path}
         expected_jobs = {(path, "UPSERT" if path in self.state else "DELETE") for path in touched}
-        given = {(note.a, note.b) for note in notes if note.kind == "job"}
-        if expected_jobs != given:
-            yield f"version {self._version} owes the jobs {sorted(expected_jobs)} and left {sorted(map(str, given))}"
+        noted_jobs = {(note.a, note.b) for note in notes if note.kind == "job"}
+        if expected_jobs != noted_jobs:
+            yield f"version {self._version} owes the jobs {sorted(expected_jobs)} and left {sorted(map(str, noted_jobs))}"
 
     def _check_requests(self, notes: Transaction, before: State) -> Iterator[str]:
         keys = [note.a or "" for note in notes if note.kind == "key"]

@@ -43,8 +43,19 @@ class Cluster:
         self._programs = databases._programs(self._folder, self._account)
         self._data = self._folder / "data"
         self.url = f"postgresql://postgres@/postgres?host={self._folder}"
-        made = [self._programs / "initdb", "-D", self._data, "-U", "postgres", "-A", "trust", "-E", "utf8", "--no-sync"]
-        databases._run(made, self._account)
+        initdb_command = [
+            self._programs / "initdb",
+            "-D",
+            self._data,
+            "-U",
+            "postgres",
+            "-A",
+            "trust",
+            "-E",
+            "utf8",
+            "--no-sync",
+        ]
+        databases._run(initdb_command, self._account)
         self.start()
 
     def start(self) -> None:

@@ -18,7 +18,7 @@ from tests.torture.world import Plan, World, built, look_at_the_end
 def run(plan: Plan, say: Callable[[str], None] = lambda _line: None) -> Report:
     """Torture, stop everything hard, start it again, look at what is left, and judge."""
     report = Report(plan)
-    begun = time.monotonic()
+    started_at = time.monotonic()
     with built(plan) as world:
         report.problems += waiting_problems(world)
         tortured_at = time.monotonic()
@@ -30,7 +30,7 @@ def run(plan: Plan, say: Callable[[str], None] = lambda _line: None) -> Report:
         stop_all(world.instances)
         say("judging")
         judge_world(report, world)
-    report.seconds = time.monotonic() - begun
+    report.seconds = time.monotonic() - started_at
     return report
 
 
@@ -82,20 +82,20 @@ def main() -> int:
     parser.add_argument("--share", type=int, default=0, help="bytes that a tenant may hold (0: no limit)")
     parser.add_argument("--seed", type=int, default=random.randrange(10**6))
     parser.add_argument("--mutants", nargs="*", metavar="NAME", help="run these mutants instead, or all of them")
-    given = parser.parse_args()
-    if given.mutants is not None:
-        return _run_mutants(given.mutants or list(MUTANTS), given.seed)
-    kills = Kills(given.client_kills, given.server_kills, given.crashes if given.engine == POSTGRES else 0)
+    options = parser.parse_args()
+    if options.mutants is not None:
+        return _run_mutants(options.mutants or list(MUTANTS), options.seed)
+    kills = Kills(options.client_kills, options.server_kills, options.crashes if options.engine == POSTGRES else 0)
     plan = Plan(
-        given.engine,
-        given.seconds,
-        given.seed,
+        options.engine,
+        options.seconds,
+        options.seed,
         kills,
-        given.operations,
-        given.clients,
-        given.lanes,
-        period=given.period,
-        share=given.share,
+        options.operations,
+        options.clients,
+        options.lanes,
+        period=options.period,
+        share=options.share,
     )
     report = run(plan, say=lambda line: print(line, flush=True))
     print(report)

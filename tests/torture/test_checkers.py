@@ -93,7 +93,9 @@ def test_the_model_keeps_a_state_that_nothing_changed() -> None:
         assert step(state, tool, args)[1] is state
 
 
-def made(version: int, text: str, *, job: str = "UPSERT", counted: int | None = None, key: str = "1") -> list[Note]:
+def write_notes(
+    version: int, text: str, *, job: str = "UPSERT", counted: int | None = None, key: str = "1"
+) -> list[Note]:
     size = len(text) if counted is None else counted
     return [
         Note("file", version, "/a" if version > 1 else None, "/a", text),
@@ -105,7 +107,7 @@ def made(version: int, text: str, *, job: str = "UPSERT", counted: int | None = 
 
 def test_an_account_that_fits_the_calls_has_no_problem() -> None:
     calls = [wrote(1, 0, 1, "x"), wrote(2, 2, 3, "y")]
-    accounts = [made(1, "x"), made(2, "xy", key="2")]
+    accounts = [write_notes(1, "x"), write_notes(2, "xy", key="2")]
     assert list(Replay(calls).problems(accounts, with_keys=True)) == []
     assert list(Replay(calls).problems(accounts, with_keys=False)) == []
 
@@ -113,14 +115,17 @@ def test_an_account_that_fits_the_calls_has_no_problem() -> None:
 @pytest.mark.parametrize(
     ("accounts", "problem"),
     [
-        ([made(1, "x"), made(3, "xy", key="2")], "after version 1"),
-        ([made(1, "x"), made(2, "y", key="2")], "is not what 2 asked for"),
-        ([made(1, "x"), made(2, "xy", job="DELETE", key="2")], "owes the jobs"),
-        ([made(1, "x"), made(2, "xy", counted=7, key="2")], "the project counts"),
-        ([made(1, "x"), made(2, "xx")], "has a version already"),
-        ([made(1, "y", key="2"), made(2, "yx")], "after a call that began when it had ended"),
-        ([made(1, "x")], "was acknowledged and has no version"),
-        ([made(1, "x"), made(2, "xy", key="2")[1:2]], "a job of version 2 in the transaction of version 1"),
+        ([write_notes(1, "x"), write_notes(3, "xy", key="2")], "after version 1"),
+        ([write_notes(1, "x"), write_notes(2, "y", key="2")], "is not what 2 asked for"),
+        ([write_notes(1, "x"), write_notes(2, "xy", job="DELETE", key="2")], "owes the jobs"),
+        ([write_notes(1, "x"), write_notes(2, "xy", counted=7, key="2")], "the project counts"),
+        ([write_notes(1, "x"), write_notes(2, "xx")], "has a version already"),
+        ([write_notes(1, "y", key="2"), write_notes(2, "yx")], "after a call that began when it had ended"),
+        ([write_notes(1, "x")], "was acknowledged and has no version"),
+        (
+            [write_notes(1, "x"), write_notes(2, "xy", key="2")[1:2]],
+            "a job of version 2 in the transaction of version 1",
+        ),
     ],
 )
 def test_an_account_that_does_not_fit_is_seen(accounts: list[list[Note]], problem: str) -> None:

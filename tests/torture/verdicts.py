@@ -11,15 +11,15 @@ from dataclasses import dataclass, field
 import psycopg
 
 from tests.torture.history import History, Operation, Place, read_history
-from tests.torture.launch import OPENED
+from tests.torture.launch import OPENING
 from tests.torture.linear import Verdict, judge
 from tests.torture.replay import Replay, states_of
 from tests.torture.servers import LOCK_SECONDS
 from tests.torture.witness import Note
 from tests.torture.world import Plan, World
 
-FULL_SYNC = f"{OPENED}journal_mode=wal synchronous=2"
-_SHOWN = 12
+FULL_SYNC = f"{OPENING}journal_mode=wal synchronous=2"
+_MAX_PRINTED = 12
 _ENOUGH = 5
 """A history that has no order takes long to judge; so many settle the question."""
 
@@ -43,7 +43,7 @@ class Report:
             f"{'OK' if not self.problems else f'{len(self.problems)} PROBLEMS'}",
             f"  {self.seconds:.0f} s, {self.tortured:.0f} s of them torture, kills {self.kills}",
             f"  {self.counts}",
-            *(f"  - {problem[:400]}" for problem in self.problems[:_SHOWN]),
+            *(f"  - {problem[:400]}" for problem in self.problems[:_MAX_PRINTED]),
         ]
         return "\n".join(lines)
 
@@ -76,9 +76,9 @@ def waiting_problems(world: World) -> list[str]:
         blocked_call.start()
         _until_waiting(world.cluster.url)
         for tenant_number, project in ((0, "probe2"), (1, "probe")):
-            begun = time.monotonic()
+            started_at = time.monotonic()
             world.ask(tenant_number, "file_write", {"project": project, **write}, instance=1)
-            if time.monotonic() - begun > LOCK_SECONDS / 2:
+            if time.monotonic() - started_at > LOCK_SECONDS / 2:
                 problems.append(f"a change of project {project} of tenant {tenant_number} waited for another project")
         owner.rollback()
     blocked_call.join(30)
@@ -188,7 +188,7 @@ def _usage_problems(report: Report, world: World) -> Iterator[str]:
 
 def _pragma_problems(world: World) -> list[str]:
     log_lines = [
-        line for instance in world.instances for line in instance.log().splitlines() if line.startswith(OPENED)
+        line for instance in world.instances for line in instance.log().splitlines() if line.startswith(OPENING)
     ]
     if not world.cluster and not log_lines:
         return ["no server said how it opens the store's files"]

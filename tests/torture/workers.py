@@ -119,7 +119,7 @@ class Crew:
     def __init__(self, plan: Plan, location: str) -> None:
         self._plan = plan
         self._location = location
-        self._made = 0
+        self._count = 0
         self._processes = [self._started() for _ in range(plan.workers)]
 
     def kill_one(self, choose: random.Random) -> None:
@@ -136,17 +136,22 @@ class Crew:
             process.wait(20)
 
     def _started(self) -> "subprocess.Popen[bytes]":
-        self._made += 1
-        mine = self._plan
+        self._count += 1
+        crew_plan = self._plan
         plan = WorkerPlan(
-            mine.engine, self._location, mine.lease_ms, mine.seed + self._made, mine.mutant, mine.usual_seconds
+            crew_plan.engine,
+            self._location,
+            crew_plan.lease_ms,
+            crew_plan.seed + self._count,
+            crew_plan.mutant,
+            crew_plan.usual_seconds,
         )
         command = [sys.executable, "-m", "tests.torture.indexer", json.dumps(asdict(plan))]
         return subprocess.Popen(command, cwd=TOP, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 @contextmanager
-def opened(engine: str, stack: ExitStack, server_url: str | None) -> Iterator[tuple[Backend, str]]:
+def open_backend(engine: str, stack: ExitStack, server_url: str | None) -> Iterator[tuple[Backend, str]]:
     """Give a new database, and the place by which a worker process opens it too."""
     if engine == "sqlite":
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="holdfast-workers-", dir="/tmp")))
@@ -161,15 +166,15 @@ def opened(engine: str, stack: ExitStack, server_url: str | None) -> Iterator[tu
 def run(plan: Plan, server_url: str | None = None) -> Report:
     """Write, kill, drain, compare."""
     report, choose = Report(plan), random.Random(plan.seed)
-    with ExitStack() as stack, opened(plan.engine, stack, server_url) as (backend, location):
+    with ExitStack() as stack, open_backend(plan.engine, stack, server_url) as (backend, location):
         store = backend.store()
         crew = Crew(plan, location)
         try:
             writers = _writing(plan, store)
-            begun = time.monotonic()
+            started_at = time.monotonic()
             for number in range(plan.kills):
                 at = plan.seconds * (number + choose.uniform(0.3, 1.0)) / plan.kills
-                time.sleep(max(0.0, begun + at - time.monotonic()))
+                time.sleep(max(0.0, started_at + at - time.monotonic()))
                 crew.kill_one(choose)
                 report.kills += 1
             for _, thread in writers:
@@ -181,9 +186,9 @@ def run(plan: Plan, server_url: str | None = None) -> Report:
                 time.sleep(4 * plan.lease_ms / 1000)
         finally:
             crew.end()
-        begun = time.monotonic()
+        started_at = time.monotonic()
         drain(backend.open_queue(), backend.open_index(), plan.lease_ms)
-        report.drained_seconds = round(time.monotonic() - begun, 2)
+        report.drained_seconds = round(time.monotonic() - started_at, 2)
         compare(report, store, backend.open_index(), words)
     return report
 
@@ -255,12 +260,12 @@ def main() -> None:
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--seed", type=int, default=2026)
     parser.add_argument("--mutants", action="store_true")
-    given = parser.parse_args()
-    if not given.mutants:
-        report = run(Plan(given.engine, given.seconds, given.kills, given.seed))
+    options = parser.parse_args()
+    if not options.mutants:
+        report = run(Plan(options.engine, options.seconds, options.kills, options.seed))
         print(report)
         sys.exit(bool(report.problems))
-    missed = [name for name in MUTANTS if not _is_caught(given.engine, name, given.seed)]
+    missed = [name for name in MUTANTS if not _is_caught(options.engine, name, options.seed)]
     sys.exit(f"not caught: {missed}" if missed else 0)
 
 

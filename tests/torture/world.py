@@ -122,12 +122,12 @@ def built(plan: Plan) -> Iterator[World]:
 def look_at_the_end(world: World) -> None:
     """Read every file of every project, by the same door, into the same history."""
     places = sorted(read_history(world.logs).by_place)
-    local, opened = threading.local(), list[Door]()
+    local, open_doors = threading.local(), list[Door]()
 
     def look(place: Place) -> None:
         if not hasattr(local, "doors"):
             local.doors = [Door(world.instances[0].port, key) for key in world.plan.keys]
-            opened.extend(local.doors)
+            open_doors.extend(local.doors)
             local.journal = Journal(str(world.logs / f"final{threading.get_ident()}.log"))
         tenant, project = place
         listed = _noted(local, tenant, project, "file_list", {"path": "", "depth": 99})
@@ -137,7 +137,7 @@ def look_at_the_end(world: World) -> None:
 
     with ThreadPoolExecutor(4) as pool:
         list(pool.map(look, places))
-    for door in opened:
+    for door in open_doors:
         door.close()
 
 

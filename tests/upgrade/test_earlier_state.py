@@ -81,8 +81,8 @@ def test_plans_of_every_state_go_on_from_there(earlier: Earlier, agent: Agent) -
     def files(name: str) -> list[str]:
         return sorted(path.name for path in (root / name).glob("*.mp3"))
 
-    shown = answer(agent, "get_plan", plan_id=earlier.plans["proposed"])
-    desk.person("approve_plan", plan_id=earlier.plans["proposed"], plan_hash=shown["plan_hash"])
+    plan_data = answer(agent, "get_plan", plan_id=earlier.plans["proposed"])
+    desk.person("approve_plan", plan_id=earlier.plans["proposed"], plan_hash=plan_data["plan_hash"])
     for name in ("proposed", "approved"):
         assert len(files(name)) == 3
         agent.call("execute_plan", plan_id=earlier.plans[name]).ok()

@@ -88,7 +88,7 @@ class ImageTable(Protocol):
     def forget_unused(self) -> list[str]:
         """Remove images that no change uses, as a crash leaves them; returns their files. For the start of a server."""
 
-    def unpacked(self) -> list[str]:
+    def list_unpacked(self) -> list[str]:
         """Return the hashes of some images that nobody has tried to pack."""
 
     def base_for(self, hash_: str) -> str | None:

@@ -107,11 +107,11 @@ def _open_own_state(folder: StateFolder) -> Iterator["ServerParts"]:
 
     settings = load_settings(None).settings
     with hold_server_lock(folder, COMMAND):
-        wired = build(settings, folder.path)
+        parts = build(settings, folder.path)
         try:
-            yield wired
+            yield parts
         finally:
-            wired.close()
+            parts.close()
 
 
 def _url_of_running_server(folder: StateFolder) -> str:

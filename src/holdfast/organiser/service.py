@@ -155,15 +155,15 @@ class Organiser:
         was approved.
         """
         with self._locks.hold(call, [plan_id]):
-            view, surveyed, path_decisions = self._resolve_decisions(folders, call, plan_id, decisions)
+            view, folder_survey, path_decisions = self._resolve_decisions(folders, call, plan_id, decisions)
             category_folders = {folder: folder for folder in path_decisions.values() if folder}
-            classified = classify_by_decisions(surveyed.files, path_decisions, path_decisions)
+            classified = classify_by_decisions(folder_survey.files, path_decisions, path_decisions)
             draft = self._builder.draft(folders.jail, view.folder, classified, category_folders)
             paths = {file.path for entry in classified for file in (entry.file, *entry.file.members)}
             moves = [item for item in view.moves if item.src_path in paths]
             revision = compare_moves(moves, draft.moves)
             self.plans.revise(folders, call, plan_id, revision.dests, reasons=revision.reasons, added=revision.added)
-            notes = revise_notes(view.notes, path_decisions, draft.uncertain, surveyed.directories)
+            notes = revise_notes(view.notes, path_decisions, draft.uncertain, folder_survey.directories)
             by_agent = view.notes.agent_decisions | path_decisions.keys()
             return self._save_notes(folders, plan_id, replace(notes, agent_decisions=by_agent))
 
@@ -173,9 +173,9 @@ class Organiser:
         Refused for the same reasons as `revise`.
         """
         with self._locks.hold(call, [plan_id]):
-            view, surveyed, path_decisions = self._resolve_decisions(folders, call, plan_id, decisions)
+            view, folder_survey, path_decisions = self._resolve_decisions(folders, call, plan_id, decisions)
             with record_work(self._observer, plan_id, "correct") as recording:
-                notes = self._correct(folders, call, view, surveyed, path_decisions, recording)
+                notes = self._correct(folders, call, view, folder_survey, path_decisions, recording)
             return self._save_notes(folders, plan_id, notes)
 
     def _resolve_decisions(
@@ -186,25 +186,25 @@ class Organiser:
         status = view.plan.status
         if status is not PlanStatus.CREATED:
             raise Conflict(f"Plan {plan_id} is {status}, so it cannot be revised.", status=status)
-        surveyed = self._builder.survey_folder(folders.jail, call, view.folder)
-        files = index_by_path(surveyed.files)
+        folder_survey = self._builder.survey_folder(folders.jail, call, view.folder)
+        files = index_by_path(folder_survey.files)
         known = [destination.folder for destination in view.notes.destinations]
         path_decisions = {
             resolve_file(path, view.folder, files): resolve_folder(folder, known) if folder else None
             for path, folder in decisions.items()
         }
-        return view, surveyed, path_decisions
+        return view, folder_survey, path_decisions
 
     def _correct(
         self,
         folders: Folders,
         call: Call,
         view: PlanView,
-        surveyed: SurveyedFolder,
+        folder_survey: SurveyedFolder,
         path_decisions: Decisions,
         recording: Recording,
     ) -> Notes:
-        files = index_by_path(surveyed.files)
+        files = index_by_path(folder_survey.files)
         corrections = self._to_examples({path: (files[path], folder) for path, folder in path_decisions.items()})
         decisions = {**view.notes.decisions, **path_decisions}
         relatives = (*decisions, *(file.relative for file in view.notes.uncertain))
@@ -212,7 +212,7 @@ class Organiser:
         draft, notes = self._builder.build(
             folders,
             call,
-            surveyed,
+            folder_survey,
             decisions,
             recording,
             include_subfolders=view.notes.include_subfolders,
@@ -258,9 +258,9 @@ class Organiser:
     def _make_plan(self, folders: Folders, job: PlanJob, *, include_subfolders: bool) -> None:
         """Make the plan of a job; this runs in the job's thread."""
         with record_work(self._observer, job.plan_id, "create") as recording:
-            surveyed = self._builder.survey_folder(folders.jail, job.call, job.folder)
+            folder_survey = self._builder.survey_folder(folders.jail, job.call, job.folder)
             draft, notes = self._builder.build(
-                folders, job.call, surveyed, {}, recording, include_subfolders=include_subfolders
+                folders, job.call, folder_survey, {}, recording, include_subfolders=include_subfolders
             )
             maker = "command" if job.call.caller.client.is_command else ""
             self._state.notes.save(job.plan_id, replace(notes, made_by=maker))
@@ -275,11 +275,11 @@ class Organiser:
 
     def _to_examples(self, decided: Mapping[str, tuple[SurveyedFile, str | None]]) -> list[Example]:
         """Return decisions on files as examples; a file without content is no example."""
-        excerpts = self._load_excerpts([surveyed.file_hash for surveyed, _ in decided.values()])
+        excerpts = self._load_excerpts([entry.file_hash for entry, _ in decided.values()])
         return [
-            Example(surveyed.file_hash, surveyed.file.name, folder or KEEP, excerpt.text, excerpt.content_type)
-            for surveyed, folder in decided.values()
-            if (excerpt := excerpts.get(surveyed.file_hash)) is not None
+            Example(entry.file_hash, entry.file.name, folder or KEEP, excerpt.text, excerpt.content_type)
+            for entry, folder in decided.values()
+            if (excerpt := excerpts.get(entry.file_hash)) is not None
         ]
 
     def _load_verdict(self, move: PastMove) -> Verdict | None:

@@ -70,9 +70,9 @@ def test_building_a_server_loads_no_model_and_none_of_its_libraries() -> None:
         "import sys, tempfile\n"
         "from holdfast.config.settings import Settings\n"
         "from holdfast.wiring.build import build\n"
-        "wired = build(Settings(), tempfile.mkdtemp())\n"
+        "parts = build(Settings(), tempfile.mkdtemp())\n"
         "print([name for name in ('numpy', 'onnxruntime', 'tokenizers', 'cryptography') if name in sys.modules])\n"
-        "wired.close()\n"
+        "parts.close()\n"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout.strip() == "[]"

@@ -31,7 +31,7 @@ class UnsureClassifier:
 
 def surveyed_files(messy: Messy) -> list[SurveyedFile]:
     survey = Survey(messy.jail, messy.call, ".", ScanOptions(), messy.cache)
-    return [surveyed for batch in survey for surveyed in batch.files]
+    return [entry for batch in survey for entry in batch.files]
 
 
 def test_a_verdict_on_a_file_that_could_not_be_read_a_second_time_is_not_cached(messy: Messy) -> None:
@@ -47,5 +47,5 @@ def test_a_verdict_on_a_file_that_could_not_be_read_a_second_time_is_not_cached(
     assert run.unread == {"replaced.txt"}
     assert "Its text was not read: it was replaced" in classified["replaced.txt"].verdict.reasoning
     key = decider_key("unsure", CATEGORIES.categories)
-    hashes = [surveyed.file_hash for surveyed in files]
+    hashes = [entry.file_hash for entry in files]
     assert set(messy.cache.load_verdicts(hashes, key)) == {classified["kept.txt"].file_hash}

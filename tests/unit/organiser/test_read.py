@@ -166,8 +166,8 @@ def test_a_broken_document_costs_its_neighbours_nothing(messy: Messy) -> None:
     for number in range(40):
         messy.write(f"{number:02}.pdf", documents.pdf(f"page {number}") if number % 7 else b"%PDF-1.4 broken")
     found = sorted(messy.scan().values())
-    peeked = peek_files(messy.jail, messy.call, found)
-    excerpts = read_texts(messy.jail, messy.call, [(each.file, each.excerpt) for each in peeked], 10**6)
+    results = peek_files(messy.jail, messy.call, found)
+    excerpts = read_texts(messy.jail, messy.call, [(each.file, each.excerpt) for each in results], 10**6)
     for number, excerpt in enumerate(excerpts):
         assert (f"page {number}" in excerpt.text) is bool(number % 7)
         assert bool(excerpt.note) is not bool(number % 7)
@@ -199,6 +199,6 @@ def test_no_descriptor_is_left_open(messy: Messy, tmp_path: Path) -> None:
         messy.write(f"{number}.pdf", documents.pdf())
     before = len(os.listdir("/proc/self/fd"))
     found: list[ScannedFile] = list(messy.scan().values())
-    peeked = peek_files(messy.jail, messy.call, found)
-    read_texts(messy.jail, messy.call, [(each.file, each.excerpt) for each in peeked], 10**6)
+    results = peek_files(messy.jail, messy.call, found)
+    read_texts(messy.jail, messy.call, [(each.file, each.excerpt) for each in results], 10**6)
     assert len(os.listdir("/proc/self/fd")) == before

@@ -53,18 +53,18 @@ class BlockedPlans:
 
 
 @pytest.fixture
-def wired(tmp_path: Path) -> Iterator[ServerParts]:
+def parts(tmp_path: Path) -> Iterator[ServerParts]:
     (tmp_path / "state").mkdir(0o700)
     (tmp_path / "work").mkdir()
     settings = Settings(review=ReviewSettings(wait_seconds=0.1))
-    wired = build(settings, str(tmp_path / "state"))
-    yield wired
-    wired.close()
+    parts = build(settings, str(tmp_path / "state"))
+    yield parts
+    parts.close()
 
 
-async def test_executing_plans_do_not_keep_a_proposal_waiting(wired: ServerParts, tmp_path: Path) -> None:
+async def test_executing_plans_do_not_keep_a_proposal_waiting(parts: ServerParts, tmp_path: Path) -> None:
     organiser = BlockedPlans()
-    dispatcher = Dispatcher(replace(wired.app, organiser=cast("Any", organiser)), TOOLS, wired.app.settings)
+    dispatcher = Dispatcher(replace(parts.app, organiser=cast("Any", organiser)), TOOLS, parts.app.settings)
     caller = Caller(LOCAL_USER, roots=(str(tmp_path / "work"),))
     plans = [asyncio.create_task(dispatcher.call(caller, "execute_plan", {"plan_id": str(n)})) for n in range(PLANS)]
     try:

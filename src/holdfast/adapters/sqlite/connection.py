@@ -99,7 +99,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
 
 
 _DAMAGE_ADVICE = (
-    "`holdfast doctor` checks it. Put it back from a backup, or move it aside to begin anew without what it holds."
+    "`holdfast doctor` checks it. Put it back from a backup, or move it aside to start over without what it holds."
 )
 
 

@@ -128,7 +128,7 @@ class CrossDeviceMove:
         same_source = now is not None and (tree[0].node is not NodeType.FILE or now.st_mtime_ns == tree[0].mtime_ns)
         if not same_source or not is_same_tree(copied, tree):
             erase_tree(target.parent_fd, self.temp_name)
-            raise ChangeAbandoned(_changed(source.path))
+            raise ChangeAbandoned(_changed_meanwhile(source.path))
 
     def _quarantine_source(self, quarantine_fd: int, copy_digest: str | None) -> None:
         """Move the source to quarantine; where the system refuses, the copy is erased and the source stays."""
@@ -147,7 +147,7 @@ class CrossDeviceMove:
             raise
         if not is_same:
             self._restore_source(quarantine_fd, expected)
-            raise ChangeAbandoned(_changed(self.source.path))
+            raise ChangeAbandoned(_changed_meanwhile(self.source.path))
 
     def _restore_source(self, quarantine_fd: int, copy_digest: str) -> None:
         files.move_entry(quarantine_fd, self._quarantine_name, self.source.parent_fd, self.source.name)
@@ -232,5 +232,5 @@ def _identity(status: os.stat_result | None) -> str:
     return "" if status is None else identity_text(status)
 
 
-def _changed(path: str) -> Conflict:
+def _changed_meanwhile(path: str) -> Conflict:
     return Conflict(f"{path} changed while it was copied; it stays where it is.")

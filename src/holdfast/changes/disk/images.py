@@ -55,9 +55,9 @@ class Images:
                 digest.update(chunk)
                 yield chunk
         except (FileNotFoundError, zlib.error):
-            raise (_damaged(hash_) if self._table.find(hash_) else _no_longer_kept()) from None
+            raise (_damaged_image(hash_) if self._table.find(hash_) else _no_longer_kept()) from None
         if digest.hexdigest() != hash_:
-            raise _damaged(hash_)
+            raise _damaged_image(hash_)
 
     def read_unchecked(self, image: Image) -> Iterator[bytes]:
         """Yield the bytes of an image as they are stored, whether or not their hash is right."""
@@ -169,7 +169,7 @@ class Images:
             os.close(subfolder_fd)
 
 
-def _damaged(hash_: str) -> StorageDamaged:
+def _damaged_image(hash_: str) -> StorageDamaged:
     return StorageDamaged(
         f"The bytes from before this change are damaged or missing in the state folder (images/{hash_[:2]}/{hash_[:12]}…), "
         "so nothing was restored. Put the state folder back from a backup to undo this change."

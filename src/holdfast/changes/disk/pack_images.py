@@ -43,7 +43,7 @@ class ImagePacker:
         """
         self.remove_replaced()
         stop_at = time.monotonic() + _ROUND_SECONDS
-        for hash_ in self._table.unpacked():
+        for hash_ in self._table.list_unpacked():
             if self._is_stopping() or time.monotonic() > stop_at:
                 return True
             try:

@@ -236,7 +236,7 @@ class _Swap:
             rename_noreplace(self.dir_fd, self.temp, self.dir_fd, self.place.name)
         except FileExistsError:
             self._drop_temp_file()
-            raise ChangeAbandoned(_changed(self.place.path)) from None
+            raise ChangeAbandoned(_changed_meanwhile(self.place.path)) from None
 
     def _replace(self, base: BaseFile, new: Identity) -> None:
         try:
@@ -244,7 +244,7 @@ class _Swap:
         except OSError as error:
             if error.errno == errno.ENOENT:
                 self._drop_temp_file()
-                raise ChangeAbandoned(_changed(self.place.path)) from None
+                raise ChangeAbandoned(_changed_meanwhile(self.place.path)) from None
             if error.errno not in (errno.EINVAL, errno.ENOSYS):
                 raise
             self._replace_without_exchange(base)
@@ -267,7 +267,7 @@ class _Swap:
         is_same = present is not None and identity_of(present) == identity_of(base.status)
         if not is_same or has_writer(base.fd, self.dir_fd) or not self._is_unchanged(base):
             self._drop_temp_file()
-            raise ChangeAbandoned(_changed(self.place.path))
+            raise ChangeAbandoned(_changed_meanwhile(self.place.path))
         os.replace(self.temp, self.place.name, src_dir_fd=self.dir_fd, dst_dir_fd=self.dir_fd)
 
     def _put_back(self, new: Identity) -> None:
@@ -286,7 +286,7 @@ class _Swap:
             put_in = going_in
         saved = self._clear_temp_file(new)
         sync_directory(self.dir_fd)
-        raise ChangeAbandoned(_changed(self.place.path), saved)
+        raise ChangeAbandoned(_changed_meanwhile(self.place.path), saved)
 
     def _identity(self, name: str) -> Identity | None:
         status = stat_entry(self.dir_fd, name)
@@ -335,7 +335,7 @@ def _item(place: Place, base: BaseFile | None, after: str) -> Item:
     )
 
 
-def _changed(path: str) -> Conflict:
+def _changed_meanwhile(path: str) -> Conflict:
     return Conflict(
         f"Another program changed {path} at the same moment; its version was kept and yours was not written. "
         "Read the file again and repeat.",

@@ -53,7 +53,7 @@ class Recorder:
         self._metrics = metrics
         self._journal = journal
         self._images = images
-        self._noticed = on_change
+        self._on_change = on_change
 
     def run(
         self,
@@ -67,13 +67,13 @@ class Recorder:
         When the work fails half way, `recover` looks at the disk, cleans up and returns what is true.
         Raises what went wrong, as a HoldfastError wherever the cause is the system's.
         """
-        images, began = self._admitted(plan, images), time.perf_counter()
+        images, started_at = self._make_room(plan, images), time.perf_counter()
         try:
             kept_before = self._journal.resume(plan, images) if plan.seq else self._journal.begin(plan, images)
         except BaseException:
             self._images.remove_files(image.file for image in images if image.file)
             raise
-        self._metrics.journal_committed((time.perf_counter() - began) * 1000)
+        self._metrics.journal_committed((time.perf_counter() - started_at) * 1000)
         self._metrics.change_began(plan.kind.value, len(images), sum(image.size_bytes for image in images))
         self._images.remove_files(image.file for image in kept_before if image.file)
         try:
@@ -91,7 +91,7 @@ class Recorder:
         if outcome.status is PlanStatus.FAILED:
             raise Conflict(outcome.message or "Nothing was changed.")
 
-    def _admitted(self, plan: Plan, images: Sequence[Image]) -> Sequence[Image]:
+    def _make_room(self, plan: Plan, images: Sequence[Image]) -> Sequence[Image]:
         """Return the images that the change keeps, none where it may go on without; the files of all others are removed."""
         has_room = False
         try:
@@ -104,7 +104,7 @@ class Recorder:
     def finish(self, plan: Plan, outcome: Outcome) -> None:
         """Record the outcome of a change."""
         self._journal.finish(plan.id, outcome, utc_now())
-        self._noticed()
+        self._on_change()
 
 
 def new_plan(

@@ -24,6 +24,7 @@ from holdfast.changes.single.record import ChangeRequest, Recorder, new_plan
 from holdfast.errors import Conflict, HoldfastError, NotEmpty, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.folders.access.syscalls import READ_DIRECTORY, rename_noreplace
+from holdfast.text.display import quantity
 
 
 class Removals:
@@ -216,7 +217,7 @@ def check_empty(place: Place) -> None:
     finally:
         os.close(fd)
     if entries:
-        count = "1 entry" if entries == 1 else f"{entries} entries"
+        count = quantity(entries, "entry", "entries")
         raise NotEmpty(f"{place.path} holds {count}. Set recursive to delete it with everything in it.")
 
 

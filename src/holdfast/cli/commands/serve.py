@@ -91,28 +91,28 @@ def _run(
     from holdfast.wiring.build import build
 
     settings = loaded.settings
-    wired = build(settings, folder.path, loaded.path, is_measured=True)
-    stack.callback(wired.close)
+    parts = build(settings, folder.path, loaded.path, is_measured=True)
+    stack.callback(parts.close)
     directories = directories or tuple(settings.folders.roots) or tuple(root_dirs())
-    roots = wired.folders.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []
+    roots = parts.folders.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []
     options = ServerOptions(
         folder=folder,
         settings=settings,
         kind=BACKGROUND if background else FOREGROUND,
-        dispatcher=wired.dispatcher,
-        open_roots=wired.folders.open_roots,
+        dispatcher=parts.dispatcher,
+        open_roots=parts.folders.open_roots,
         listeners=listeners,
         roots=tuple(roots),
         has_mcp=not no_http,
         has_console=not no_ui,
-        find_tenant=wired.tenant_of,
-        has_work=wired.has_work,
-        release=wired.release,
-        index_status=wired.index_status,
-        warnings=wired.app.changes.storage_warnings,
+        find_tenant=parts.tenant_of,
+        has_work=parts.has_work,
+        release=parts.release,
+        index_status=parts.index_status,
+        warnings=parts.app.changes.storage_warnings,
         announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http),
     )
-    wired.workers.start()
+    parts.workers.start()
     asyncio.run(Server(options).run())
 
 

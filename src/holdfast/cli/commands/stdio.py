@@ -107,21 +107,21 @@ def _serve(
     loaded = load_settings(settings_path)
     settings = loaded.settings
     stack.enter_context(hold_server_lock(folder, IN_PROCESS))
-    wired = build(settings, folder.path, loaded.path)
-    stack.callback(wired.close)
+    parts = build(settings, folder.path, loaded.path)
+    stack.callback(parts.close)
     roots = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     caller = Caller(LOCAL_USER, roots=roots, cwd=os.getcwd(), door=Door.STDIO, restrictions=restrictions)
-    connection = open_connection_roots(caller, wired.folders.open_roots)
+    connection = open_connection_roots(caller, parts.folders.open_roots)
     options = ServerOptions(
         folder,
         settings,
         IN_PROCESS,
-        wired.dispatcher,
-        wired.folders.open_roots,
+        parts.dispatcher,
+        parts.folders.open_roots,
         stdio=(connection, stdout),
-        release=wired.release,
-        index_status=wired.index_status,
-        warnings=wired.app.changes.storage_warnings,
+        release=parts.release,
+        index_status=parts.index_status,
+        warnings=parts.app.changes.storage_warnings,
     )
-    wired.workers.start()
+    parts.workers.start()
     asyncio.run(Server(options).run())

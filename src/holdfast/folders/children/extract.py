@@ -160,8 +160,8 @@ def _parse_replies(out: bytes) -> list[ChildReply]:
 
 def _trusted_replies(replies: list[ChildReply]) -> list[ChildReply]:
     """Return the replies before the first that ran out of memory, which is read again by a new child unless it came first."""
-    starved = (at for at, reply in enumerate(replies) if at and reply.header.get("is_out_of_memory"))
-    return replies[: next(starved, len(replies))]
+    out_of_memory = (at for at, reply in enumerate(replies) if at and reply.header.get("is_out_of_memory"))
+    return replies[: next(out_of_memory, len(replies))]
 
 
 def _failed_text(status: int, limits: ExtractionLimits) -> ExtractedText:

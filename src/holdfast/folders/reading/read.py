@@ -18,6 +18,7 @@ from holdfast.folders.access.syscalls import read_fully
 from holdfast.folders.children.extract import extract_document
 from holdfast.text.budget import cut_end_to_budget, cut_to_budget, invalid_cursor
 from holdfast.text.decode import SAMPLE_BYTES, UTF8, Encoding, binary_file_error, detect_encoding
+from holdfast.text.display import quantity
 from holdfast.text.media_types import document_format
 
 ReadAt = Callable[[int, int], bytes]
@@ -134,7 +135,7 @@ class ReadPosition:
 class TextPiece:
     """A piece of text. `rest` is where to continue, None at the end; `notes` are for the caller, beside the text.
 
-    `is_chomped` says that the newline that ends its last line was left out.
+    `lacks_final_newline` says that the newline that ends its last line was left out.
     """
 
     text: str
@@ -142,12 +143,12 @@ class TextPiece:
     rest: ReadPosition | None = None
     first_line: int | None = None
     notes: tuple[str, ...] = ()
-    is_chomped: bool = False
+    lacks_final_newline: bool = False
 
     @property
     def line_count(self) -> int:
         """Return how many lines the text touches."""
-        if self.is_chomped:
+        if self.lacks_final_newline:
             return self.text.count("\n") + 1
         return self.text.count("\n") + (not self.text.endswith("\n") if self.text else 0)
 
@@ -184,8 +185,8 @@ def _read_forward(source: TextSource, at: ReadPosition, pattern: Any, max_tokens
         return _cut_piece(at, piece, window, encoding, errors, notes)
     if pattern is not None and not is_complete:
         notes = (*notes, "No later line matches read_to_next_pattern; read to the end of the file.")
-    chomped = _without_newline(piece) if is_complete and (end < len(text) or not reaches_end) else piece
-    return TextPiece(chomped, encoding, None, at.line, notes, is_chomped=len(chomped) < len(piece))
+    trimmed_text = _without_newline(piece) if is_complete and (end < len(text) or not reaches_end) else piece
+    return TextPiece(trimmed_text, encoding, None, at.line, notes, lacks_final_newline=len(trimmed_text) < len(piece))
 
 
 def _find_selection_end(text: str, at: ReadPosition, pattern: Any) -> tuple[int, bool]:
@@ -348,7 +349,7 @@ def _check_start(source: TextSource, offset: int, line: int, current: int) -> in
     past_the_end = current < line or (offset >= source.size and line > 1)
     if past_the_end:
         total = current if offset > source.start and _is_inside_a_line(source, source.size) else current - 1
-        raise InvalidOffset(f"start_line {line} is past the end: the file has {total} lines.")
+        raise InvalidOffset(f"start_line {line} is past the end: the file has {quantity(total, 'line')}.")
     return offset
 
 

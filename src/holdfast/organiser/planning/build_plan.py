@@ -33,6 +33,7 @@ from holdfast.organiser.planning.confidence_gate import ClassifiedFile, NamesInF
 from holdfast.organiser.ports import Classifier, Corrections, FileCache, PlanNotes, PlanObserver
 from holdfast.organiser.scan.directory import ScanOptions
 from holdfast.organiser.scan.survey import Survey, SurveyedFile
+from holdfast.text.display import quantity
 
 _MAX_UNCERTAIN = 10_000
 _MAX_SKIPPED = 1_000
@@ -138,9 +139,9 @@ class PlanBuilder:
         for batch in survey:
             files += batch.files
             whole = [
-                SkippedFile(surveyed.file.relative, SkipReason.WHOLE, surveyed.file.unit.value)
-                for surveyed in batch.files
-                if surveyed.file.unit is not None and surveyed.file.unit in NEVER_SORTED
+                SkippedFile(entry.file.relative, SkipReason.WHOLE, entry.file.unit.value)
+                for entry in batch.files
+                if entry.file.unit is not None and entry.file.unit in NEVER_SORTED
             ]
             survey.skip_counts.update(entry.reason for entry in whole)
             for entry in (*batch.skipped, *whole):
@@ -148,10 +149,16 @@ class PlanBuilder:
                 if len(entries) < _MAX_SKIPPED:
                     entries.append(entry)
             closed |= {entry.relative.rstrip("/") for entry in batch.skipped}
-            members = (file for surveyed in batch.files for file in (surveyed.file, *surveyed.file.members))
+            members = (file for entry in batch.files for file in (entry.file, *entry.file.members))
             closed |= {file.relative for file in members if file.type is FileType.DIRECTORY}
             closed = {name for name in closed if "/" not in name}
-            report_step(call, PlanStep.SCAN, survey.entry_count, None, f"Scanned {survey.entry_count:,} entries")
+            report_step(
+                call,
+                PlanStep.SCAN,
+                survey.entry_count,
+                None,
+                f"Scanned {quantity(survey.entry_count, 'entry', 'entries', separator=',')}",
+            )
         with jail.open_directory(folder) as fd, os.scandir(fd) as listing:
             directories = [entry.name for entry in listing if entry.is_dir(follow_symlinks=False)]
         directories = [name for name in directories if not jail.hides(f"{folder}/{name}")]
@@ -161,7 +168,7 @@ class PlanBuilder:
         self,
         folders: Folders,
         call: Call,
-        surveyed: SurveyedFolder,
+        folder_survey: SurveyedFolder,
         decisions: Decisions,
         recording: Recording,
         *,
@@ -175,14 +182,14 @@ class PlanBuilder:
         `by_agent` are the files whose decision was the agent's and not the user's.
         With new corrections every file is classified again, whatever is in the cache.
         """
-        jail, folder, settings = folders.jail, surveyed.folder, self.settings
+        jail, folder, settings = folders.jail, folder_survey.folder, self.settings
         corrections = [*self.state.corrections.load_corrections(folder), *(new_corrections or ())]
         chosen_folders = [correction.category for correction in corrections if correction.category != KEEP]
         chosen_folders += [folder_of_file for folder_of_file in decisions.values() if folder_of_file]
-        categories = _categories_for(surveyed, settings.max_categories, include_subfolders, chosen_folders)
+        categories = _categories_for(folder_survey, settings.max_categories, include_subfolders, chosen_folders)
         to_classify = [
             entry
-            for entry in surveyed.files
+            for entry in folder_survey.files
             if is_sorted(entry.file, include_subfolders=include_subfolders)
             and entry.file.relative not in decisions
             and (only is None or entry.file.path in only)
@@ -198,7 +205,7 @@ class PlanBuilder:
             recording.calls.append,
         )
         classified = run.classify(to_classify, categories, corrections, use_cache=new_corrections is None)
-        classified += classify_by_decisions(surveyed.files, decisions, by_agent)
+        classified += classify_by_decisions(folder_survey.files, decisions, by_agent)
         draft = self.draft(jail, folder, classified, categories.folders)
         recording.counts = {
             "files": len(classified),
@@ -210,7 +217,7 @@ class PlanBuilder:
             _NO_EXAMPLES if include_subfolders and any(entry.file.folder for entry in to_classify) else "",
             run.remark,
             _unread_remark(len(run.unread)),
-            _broken_links_remark(jail, surveyed, draft),
+            _broken_links_remark(jail, folder_survey, draft),
         )
         notes = Notes(
             decider=decider_key(self.classifier.decider, categories.categories),
@@ -218,8 +225,8 @@ class PlanBuilder:
             destinations=categories.destinations(used),
             uncertain=tuple(sorted(draft.uncertain, key=lambda file: -file.confidence)[:_MAX_UNCERTAIN]),
             uncertain_count=len(draft.uncertain),
-            skipped=tuple(surveyed.skipped),
-            measures=_measure(surveyed, run, draft.moved_files),
+            skipped=tuple(folder_survey.skipped),
+            measures=_measure(folder_survey, run, draft.moved_files),
             decisions=decisions,
             agent_decisions=by_agent,
             include_subfolders=include_subfolders,
@@ -241,26 +248,28 @@ def classify_by_decisions(
 ) -> list[ClassifiedFile]:
     """Return the files that the agent or the user decided on, with that decision as a certain verdict."""
     classified: list[ClassifiedFile] = []
-    for surveyed in files:
-        relative = surveyed.file.relative
+    for entry in files:
+        relative = entry.file.relative
         if relative in decisions:
             folder, decider = decisions[relative], "agent" if relative in by_agent else "user"
             reasoning = f"The {decider} chose this folder." if folder else f"The {decider} decided that it stays."
             verdict = Verdict(folder or KEEP, 1.0, reasoning=reasoning)
-            classified.append(ClassifiedFile(surveyed.file, surveyed.file_hash, verdict))
+            classified.append(ClassifiedFile(entry.file, entry.file_hash, verdict))
     return classified
 
 
 def _categories_for(
-    surveyed: SurveyedFolder, max_categories: int, include_subfolders: bool, chosen_folders: Sequence[str]
+    folder_survey: SurveyedFolder, max_categories: int, include_subfolders: bool, chosen_folders: Sequence[str]
 ) -> CategorySet:
-    directories = [name for name in surveyed.directories if name not in surveyed.closed and not name.startswith(".")]
-    unavailable = [entry.file.relative for entry in surveyed.files if not entry.file.folder]
-    unavailable += sorted(surveyed.closed)
-    categories = build_categories(surveyed.files, directories, unavailable, max_categories, include_subfolders)
+    directories = [
+        name for name in folder_survey.directories if name not in folder_survey.closed and not name.startswith(".")
+    ]
+    unavailable = [entry.file.relative for entry in folder_survey.files if not entry.file.folder]
+    unavailable += sorted(folder_survey.closed)
+    categories = build_categories(folder_survey.files, directories, unavailable, max_categories, include_subfolders)
     for folder in dict.fromkeys(chosen_folders):
         categories = categories.add_chosen(folder)
-    return replace(categories, existing=categories.existing | set(surveyed.directories))
+    return replace(categories, existing=categories.existing | set(folder_survey.directories))
 
 
 def _list_names_in(jail: Jail, folder: str) -> NamesInFolder:
@@ -290,17 +299,18 @@ def _keep_indirect_link(jail: Jail, entry: ClassifiedFile) -> ClassifiedFile:
 def _unread_remark(count: int) -> str:
     if not count:
         return ""
-    files = "1 file" if count == 1 else f"{count} files"
-    return f"{files} could not be read because of a temporary error; the next scan tries again."
+    return f"{quantity(count, 'file')} could not be read because of a temporary error; the next scan tries again."
 
 
-def _broken_links_remark(jail: Jail, surveyed: SurveyedFolder, draft: PlanDraft) -> str:
+def _broken_links_remark(jail: Jail, folder_survey: SurveyedFolder, draft: PlanDraft) -> str:
     """Return how many links that stay would be broken because their targets move; empty if none would."""
     moving = {move.src for move in draft.moves}
-    links = [f"{surveyed.folder}/{entry.relative}" for entry in surveyed.skipped if entry.reason is SkipReason.LINK]
+    links = [
+        f"{folder_survey.folder}/{entry.relative}" for entry in folder_survey.skipped if entry.reason is SkipReason.LINK
+    ]
     links += [
         entry.file.path
-        for entry in surveyed.files
+        for entry in folder_survey.files
         if entry.file.type is FileType.LINK and entry.file.path not in moving
     ]
     count = sum(1 for link in links if link_target(link, _read_link(jail, link)) in moving)
@@ -319,9 +329,9 @@ def _read_link(jail: Jail, link: str) -> str:
         return ""
 
 
-def _measure(surveyed: SurveyedFolder, run: ClassificationRun, moved_files: int) -> Measures:
-    survey = surveyed.survey
-    files = [entry for entry in surveyed.files if entry.file_hash]
+def _measure(folder_survey: SurveyedFolder, run: ClassificationRun, moved_files: int) -> Measures:
+    survey = folder_survey.survey
+    files = [entry for entry in folder_survey.files if entry.file_hash]
     return Measures(
         files=len(files),
         cache_hits=sum(1 for entry in files if entry.excerpt is None and entry.file_hash not in run.classified_hashes),

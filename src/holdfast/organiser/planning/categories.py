@@ -78,10 +78,10 @@ class CategorySet:
         categories = []
         for category in self.categories:
             examples = []
-            for surveyed in self.example_files.get(category.folder, ()):
-                if (excerpt := excerpts.get(surveyed.file_hash)) is not None:
-                    name, text = surveyed.file.name, excerpt.text
-                    examples.append(Example(surveyed.file_hash, name, category.name, text, excerpt.content_type))
+            for entry in self.example_files.get(category.folder, ()):
+                if (excerpt := excerpts.get(entry.file_hash)) is not None:
+                    name, text = entry.file.name, excerpt.text
+                    examples.append(Example(entry.file_hash, name, category.name, text, excerpt.content_type))
             categories.append(replace(category, examples=tuple(examples)))
         return apply_corrections(categories, corrections)
 
@@ -147,8 +147,8 @@ def build_categories(
 def _find_example_files(files: Sequence[SurveyedFile]) -> dict[str, tuple[SurveyedFile, ...]]:
     """Return the files that are examples of each folder; of many, evenly spread ones."""
     folders: dict[str, list[SurveyedFile]] = {}
-    for surveyed in files:
-        file = surveyed.file
-        if file.type is FileType.FILE and surveyed.file_hash and not is_sorted(file, include_subfolders=False):
-            folders.setdefault(example_folder(file.folder), []).append(surveyed)
+    for entry in files:
+        file = entry.file
+        if file.type is FileType.FILE and entry.file_hash and not is_sorted(file, include_subfolders=False):
+            folders.setdefault(example_folder(file.folder), []).append(entry)
     return {folder: tuple(pick_evenly(members, MAX_EXAMPLES)) for folder, members in folders.items()}

@@ -91,13 +91,13 @@ class ClassificationRun:
             part = files[start : start + MAX_TOGETHER]
             self._part = range(start, start + len(part))
             known = self._known_verdicts(part, categories, corrections, use_cache=use_cache)
-            unknown = [surveyed for surveyed in part if surveyed.file_hash not in known]
+            unknown = [entry for entry in part if entry.file_hash not in known]
             new = iter(self._classify_unknown(unknown, categories, corrections) if unknown else ())
-            for surveyed in part:
-                verdict = known.get(surveyed.file_hash) or next(new)
-                final = final_confidence(verdict.category, surveyed.file.name, verdict.confidence)
+            for entry in part:
+                verdict = known.get(entry.file_hash) or next(new)
+                final = final_confidence(verdict.category, entry.file.name, verdict.confidence)
                 verdict = replace(verdict, confidence=final)
-                classified.append(ClassifiedFile(surveyed.file, surveyed.file_hash, verdict))
+                classified.append(ClassifiedFile(entry.file, entry.file_hash, verdict))
         return classified
 
     def _known_verdicts(
@@ -109,7 +109,7 @@ class ClassificationRun:
         use_cache: bool,
     ) -> dict[str, Verdict]:
         """Return the verdicts by hash that need no classifier: a person's corrections, then what is cached."""
-        hashes = [surveyed.file_hash for surveyed in files if surveyed.file_hash]
+        hashes = [entry.file_hash for entry in files if entry.file_hash]
         key = decider_key(self.classifier.decider, categories.categories)
         verdicts = self.cache.load_verdicts(hashes, key) if use_cache else {}
         allowed = {*categories.folders, KEEP}
@@ -124,13 +124,12 @@ class ClassificationRun:
         self, files: Sequence[SurveyedFile], categories: CategorySet, corrections: Sequence[Example]
     ) -> list[Verdict]:
         """Read and classify files, read more of the uncertain ones, and classify again if that gave more text."""
-        self.classified_hashes.update(surveyed.file_hash for surveyed in files)
+        self.classified_hashes.update(entry.file_hash for entry in files)
         taxonomy = self._load_taxonomy(categories, corrections)
-        hashes = [surveyed.file_hash for surveyed in files if surveyed.file_hash]
+        hashes = [entry.file_hash for entry in files if entry.file_hash]
         cached = self.cache.load_excerpts(hashes)
         excerpts = [
-            surveyed.excerpt or cached.get(surveyed.file_hash) or _excerpt_without_content(surveyed.file)
-            for surveyed in files
+            entry.excerpt or cached.get(entry.file_hash) or _excerpt_without_content(entry.file) for entry in files
         ]
         excerpts = self._read_more(files, excerpts)
         self._report(0.5, f"Deciding where {quantity(len(files), 'file', separator=',')} belong")
@@ -143,9 +142,9 @@ class ClassificationRun:
         if self.classifier.sends_to or not self._has_unread_examples:
             self.cache.save(
                 [
-                    CachedFile(surveyed.file, surveyed.file_hash, None, verdict)
-                    for surveyed, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
-                    if surveyed.file_hash and not excerpt.is_transient
+                    CachedFile(entry.file, entry.file_hash, None, verdict)
+                    for entry, excerpt, verdict in zip(files, excerpts, verdicts, strict=True)
+                    if entry.file_hash and not excerpt.is_transient
                 ]
             )
         return verdicts
@@ -157,10 +156,10 @@ class ClassificationRun:
         result = list(excerpts)
         to_read = [
             at
-            for at, (surveyed, excerpt) in enumerate(zip(files, excerpts, strict=True))
-            if surveyed.file_hash
+            for at, (entry, excerpt) in enumerate(zip(files, excerpts, strict=True))
+            if entry.file_hash
             and reason_to_read_text(
-                excerpt, surveyed.file.suffix[1:], verdicts[at] if verdicts else None, self.read_text_below
+                excerpt, entry.file.suffix[1:], verdicts[at] if verdicts else None, self.read_text_below
             )
         ]
         begin = 0.5 if verdicts else 0.0
@@ -231,16 +230,15 @@ class ClassificationRun:
 
     def _read_examples(self, files: Sequence[SurveyedFile]) -> dict[str, Excerpt]:
         """Return the excerpts of a folder's examples by hash; of many documents, only some are read in full."""
-        excerpts = self.cache.load_excerpts([surveyed.file_hash for surveyed in files])
+        excerpts = self.cache.load_excerpts([entry.file_hash for entry in files])
         documents = [
-            (surveyed, excerpts[surveyed.file_hash])
-            for surveyed in files
-            if surveyed.file_hash in excerpts
-            and reason_to_read_text(excerpts[surveyed.file_hash], surveyed.file.suffix[1:])
+            (entry, excerpts[entry.file_hash])
+            for entry in files
+            if entry.file_hash in excerpts and reason_to_read_text(excerpts[entry.file_hash], entry.file.suffix[1:])
         ]
         sample = documents[:: -(-len(documents) // _MAX_DOCUMENTS_PER_FOLDER)] if documents else documents
-        for (surveyed, _), excerpt in zip(sample, self._read_texts(sample), strict=True):
-            excerpts[surveyed.file_hash] = excerpt
+        for (entry, _), excerpt in zip(sample, self._read_texts(sample), strict=True):
+            excerpts[entry.file_hash] = excerpt
         return excerpts
 
     def _read_texts(
@@ -255,15 +253,15 @@ class ClassificationRun:
 
     def _read_and_cache(self, files: Sequence[tuple[SurveyedFile, Excerpt]]) -> list[Excerpt]:
         """Read files in full and cache their excerpts, except those that failed for a transient reason."""
-        pairs = [(surveyed.file, excerpt) for surveyed, excerpt in files]
+        pairs = [(entry.file, excerpt) for entry, excerpt in files]
         excerpts = read_texts(self.jail, self.call, pairs, self.max_document_bytes)
         self.bytes_read += sum(excerpt.bytes_read for excerpt in excerpts)
         to_cache = []
-        for (surveyed, _), excerpt in zip(files, excerpts, strict=True):
+        for (entry, _), excerpt in zip(files, excerpts, strict=True):
             if excerpt.is_transient:
-                self.unread.add(surveyed.file.relative)
+                self.unread.add(entry.file.relative)
             else:
-                to_cache.append(CachedFile(surveyed.file, surveyed.file_hash, excerpt))
+                to_cache.append(CachedFile(entry.file, entry.file_hash, excerpt))
         self.cache.save(to_cache)
         return excerpts
 

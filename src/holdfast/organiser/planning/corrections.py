@@ -45,9 +45,9 @@ def resolve_file(path: str, folder: str, files: Mapping[str, SurveyedFile]) -> s
 def index_by_path(files: Iterable[SurveyedFile]) -> dict[str, SurveyedFile]:
     """Return files by their paths from the scanned folder; a unit is listed under the path of each of its members too."""
     by_path: dict[str, SurveyedFile] = {}
-    for surveyed in files:
-        for file in (surveyed.file, *surveyed.file.members):
-            by_path[file.relative] = surveyed
+    for entry in files:
+        for file in (entry.file, *entry.file.members):
+            by_path[file.relative] = entry
     return by_path
 
 

@@ -39,16 +39,16 @@ class PeekedFile(NamedTuple):
 
 def peek_files(jail: Jail, call: Call, files: Sequence[ScannedFile]) -> list[PeekedFile]:
     """Return the tier 1 excerpt of each file, in the same order; files of one folder should be neighbours."""
-    peeked: list[PeekedFile] = []
+    results: list[PeekedFile] = []
     for parent, group in groupby(files, key=lambda file: os.path.dirname(file.path)):
         call.check()
         members = list(group)
         try:
             with jail.open_directory(parent) as fd:
-                peeked += [_peek(fd, file) for file in members]
+                results += [_peek(fd, file) for file in members]
         except HoldfastError as error:
-            peeked += [_skip(file, SkipReason.UNREADABLE, error.message) for file in members]
-    return peeked
+            results += [_skip(file, SkipReason.UNREADABLE, error.message) for file in members]
+    return results
 
 
 def read_texts(jail: Jail, call: Call, files: Sequence[tuple[ScannedFile, Excerpt]], max_bytes: int) -> list[Excerpt]:

@@ -175,22 +175,22 @@ class Survey:
         if None not in hashes:
             new = tuple.__new__
             return [new(SurveyedFile, row) for row in zip(files, hashes, repeat(None))], []
-        peeked = peek_files(
+        results = peek_files(
             self._jail, self._call, [file for file, hash_ in zip(files, hashes, strict=True) if hash_ is None]
         )
         self._cache.save(
-            [CachedFile(result.file, result.file_hash, result.excerpt) for result in peeked if result.file_hash]
+            [CachedFile(result.file, result.file_hash, result.excerpt) for result in results if result.file_hash]
         )
-        self.opened_count += sum(1 for result in peeked if result.file.type is FileType.FILE)
-        self.bytes_read += sum(result.excerpt.bytes_read for result in peeked)
-        surveyed: list[SurveyedFile] = []
-        remaining = iter(peeked)
+        self.opened_count += sum(1 for result in results if result.file.type is FileType.FILE)
+        self.bytes_read += sum(result.excerpt.bytes_read for result in results)
+        survey: list[SurveyedFile] = []
+        remaining = iter(results)
         for file, hash_ in zip(files, hashes, strict=True):
             if hash_ is not None:
-                surveyed.append(SurveyedFile(file, hash_, None))
+                survey.append(SurveyedFile(file, hash_, None))
             elif (result := next(remaining)).skipped is None:
-                surveyed.append(SurveyedFile(file, result.file_hash, result.excerpt))
-        return surveyed, [result.skipped for result in peeked if result.skipped is not None]
+                survey.append(SurveyedFile(file, result.file_hash, result.excerpt))
+        return survey, [result.skipped for result in results if result.skipped is not None]
 
 
 def read_examples(
@@ -203,10 +203,12 @@ def read_examples(
     Cancelled or TimedOut as the call does.
     """
     files = (file for batch in FolderScan(jail, call, folder, options) for file in batch.files)
-    peeked = [
+    results = [
         result for result in peek_files(jail, call, _pick_examples(files, max_per_folder)) if result.skipped is None
     ]
-    to_read = [result for result in peeked if reason_to_read_text(result.excerpt, result.file.suffix.removeprefix("."))]
+    to_read = [
+        result for result in results if reason_to_read_text(result.excerpt, result.file.suffix.removeprefix("."))
+    ]
     texts: list[Excerpt] = []
     for start in range(0, len(to_read), _READ_TOGETHER):
         call.progress(start, len(to_read), f"Reading documents: {start:,} of {len(to_read):,}")
@@ -214,7 +216,7 @@ def read_examples(
         texts += read_texts(jail, call, [(result.file, result.excerpt) for result in part], max_bytes)
     excerpts = {result.file.relative: excerpt for result, excerpt in zip(to_read, texts, strict=True)}
     examples = []
-    for result in peeked:
+    for result in results:
         excerpt = excerpts.get(result.file.relative, result.excerpt)
         category = example_folder(result.file.folder)
         examples.append(Example(result.file_hash, result.file.name, category, excerpt.text, excerpt.content_type))

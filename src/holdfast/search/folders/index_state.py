@@ -28,14 +28,14 @@ RETRY_PAUSES = (10.0, 120.0, 1800.0)
 class RootScan:
     """File versions by path beneath the root, and the directories that were scanned.
 
-    `unruled` are directories with more ignore rules than are followed: nothing in them may be shown. `unopened` are
-    directories that may not be opened, by their path beneath the root. `is_truncated` says that there are more files.
+    `unsearched_directories` have more ignore rules than are followed: nothing in them may be shown. `unopened_directories`
+    may not be opened; they are named by their path beneath the root. `is_truncated` says that there are more files.
     """
 
     versions: dict[str, str] = field(default_factory=dict)
     directories: list[str] = field(default_factory=list)
-    unruled: list[str] = field(default_factory=list)
-    unopened: list[str] = field(default_factory=list)
+    unsearched_directories: list[str] = field(default_factory=list)
+    unopened_directories: list[str] = field(default_factory=list)
     is_truncated: bool = False
 
 
@@ -53,8 +53,8 @@ def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
             last_name, last_kind = entries[-1]
             if folder.rules.is_cut:
                 path = f"{prefix}{folder.relative}".rstrip("/")
-                if path not in scan.unruled[-1:]:
-                    scan.unruled.append(path)
+                if path not in scan.unsearched_directories[-1:]:
+                    scan.unsearched_directories.append(path)
                 if last_kind is EntryType.DIRECTORY:
                     walk.prune()
                 continue
@@ -71,7 +71,7 @@ def scan_root(jail: Jail, call: Call, max_files: int) -> RootScan:
                 scan.is_truncated = True
                 scan.versions = dict(list(scan.versions.items())[:max_files])
                 break
-        scan.unopened = [f"/{relative}" for relative in walk.unreadable]
+        scan.unopened_directories = [f"/{relative}" for relative in walk.unreadable]
     return scan
 
 
@@ -94,8 +94,8 @@ class RootIndexState:
             self._failures: dict[str, tuple[int, float]] = {}
             self._text_bytes = 0
             self._had_most_vectors = False
-            self._unruled: tuple[str, ...] = ()
-            self._unopened: tuple[str, ...] = ()
+            self._unsearched_directories: tuple[str, ...] = ()
+            self._unopened_directories: tuple[str, ...] = ()
             self.is_loaded = self.is_scanned = self.is_truncated = False
 
     def load(self, records: Mapping[str, FileRecord], without_vectors: Iterable[str]) -> None:
@@ -151,7 +151,8 @@ class RootIndexState:
             still_queued = {path: None for path in self._texts if path in scan.versions}
             self._texts = still_queued | dict.fromkeys(changed)
             self.is_truncated, self.is_scanned = scan.is_truncated, True
-            self._unruled, self._unopened = tuple(scan.unruled), tuple(scan.unopened)
+            self._unsearched_directories = tuple(scan.unsearched_directories)
+            self._unopened_directories = tuple(scan.unopened_directories)
             return [path for path in self._records if path not in scan.versions]
 
     def queue_texts(self, paths: Iterable[str]) -> None:
@@ -242,7 +243,7 @@ class RootIndexState:
         """Return how much in a span is not searched, by reason."""
         with self._changed:
             records = [record for path, record in self._records.items() if span.low <= path < span.high]
-            directories = sum(span.low <= f"{path}/" < span.high for path in self._unopened)
+            directories = sum(span.low <= f"{path}/" < span.high for path in self._unopened_directories)
         kinds = Counter(record.kind for record in records)
         without_text = sum(record.kind is ContentKind.DOCUMENT and not record.text_bytes for record in records)
         return UnsearchedCounts(kinds[ContentKind.UNOPENED], directories, kinds[ContentKind.TOO_LARGE], without_text)
@@ -260,7 +261,7 @@ class RootIndexState:
                 embedded=total - len(self._without_vectors.keys() | queued),
                 is_truncated=self.is_truncated or has_no_room,
                 reader_failures=len(self._failures.keys() - queued),
-                unruled=self._unruled,
+                unsearched_directories=self._unsearched_directories,
             )
             self._had_most_vectors = self._had_most_vectors or progress.meaning_percent >= _MOST_PERCENT
             return progress

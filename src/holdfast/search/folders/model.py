@@ -64,8 +64,8 @@ class FileRecord(NamedTuple):
 class IndexProgress(NamedTuple):
     """How many files a scanned root has, how many of them are read, and how many have all their vectors.
 
-    `reader_failures` are files that count as read although their reader failed; `unruled` are the directories with more
-    ignore rules than are followed.
+    `reader_failures` are files that count as read although their reader failed; `unsearched_directories` have more ignore
+    rules than are followed.
     """
 
     is_scanned: bool
@@ -74,7 +74,7 @@ class IndexProgress(NamedTuple):
     embedded: int
     is_truncated: bool
     reader_failures: int = 0
-    unruled: tuple[str, ...] = ()
+    unsearched_directories: tuple[str, ...] = ()
 
     @property
     def words_percent(self) -> int:
@@ -101,10 +101,11 @@ class IndexProgress(NamedTuple):
         if self.reader_failures:
             files = quantity(self.reader_failures, "file")
             notices.append(f"{files} of {name} could not be read because of a temporary error; try again later.")
-        if self.unruled:
-            more = f" (and {len(self.unruled) - 1} more)" if len(self.unruled) > 1 else ""
+        if self.unsearched_directories:
+            first, *others = self.unsearched_directories
+            more = f" (and {len(others)} more)" if others else ""
             notices.append(
-                f"{display_name(self.unruled[0])}{more} has more ignore rules than are followed, so nothing in it is searched; "
+                f"{display_name(first)}{more} has more ignore rules than are followed, so nothing in it is searched; "
                 "grep_content follows them all."
             )
         return notices

@@ -53,8 +53,8 @@ class HttpConnections:
         """Count a new connection, of which nothing is known but its address. `drop` closes it at once."""
         if len(self._strangers) >= self._max_strangers:
             by_address = Counter(connection.address for connection in self._strangers)
-            crowded, _ = by_address.most_common(1)[0]
-            self._drop(next(connection for connection in self._strangers if connection.address == crowded))
+            busiest_address, _ = by_address.most_common(1)[0]
+            self._drop(next(connection for connection in self._strangers if connection.address == busiest_address))
         connection = HttpConnection(address, drop)
         self._strangers[connection] = None
         return connection

@@ -59,7 +59,7 @@ class SqliteImageTable:
         if self._used_bytes() <= cap_bytes and self._oldest_kept_at >= kept_since:
             return []
         files: list[str] = []
-        with self.accounted(), self._db.transaction(durable=False):
+        with self.recount_on_error(), self._db.transaction(durable=False):
             before_seq = self._first_running_seq()
             self._expire_by_age(kept_since, before_seq, files)
             self._expire_by_size(cap_bytes, before_seq, files)
@@ -98,7 +98,7 @@ class SqliteImageTable:
                 self._forget(row["hash"], files)
         return files
 
-    def unpacked(self) -> list[str]:
+    def list_unpacked(self) -> list[str]:
         """Return the largest images that nobody has tried to pack."""
         if not self._may_be_unpacked:
             return []
@@ -113,7 +113,7 @@ class SqliteImageTable:
 
     def pack(self, hash_: str, packed: Image | None) -> str | None:
         """Store an image in less space, unless it or its base has gone meanwhile; returns the file to remove."""
-        with self.accounted(), self._db.transaction(durable=False):
+        with self.recount_on_error(), self._db.transaction(durable=False):
             stored = self._db.run("stored_image", {"hash": hash_}).fetchone()
             if packed is None or stored is None:
                 self._db.run("leave_image_plain", {"hash": hash_})
@@ -164,7 +164,7 @@ class SqliteImageTable:
         self._running.pop(plan_id, None)
 
     @contextmanager
-    def accounted(self) -> Iterator[None]:
+    def recount_on_error(self) -> Iterator[None]:
         """Count the sums again when a transaction fails: what it added to them is not there."""
         try:
             yield

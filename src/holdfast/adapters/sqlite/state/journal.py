@@ -68,20 +68,20 @@ class SqliteJournal:
 
     def begin(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Make a plan and its before-images durable in one transaction."""
-        with self._images.accounted(), self._db.transaction(durable=True):
+        with self._images.recount_on_error(), self._db.transaction(durable=True):
             seq = self._db.run("insert_plan", plan_row(plan)).lastrowid or 0
             return self._add_items(replace(plan, seq=seq), images, plan.created_at)
 
     def resume(self, plan: Plan, images: Sequence[Image]) -> list[Image]:
         """Begin a proposal; its new seq makes it the newest change."""
-        resumed = {
+        parameters = {
             "id": plan.id,
             "temp_name": plan.temp_name,
             "other_root": None if plan.other_root is None else stored_path(plan.other_root),
             **client_row(plan.client),
         }
-        with self._images.accounted(), self._db.transaction(durable=True):
-            if self._db.run("resume_plan", resumed).rowcount != 1:
+        with self._images.recount_on_error(), self._db.transaction(durable=True):
+            if self._db.run("resume_plan", parameters).rowcount != 1:
                 raise Conflict(f"Change {plan.id} is not approved, or it is running or done already.")
             (seq,) = self._db.run("last_seq").fetchone()
             self._db.run("delete_items", {"plan_id": plan.id})
@@ -94,7 +94,7 @@ class SqliteJournal:
 
     def finish(self, plan_id: str, outcome: Outcome, at: str) -> None:
         """Record how a plan ended. Not durable: after a power cut recovery finds the outcome on the disk."""
-        with self._images.accounted(), self._db.transaction(durable=False):
+        with self._images.recount_on_error(), self._db.transaction(durable=False):
             for position, (status, message) in outcome.exceptions.items():
                 self._finish_items(plan_id, status, message, None, (position, position))
             self._finish_items(plan_id, outcome.item_status, outcome.message, outcome.identity, (0, _MAX_INTEGER))
@@ -184,16 +184,16 @@ class SqliteJournal:
 
     def prune(self, selection: PruneSelection, *, dry_run: bool) -> tuple[PrunedImages, list[str]]:
         """Delete images that a person lets go, or only count them."""
-        with self._images.accounted(), self._db.transaction(durable=False):
+        with self._images.recount_on_error(), self._db.transaction(durable=False):
             rows = self._images.choose(selection)
             hashes = json.dumps([row["hash"] for row in rows])
-            affected = [row["id"] for row in self._db.run("changes_that_need", {"hashes": hashes}).fetchall()]
+            affected_ids = [row["id"] for row in self._db.run("changes_that_need", {"hashes": hashes}).fetchall()]
             files = [] if dry_run else self._images.let_go(rows)
-        newest = (self.find(plan_id) for plan_id in affected[:_MAX_AFFECTED])
+        newest = (self.find(plan_id) for plan_id in affected_ids[:_MAX_AFFECTED])
         pruned = PrunedImages(
             len(rows),
             sum(row["stored_bytes"] for row in rows),
-            len(affected),
+            len(affected_ids),
             tuple(plan for plan in newest if plan is not None),
         )
         return pruned, files

@@ -49,7 +49,7 @@ def confirm_identity(connection: sqlite3.Connection, path: str) -> None:
 
 def _advice(folder: str) -> str:
     return (
-        "Put state.db back from a backup. To begin anew without the history, move state.db, "
+        "Put state.db back from a backup. To start over without the history, move state.db, "
         f"{_MARK} and the folders {', '.join(_HISTORY)} out of {folder}."
     )
 
