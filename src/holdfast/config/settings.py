@@ -223,9 +223,19 @@ class OrganiserSettings(Section):
 
 
 class Switch(Section):
-    """On or off."""
+    """Whether one tool is on."""
 
-    enabled: bool = Field(True, description="Whether it can be listed and called.")
+    enabled: bool = Field(True, description="Whether the tool of that name can be listed and called.")
+
+
+class GroupSwitch(Section):
+    """Whether a group of tools is on."""
+
+    enabled: bool = Field(
+        True,
+        description="Whether the tools of a group can be listed and called: core, files (on disk), review, organise, "
+        "search (on disk), store (the project store).",
+    )
 
 
 class RerankSettings(Section):
@@ -356,12 +366,11 @@ class McpSettings(Section):
 
     files: FilesSettings = FilesSettings()
     tools: dict[str, Switch] = Field({}, description="Single tools by name.")
-    groups: dict[str, Switch] = Field({}, description="Tool groups by name.")
+    groups: dict[str, GroupSwitch] = Field({}, description="Tool groups by name.")
 
     def permits(self, name: str, group: str) -> bool:
         """Return whether neither the tool nor its group is switched off."""
-        on = Switch()
-        return self.tools.get(name, on).enabled and self.groups.get(group, on).enabled
+        return self.tools.get(name, Switch()).enabled and self.groups.get(group, GroupSwitch()).enabled
 
 
 class Settings(Section):

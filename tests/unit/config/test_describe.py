@@ -8,7 +8,7 @@ from holdfast.config.describe import annotation_at, describe_type, setting_rows,
 from holdfast.config.settings import Settings
 
 FIXED = """
-allow_root_wipe max_payload_bytes max_file_bytes max_project_bytes list_limit_default list_limit_max lock_timeout_ms
+allow_root_wipe max_payload_bytes max_file_bytes max_project_bytes max_tenant_bytes list_limit_default list_limit_max lock_timeout_ms
 delete_retention_days versions_kept version_days idempotency_days
 search.enabled search.limit_default search.limit_max search.vector_candidates search.bm25_candidates
 search.embedder.kind search.embedder.endpoint search.embedder.model search.embedder.api_key search.embedder.timeout_ms

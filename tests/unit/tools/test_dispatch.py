@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from holdfast.auth.context import AuthContext, Caller, CallerKind
-from holdfast.config.settings import FolderSettings, McpSettings, Settings, Switch
+from holdfast.config.settings import FolderSettings, GroupSwitch, McpSettings, Settings, Switch
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, NotFound, PermissionDenied
 from tests.helpers import sample
 
@@ -68,13 +68,13 @@ async def test_a_tool_does_not_exist_for_those_it_is_not_for(caller: Caller) -> 
 
 
 async def test_single_tools_and_groups_can_be_switched_off() -> None:
-    off = Switch(enabled=False)
-    one = Settings(mcp=McpSettings(tools={"echo": off}))
-    names = [entry.name for entry in sample.dispatcher(one).list_tools(sample.CALLER)]
+    without_echo = Settings(mcp=McpSettings(tools={"echo": Switch(enabled=False)}))
+    without_files = Settings(mcp=McpSettings(groups={"files": GroupSwitch(enabled=False)}))
+    names = [entry.name for entry in sample.dispatcher(without_echo).list_tools(sample.CALLER)]
     assert "echo" not in names
     assert "echo_data" in names
-    assert isinstance(await refusal(sample.CALLER, "echo", {"text": "x"}, one), NotFound)
-    assert sample.dispatcher(Settings(mcp=McpSettings(groups={"files": off}))).list_tools(sample.CALLER) == []
+    assert isinstance(await refusal(sample.CALLER, "echo", {"text": "x"}, without_echo), NotFound)
+    assert sample.dispatcher(without_files).list_tools(sample.CALLER) == []
 
 
 async def test_read_only_mode_refuses_what_changes_and_nothing_else() -> None:

@@ -69,8 +69,8 @@ def test_only_what_was_asked_for_is_in_the_reply() -> None:
         ({"type": "integer", "maximum": 3}, 4, "at most 3"),
         ({"type": "array", "items": {"type": "string", "enum": ["a"]}}, ["a", "b"], "a list of a"),
         ({"type": "array", "items": {"type": "string", "enum": ["a"]}}, "a", "a list of a"),
-        ({"type": "array", "items": {"enum": ["a"]}, "minItems": 1}, [], "at least 1 entries"),
-        ({"type": "array", "items": {"enum": ["a"]}, "maxItems": 1}, ["a", "a"], "at most 1 entries"),
+        ({"type": "array", "items": {"enum": ["a"]}, "minItems": 1}, [], "at least 1 entry"),
+        ({"type": "array", "items": {"enum": ["a"]}, "maxItems": 1}, ["a", "a"], "at most 1 entry"),
     ],
 )
 def test_a_value_that_breaks_its_rule_is_refused_without_being_shown(

@@ -27,10 +27,15 @@ Servers leave the work to it when their settings say so:
 
 
 @click.command("worker", epilog=_WORKER_EPILOG)
-@click.option("--lanes", default=2, show_default=True, type=click.IntRange(1, 64), help="Embeddings at once.")
+@click.option(
+    "--lanes", default=2, show_default=True, type=click.IntRange(1, 64), help="How many threads embed at once."
+)
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 @click.option(
-    "--metrics-port", type=click.IntRange(0, 65535), metavar="PORT", help="Answer /metrics there; without it, nowhere."
+    "--metrics-port",
+    type=click.IntRange(0, 65535),
+    metavar="PORT",
+    help="Serve /metrics on this port; not served without it.",
 )
 @click.option("--metrics-host", default="127.0.0.1", show_default=True, help="Address of --metrics-port.")
 def worker_command(lanes: int, settings_path: str | None, metrics_port: int | None, metrics_host: str) -> None:

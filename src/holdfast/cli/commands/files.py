@@ -81,8 +81,8 @@ def files_group() -> None:
 
 @files_group.command("ls", epilog="Example: holdfast files ls -p notes /drafts --depth 2")
 @click.argument("path", default="")
-@click.option("--depth", default=1, show_default=True, metavar="N", help="Levels; 0 is the path itself.")
-@click.option("--limit", default=1024, show_default=True, metavar="N", help="Most entries.")
+@click.option("--depth", default=1, show_default=True, metavar="N", help="Levels to list; 0 is the path itself.")
+@click.option("--limit", default=1024, show_default=True, metavar="N", help="Maximum number of entries.")
 @_in_project
 @_store_options
 def ls(store: StoreClient, project: str, path: str, depth: int, limit: int) -> None:
@@ -97,7 +97,7 @@ def ls(store: StoreClient, project: str, path: str, depth: int, limit: int) -> N
 
 @files_group.command("cat", epilog="Example: holdfast files cat -p notes /plan.md > plan.md")
 @click.argument("path")
-@click.option("--offset", default=0, metavar="BYTES", help="First byte.")
+@click.option("--offset", default=0, metavar="BYTES", help="First byte to print.")
 @click.option("--length", default=-1, metavar="BYTES", help="Number of bytes; the rest when not given.")
 @_in_project
 @_store_options
@@ -189,7 +189,7 @@ def restore(store: StoreClient, project: str, path: str, version: int) -> None:
 
 @files_group.command("search", epilog='Example: holdfast files search "release date" --prefix /drafts')
 @click.argument("query")
-@click.option("--project", "-p", default="*", metavar="NAME", help="The project; all of yours without it.")
+@click.option("--project", "-p", default="*", metavar="NAME", help="The project; without it, all projects.")
 @click.option("--prefix", default="", metavar="PATH", help="Only paths that begin with this.")
 @click.option(
     "--limit", default=5, show_default=True, metavar="N", help="Maximum number of hits, up to 20; 0: the default."

@@ -44,7 +44,7 @@ def status(settings_path: str | None, *, as_json: bool) -> None:
 
 
 @index_group.command("drain", epilog="Example: holdfast index drain --timeout 60")
-@click.option("--timeout", default=300.0, show_default=True, metavar="SECONDS", help="Longest time to work.")
+@click.option("--timeout", default=300.0, show_default=True, metavar="SECONDS", help="Stop after this time.")
 @_settings_option
 @json_option
 def drain(timeout: float, settings_path: str | None, *, as_json: bool) -> None:

@@ -45,7 +45,9 @@ Command = Callable[..., None]
 def _target_options(command: Command) -> Command:
     options = [
         click.option("--project", is_flag=True, help="The configuration of the project in the working directory."),
-        click.option("--config", "config_path", metavar="FILE", help="This file instead of the client's usual one."),
+        click.option(
+            "--config", "config_path", metavar="FILE", help="Configure this file instead of the client's usual one."
+        ),
         click.option("--name", default=_ENTRY_NAME, show_default=True, help="The name of the entry."),
         click.option("--yes", "-y", is_flag=True, help="Write without asking."),
         click.option("--dry-run", is_flag=True, help="Show the change and write nothing."),
@@ -59,7 +61,7 @@ def _target_options(command: Command) -> Command:
 @click.command("install", epilog=_INSTALL_EXAMPLES)
 @click.argument("client", required=False)
 @click.argument("directories", nargs=-1, metavar="[DIR]...")
-@click.option("--folder", "more_directories", multiple=True, metavar="DIR", help="Same as DIR; may be repeated.")
+@click.option("--folder", "more_directories", multiple=True, metavar="DIR", help="Another DIR; may be repeated.")
 @click.option("--tools", metavar="GROUP,…", help="Only these groups of tools: files, review, organise, store, search.")
 @click.option("--read-only", is_flag=True, help="The agent can read and never change anything.")
 @click.option("--review", is_flag=True, help="Every change waits for your approval.")

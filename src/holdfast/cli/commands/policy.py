@@ -59,7 +59,14 @@ def show(path: str | None, *, as_json: bool) -> None:
 @policy_group.command("test", epilog=_TEST_EPILOG)
 @click.argument("tested_path", metavar="PATH")
 @click.option("--client", default="", metavar="NAME", help="The name that an MCP client declares; none by default.")
-@click.option("--for", "purpose", type=click.Choice(["read", "write"]), default="write", help="What for (write).")
+@click.option(
+    "--for",
+    "purpose",
+    type=click.Choice(["read", "write"]),
+    default="write",
+    show_default=True,
+    help="What the agent wants to do.",
+)
 @click.option("--root", "roots", multiple=True, metavar="DIR", help="The allowed directories of the connection.")
 @settings_option
 @json_option

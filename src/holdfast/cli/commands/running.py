@@ -33,14 +33,14 @@ _STOP_SECONDS = MAX_SHUTDOWN_SECONDS + 3
 
 
 @click.command("status", epilog=_STATUS_EXAMPLES)
-@click.option("--watch", "-w", is_flag=True, help="Go on, and show what the server does, until Ctrl-C.")
+@click.option("--watch", "-w", is_flag=True, help="Keep showing what the server does, until Ctrl-C.")
 @click.option(
     "--interval",
     default=2.0,
     show_default=True,
     type=click.FloatRange(0.1, 3_600),
     metavar="SECONDS",
-    help="Time between two looks with --watch.",
+    help="Seconds between two updates with --watch.",
 )
 @json_option
 def status_command(*, watch: bool, interval: float, as_json: bool) -> None:

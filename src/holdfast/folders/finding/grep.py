@@ -12,6 +12,7 @@ from holdfast.folders.children.confine import Child, ChildStalled, can_confine, 
 from holdfast.folders.finding.ripgrep import FileMatches, GrepQuery, RipgrepParser, pattern_error, ripgrep_path
 from holdfast.folders.finding.walk import EntryType, IgnoreChecker, PathKey, Walk, WalkFolder, WalkStart, path_key
 from holdfast.folders.service import Folders
+from holdfast.text.display import quantity
 from holdfast.text.glob import Glob
 
 BATCH_FILES = 256
@@ -186,7 +187,7 @@ class Grep:
         if now - self._reported_at > _PROGRESS_SECONDS:
             self._reported_at = now
             seconds = round(now - self._started_at, 1)
-            self._outer.progress(seconds, None, f"{seconds:g} s, {parser.matches} matches")
+            self._outer.progress(seconds, None, f"{seconds:g} s, {quantity(parser.matches, 'match', 'matches')}")
 
     def _line_after(self, key: PathKey) -> int | None:
         """Return the line of a file after which matches are wanted, None for a file of an earlier page."""

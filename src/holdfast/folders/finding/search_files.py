@@ -7,7 +7,7 @@ from holdfast.folders.finding.empty_search import explain_no_names
 from holdfast.folders.finding.walk import EntryType, PathKey, Walk, open_start, path_key
 from holdfast.folders.service import Folders
 from holdfast.text.budget import Page, decode_cursor, invalid_cursor, more_notice
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, quantity
 from holdfast.text.glob import Glob, State
 
 NO_MATCHES = "No matches found."
@@ -30,7 +30,9 @@ def search_names(
             last = relative
     if walk.timed_out:
         resume = more_notice({"after": walk.last})
-        return page.text(f"[Stopped after {seconds:g} s, {walk.entry_count} entries looked at.]", resume)
+        return page.text(
+            f"[Stopped after {seconds:g} s, {quantity(walk.entry_count, 'entry', 'entries')} looked at.]", resume
+        )
     if page.lines or after is not None:
         return page.text() or NO_MATCHES
     hint = explain_no_names(folders, call, path, pattern, exclude)

@@ -23,6 +23,7 @@ from holdfast.folders.access.roots import Root, identity_of
 from holdfast.folders.access.syscalls import READ_DIRECTORY, READ_FILE
 from holdfast.folders.finding.ignore import NO_RULES, REPOSITORY, IgnoreRules, rules_in
 from holdfast.text.decode import has_lone_surrogate
+from holdfast.text.display import quantity
 
 OPEN_DIRECTORIES = 64
 _MAX_RUN = 512
@@ -273,7 +274,7 @@ class WalkProgress:
         now = time.monotonic()
         if now - self._reported_at > _PROGRESS_SECONDS:
             self._reported_at = now
-            self._call.progress(entries, None, f"{entries} entries looked at")
+            self._call.progress(entries, None, f"{quantity(entries, 'entry', 'entries')} looked at")
         return self._deadline is not None and now > self._deadline
 
 

@@ -17,7 +17,7 @@ from holdfast.changes.path_change import PathChange
 from holdfast.review.model import Review
 from holdfast.text.budget import first_page, read_position
 from holdfast.text.decode import replace_lone_surrogates
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import describe_undo
 from holdfast.tools.organiser.plan_text import stayed_lines
@@ -172,7 +172,7 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
         return Answer.of(f"The {plan.kind} of {path} was already undone; nothing is left to undo.", data=report)
     if report is not None:
         how = " in part" if report.stayed else ""
-        back = "1 file is back" if report.came_back == 1 else f"{report.came_back} files are back"
+        back = quantity(report.came_back, "file is back", "files are back")
         lines = [f"Undid {plan.kind} of {path}{how}: {back}.", *stayed_lines(report), trail]
         return Answer.of("\n".join(lines), data=report)
     if plan.status is PlanStatus.FAILED:

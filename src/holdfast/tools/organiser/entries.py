@@ -14,7 +14,7 @@ from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import PlanView
 from holdfast.review.records import may_elicit
 from holdfast.text.budget import first_page, read_position
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
     build_page,
@@ -224,7 +224,7 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
 def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     """List the newest plans of this machine with the directories they touch."""
     plans = [describe_line(line, line.roots) for line in app.organiser.plans.list_all(_MAX_LISTED_FOR_PERSON)]
-    return Answer.of("1 plan." if len(plans) == 1 else f"{len(plans)} plans.", data=AllPlansAnswer(plans=plans))
+    return Answer.of(f"{quantity(len(plans), 'plan')}.", data=AllPlansAnswer(plans=plans))
 
 
 @tool(
@@ -293,8 +293,7 @@ async def _ask_for_approval(app: App, call: Call, folders: Folders, view: PlanVi
 
 
 def _list_every_move(view: PlanView) -> str:
-    files = "1 file" if len(view.moves) == 1 else f"{len(view.moves)} files"
-    lines = [f"An agent asks to move {files} in {display_name(view.folder)}:", ""]
+    lines = [f"An agent asks to move {quantity(len(view.moves), 'file')} in {display_name(view.folder)}:", ""]
     for item in view.moves:
         source = relative_path(item.src_path, view.folder)
         target = relative_path(item.dest_path or "", view.folder)

@@ -7,6 +7,7 @@ from typing import Any
 from holdfast.call import Question, Reply
 from holdfast.errors import InvalidArgument
 from holdfast.text.decode import has_lone_surrogate
+from holdfast.text.display import quantity
 
 
 def parse_reply(question: Question, answer: object) -> Reply:
@@ -63,7 +64,7 @@ def _expected_string(rule: Mapping[str, Any], value: object) -> str | None:
         return None if isinstance(value, str) and value in choices else f"one of {', '.join(choices)}"
     if not isinstance(value, str) or has_lone_surrogate(value):
         return "text"
-    return _expected_within(len(value), rule, "minLength", "maxLength", "characters")
+    return _expected_within(len(value), rule, "minLength", "maxLength", ("character", "characters"))
 
 
 def _expected_number(rule: Mapping[str, Any], value: object, kind: str) -> str | None:
@@ -71,22 +72,28 @@ def _expected_number(rule: Mapping[str, Any], value: object, kind: str) -> str |
         return "a number"
     if kind == "integer" and value != int(value):
         return "a whole number"
-    return _expected_within(value, rule, "minimum", "maximum", "")
+    return _expected_within(value, rule, "minimum", "maximum")
 
 
 def _expected_list(rule: Mapping[str, Any], value: object) -> str | None:
     choices = _choices(rule.get("items", {})) or []
     if not isinstance(value, list) or not all(isinstance(item, str) and item in choices for item in value):
         return f"a list of {', '.join(choices)}"
-    return _expected_within(len(value), rule, "minItems", "maxItems", "entries")
+    return _expected_within(len(value), rule, "minItems", "maxItems", ("entry", "entries"))
 
 
-def _expected_within(amount: float, rule: Mapping[str, Any], least: str, most: str, unit: str) -> str | None:
+def _expected_within(
+    amount: float, rule: Mapping[str, Any], least: str, most: str, unit: tuple[str, str] | None = None
+) -> str | None:
     if least in rule and amount < rule[least]:
-        return f"at least {rule[least]} {unit}".rstrip()
+        return f"at least {_bound(rule[least], unit)}"
     if most in rule and amount > rule[most]:
-        return f"at most {rule[most]} {unit}".rstrip()
+        return f"at most {_bound(rule[most], unit)}"
     return None
+
+
+def _bound(limit: Any, unit: tuple[str, str] | None) -> str:
+    return str(limit) if unit is None else quantity(limit, *unit)
 
 
 def _choices(rule: Mapping[str, Any]) -> list[str] | None:

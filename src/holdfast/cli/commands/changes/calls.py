@@ -32,15 +32,19 @@ _SHOWN_FIRST = ("path", "file_path", "paths", "source", "folder_path", "search_p
 
 
 @click.command("calls", epilog=_EXAMPLES)
-@click.option("--tool", metavar="NAME", help="Of this tool.")
-@click.option("--status", type=click.Choice(["ok", "error", "cancelled", "input_required"]), help="That ended so.")
-@click.option("--code", metavar="CODE", help="That ended with this error code, such as CONFLICT.")
-@click.option("--client", metavar="NAME", help="Of this program.")
-@click.option("--kind", type=click.Choice(["agent", "person"]), help="Of agents, or your own.")
-@click.option("--since", metavar="TIME", help="Begun since then, such as 10m, 2h, 3d or 2026-01-31.")
-@click.option("--until", metavar="TIME", help="Begun until then.")
-@click.option("--limit", "-n", default=50, show_default=True, type=click.IntRange(1, 1000), help="Most calls.")
-@click.option("--cursor", metavar="TEXT", help="The next page of a list: the cursor that it ended with.")
+@click.option("--tool", metavar="NAME", help="Only calls of this tool.")
+@click.option(
+    "--status", type=click.Choice(["ok", "error", "cancelled", "input_required"]), help="Only calls that ended so."
+)
+@click.option("--code", metavar="CODE", help="Only calls that ended with this error code, such as CONFLICT.")
+@click.option("--client", metavar="NAME", help="Only calls by this program.")
+@click.option("--kind", type=click.Choice(["agent", "person"]), help="Only calls by agents, or only your own.")
+@click.option("--since", metavar="TIME", help="Only calls that began since then, such as 10m, 2h, 3d or 2026-01-31.")
+@click.option("--until", metavar="TIME", help="Only calls that began until then.")
+@click.option(
+    "--limit", "-n", default=50, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of calls."
+)
+@click.option("--cursor", metavar="TEXT", help="Go on with the next page: the cursor at the end of the page before it.")
 @click.option("--follow", "-f", is_flag=True, help="Print further calls as they end, until Ctrl-C.")
 @json_option
 def calls_command(*, as_json: bool, follow: bool, since: str | None, until: str | None, **conditions: Any) -> None:

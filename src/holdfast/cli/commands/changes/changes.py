@@ -31,7 +31,7 @@ Examples:
   holdfast changes ~/project --since 2h     in one folder, in the last two hours
   holdfast changes --client claude-code --kind delete
   holdfast changes show 3f2a9c1d            what one change did, as a diff
-  holdfast changes diff --since 1h          what all of the last hour comes to, as one diff
+  holdfast changes diff --since 1h          everything of the last hour, as one diff
   holdfast undo --since 10m                 take it back
   holdfast changes restore 3f2a9c1d         a file as it was before that change, whatever came after
 
@@ -60,11 +60,13 @@ class ChangesGroup(click.Group):
 def selection_options(command: Callable[..., None]) -> Callable[..., None]:
     """Add the options that select changes; the command gets them as one dictionary, `selection`."""
 
-    @click.option("--client", metavar="NAME", help="Made by this program; `you` for your own commands.")
-    @click.option("--since", metavar="TIME", help="Made since then, such as 10m, 2h, 3d or 2026-01-31.")
-    @click.option("--until", metavar="TIME", help="Made until then.")
-    @click.option("--kind", "kinds", multiple=True, type=click.Choice(_KINDS), help="Of this kind; may be repeated.")
-    @click.option("--path", metavar="GLOB", help="Touched such a path: '*.py' anywhere, 'src/**' from DIR.")
+    @click.option("--client", metavar="NAME", help="Only changes by this program; `you` for your own commands.")
+    @click.option("--since", metavar="TIME", help="Only changes since then, such as 10m, 2h, 3d or 2026-01-31.")
+    @click.option("--until", metavar="TIME", help="Only changes until then.")
+    @click.option(
+        "--kind", "kinds", multiple=True, type=click.Choice(_KINDS), help="Only changes of this kind; may be repeated."
+    )
+    @click.option("--path", metavar="GLOB", help="Only changes of such paths: '*.py' anywhere, 'src/**' from DIR.")
     @wraps(command)
     def with_selection(
         *args: Any,
@@ -92,7 +94,7 @@ _directory_argument = click.argument("directory", metavar="[DIR]", required=Fals
 
 @click.group("changes", cls=ChangesGroup, epilog=_EXAMPLES)
 def changes_group() -> None:
-    """See what programs did to your files: who, when and what, the diff of it, and what it comes to.
+    """See what programs did to your files: who, when, what, the diff of each change and of many together.
 
     `holdfast changes [DIR]` is short for `holdfast changes list [DIR]`. `holdfast undo` takes changes back.
     """
@@ -101,7 +103,9 @@ def changes_group() -> None:
 @changes_group.command("list", epilog="Example: holdfast changes ~/project --since 2h --client claude-code")
 @_directory_argument
 @selection_options
-@click.option("--limit", "-n", default=50, show_default=True, type=click.IntRange(1, 1000), help="Most changes.")
+@click.option(
+    "--limit", "-n", default=50, show_default=True, type=click.IntRange(1, 1000), help="Maximum number of changes."
+)
 @click.option("--older", metavar="ID", help="Only changes before this one: the next page.")
 @json_option
 def list_command(
@@ -136,7 +140,7 @@ def show(change: str, *, as_json: bool) -> None:
 @selection_options
 @json_option
 def diff(directory: str | None, *, selection: dict[str, Any], as_json: bool) -> None:
-    """Show what the selected changes come to: each file as it was before the first of them, and as it is now.
+    """Show the selected changes as one diff: each file as it was before the first of them, and as it is now.
 
     What was changed and changed back is not shown. What other programs did to these files since is part of it.
     """
@@ -173,9 +177,9 @@ def restore(change: str, *, as_json: bool) -> None:
 
 
 @changes_group.command("prune", epilog="Example: holdfast changes prune --before 10d")
-@click.option("--before", metavar="TIME", help="Bytes that were last needed before then, such as 10d.")
-@click.option("--to-bytes", "to_bytes", metavar="SIZE", help="The oldest, until this much is left, such as 50MB.")
-@click.option("--root", metavar="DIR", help="Only of changes in this folder.")
+@click.option("--before", metavar="TIME", help="Remove bytes last needed before then, such as 10d.")
+@click.option("--to-bytes", "to_bytes", metavar="SIZE", help="Remove the oldest until this much is left, such as 50MB.")
+@click.option("--root", metavar="DIR", help="Only bytes of changes in this folder.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask.")
 @json_option
 def prune(before: str | None, to_bytes: str | None, root: str | None, *, yes: bool, as_json: bool) -> None:

@@ -90,7 +90,7 @@ def effect_summary(answer: Mapping[str, Any]) -> str:
     if not answer["changes"]:
         return "No changes match."
     if not answer["files"]:
-        return f"{quantity(answer['changes'], 'change')}, which come to nothing: every file is as it was before."
+        return f"{quantity(answer['changes'], 'change')}, and every file is as it was before."
     return f"{quantity(answer['changes'], 'change')}, {quantity(len(answer['files']), 'file')}."
 
 

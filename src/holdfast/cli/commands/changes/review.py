@@ -81,7 +81,7 @@ class OpenReview:
 
 _id_argument = click.argument("review", default="", metavar="[ID]")
 _code_argument = click.argument("code", default="", metavar="[CODE]")
-_message_option = click.option("--message", "-m", metavar="TEXT", help="Message to the agent.")
+_message_option = click.option("--message", "-m", metavar="TEXT", help="A message to the agent.")
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask; needs the code that `show` printed.")
 
 
@@ -117,7 +117,7 @@ def list_command(*, as_json: bool = False) -> None:
 
 @review_group.command("show", epilog="Example: holdfast review show 3f2a --side-by-side")
 @_id_argument
-@click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Both texts next to each other.")
+@click.option("--side-by-side", "-s", "is_split", is_flag=True, help="Show both texts next to each other.")
 @json_option
 def show(review: str, *, is_split: bool, as_json: bool) -> None:
     """Show what a review would change, an edit in hunks, and the code that names exactly this."""

@@ -28,7 +28,11 @@ _MAX_DOCUMENT_BYTES = 100_000_000
 @click.command("evaluate", epilog="Example: holdfast organise evaluate ~/Documents")
 @click.argument("folder", type=click.Path(exists=True, file_okay=False))
 @click.option(
-    "--gate", default=0.6, show_default=True, type=click.FloatRange(0, 1), help="Confidence from which files are filed."
+    "--gate",
+    default=0.6,
+    show_default=True,
+    type=click.FloatRange(0, 1),
+    help="Lowest confidence at which a file is filed.",
 )
 @json_option
 def evaluate_command(folder: str, gate: float, *, as_json: bool) -> None:
@@ -91,7 +95,7 @@ def _report_lines(
     yield ""
     for name, count in sorted(without_text.items()):
         yield f"Not measured in {display_name(name)}: {quantity(count, 'file')} without readable text."
-    yield f"{report.accuracy:.1%} of {report.files} files would be filed into their own folder."
+    yield f"{report.accuracy:.1%} of {quantity(report.files, 'file')} would be filed into their own folder."
     yield (
         f"At the gate of {report.gate:g}, {report.coverage:.1%} would be filed, {report.precision:.1%} of those correctly;\n"
         "the others would stay and be listed as uncertain."
