@@ -1,9 +1,10 @@
 """Defines `App`: the services that tools use."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from holdfast.auth.context import AuthContext, Caller
+from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.settings import Settings
 from holdfast.folders.service import Folders
@@ -20,7 +21,7 @@ class App:
     """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store.
 
     `reviews` are the changes that wait for a person. `observer` is told of every call. `on_model_key` is called after each
-    call whose caller has a key for models, and never blocks.
+    call whose caller has a key for models, and never blocks. `bulletin` tells what happens to reviews, plans and changes.
     """
 
     settings: Settings
@@ -33,3 +34,4 @@ class App:
     organiser: Organiser
     observer: Observer
     on_model_key: Callable[[AuthContext], None] = lambda _auth: None
+    bulletin: Bulletin = field(default_factory=Bulletin)
