@@ -7,6 +7,7 @@ from holdfast.auth.context import AuthContext, Caller
 from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.settings import Settings
+from holdfast.folders.finding.browse import FolderBrowser
 from holdfast.folders.service import Folders
 from holdfast.observe.observer import Observer
 from holdfast.organiser.service import Organiser
@@ -22,6 +23,8 @@ class App:
 
     `reviews` are the changes that wait for a person. `observer` is told of every call. `on_model_key` is called after each
     call whose caller has a key for models, and never blocks. `bulletin` tells what happens to reviews, plans and changes.
+    `connected_roots` are the directories that agents were given since the server started, and whether each was given to
+    the server itself; `browser` lists folders for a person.
     """
 
     settings: Settings
@@ -35,3 +38,5 @@ class App:
     observer: Observer
     on_model_key: Callable[[AuthContext], None] = lambda _auth: None
     bulletin: Bulletin = field(default_factory=Bulletin)
+    connected_roots: Callable[[], list[tuple[str, bool]]] = list
+    browser: FolderBrowser = field(default_factory=FolderBrowser)

@@ -13,6 +13,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.auth.context import LOCAL_TENANT
+
 MAX_ENTRIES = 1_000
 PROGRESS_SECONDS = 0.25
 """Progress of one plan is told at most this often, but for its end."""
@@ -42,11 +44,12 @@ class NewsKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class News:
-    """One entry: `seq` counts up from 1 as long as the server runs."""
+    """One entry: `seq` counts up from 1 as long as the server runs. Only its tenant may be shown it."""
 
     seq: int
     kind: NewsKind
     fields: Mapping[str, Value]
+    tenant: str = LOCAL_TENANT
 
 
 class Bulletin:
@@ -66,10 +69,10 @@ class Bulletin:
         """Return the number of the last entry, 0 before the first."""
         return self._newest
 
-    def tell(self, kind: NewsKind, /, **fields: Value) -> None:
+    def tell(self, kind: NewsKind, /, *, tenant: str = LOCAL_TENANT, **fields: Value) -> None:
         """Add an entry."""
         with self._lock:
-            self._add(kind, fields)
+            self._add(kind, fields, tenant)
             listeners = list(self._listeners.values())
         _call_each(listeners)
 
@@ -121,10 +124,10 @@ class Bulletin:
             with self._lock:
                 self._listeners.pop(key, None)
 
-    def _add(self, kind: NewsKind, fields: Mapping[str, Value]) -> None:
+    def _add(self, kind: NewsKind, fields: Mapping[str, Value], tenant: str = LOCAL_TENANT) -> None:
         """Add an entry and let the oldest go where they are too many. The caller holds the lock."""
         self._newest += 1
-        self._entries[self._newest] = News(self._newest, kind, fields)
+        self._entries[self._newest] = News(self._newest, kind, fields, tenant)
         if kind is NewsKind.PLAN_CHANGED:
             self._progress.pop(str(fields.get("id")), None)
         while len(self._entries) > self._max_entries:
