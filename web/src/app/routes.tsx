@@ -21,6 +21,8 @@ export const ROUTES: readonly PageRoute[] = [
     nav: { label: "Inbox", key: "i", to: "/", icon: IconInbox, badge: "reviews" },
     isFor: isPerson,
   },
+  { paths: ["/reviews/:id", "/group/:id"], page: lazy(() => import("@/features/review/page")), isFor: isPerson },
+  { paths: ["/closed"], page: lazy(() => import("@/features/review/closed")), isFor: isPerson },
 ];
 
 export function routesFor(me: Me): readonly PageRoute[] {

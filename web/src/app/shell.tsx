@@ -2,17 +2,19 @@
 import { ActionIcon, Anchor, Menu, Tooltip, UnstyledButton, useMantineColorScheme } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
 import { IconCommand, IconDeviceDesktop, IconKeyboard, IconLogout, IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
-import { useQueryClient } from "@tanstack/react-query";
+import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { Suspense, useEffect, useMemo, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
-import { request } from "@/api/client";
+import { request, type DataOf } from "@/api/client";
 import type { Connection } from "@/api/events";
 import { applyEvent, useConnection, useEntry, useEvents, useMe, useServerEvent } from "@/api/hooks";
 import { forgetSession } from "@/api/session";
 import { listenToKeys, useKeys, type KeyAction } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { Empty, Loading } from "@/shared/states";
-import { undoNewest } from "@/shared/toasts";
+import { splitPath } from "@/shared/names";
+import { showUndo, undoNewest } from "@/shared/toasts";
+import { useUndo } from "@/shared/undo";
 import classes from "./app.module.css";
 import { Boundary } from "./boundary";
 import { KeyMap } from "./key_map";
@@ -110,11 +112,31 @@ function useWaitingCount(): number {
   return count;
 }
 
+/** Return the path of a review that a list of this page still knows. */
+function pathOf(client: QueryClient, reviewId: string): string {
+  const pending = client.getQueryData<DataOf<"pending_reviews">>(["reviews", "pending_reviews", {}]);
+  return pending?.reviews.find((review) => review.review_id === reviewId)?.path ?? "";
+}
+
+function Applied({ path }: { path: string }) {
+  return (
+    <>
+      Done{path && ": "}
+      {path && <Name>{splitPath(path).name}</Name>}
+    </>
+  );
+}
+
 function useNews(): void {
   const client = useQueryClient();
+  const undo = useUndo();
   useServerEvent((event) => {
-    applyEvent(client, event);
+    if (event.name === "review.applied" && !document.hidden) {
+      const changeId = String(event.data["change_id"]);
+      showUndo(<Applied path={pathOf(client, String(event.data["review_id"]))} />, "Put back what was there before", () => undo(changeId));
+    }
     if (event.name === "review.opened" && event.isLeader) void notifyOfReview(String(event.data["review_id"]));
+    applyEvent(client, event);
   });
 }
 
