@@ -31,7 +31,11 @@ class Page:
 
     def get(self, path: str, **headers: str) -> httpx2.Response:
         """Get something from the API."""
-        return httpx2.get(f"{self.url}/api/{path}", headers={**self.headers, **headers}, timeout=30)
+        return httpx2.get(
+            f"{self.url}/api/{path}",
+            headers={**self.headers, **{name.replace("_", "-"): text for name, text in headers.items()}},
+            timeout=30,
+        )
 
     def data(self, name: str, **arguments: Any) -> Any:
         """Call an entry that succeeds and return its data."""
@@ -61,7 +65,8 @@ def sign_in(house: House, **headers: str) -> Page:
 
 def page_of(url: str, body: dict[str, str], **headers: str) -> Page:
     """Return the page that a link or a key opens."""
-    answer = httpx2.post(f"{url}/api/session", headers={**JSON, **OWN, **headers}, json=body)
+    extra = {name.replace("_", "-"): text for name, text in headers.items()}
+    answer = httpx2.post(f"{url}/api/session", headers={**JSON, **OWN, **extra}, json=body)
     assert answer.status_code == 200, answer.text
     cookie = answer.headers["set-cookie"].split(";")[0]
     return Page(url, cookie, answer.json()["key"], answer.json()["me"])

@@ -54,7 +54,9 @@ class ConsoleApi:
         self._server_id = server_id
 
     async def me(self, request: Request) -> Response:
-        """Say who is signed in."""
+        """Say who is signed in; the page asks it when it begins, so this is where times of use are written."""
+        if self._sessions.needs_save:
+            await anyio.to_thread.run_sync(self._sessions.save)
         return _respond(await self._describe(request.scope[SESSION]))
 
     async def sign_in(self, request: Request) -> Response:

@@ -1,7 +1,7 @@
 """Makes the calls of a session: which caller an entry is for, the call itself, and the answer as the page gets it."""
 
 import time
-from collections.abc import Iterable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import anyio
@@ -18,7 +18,6 @@ from holdfast.errors import HoldfastError
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.registry import Group, Registry, Tool
 
-_ROOTS_ENTRY = "known_roots"
 _ROOTS_SECONDS = 2.0
 _CLIENT_GONE = 499
 _TENANTS_OWN = frozenset({"list_calls"})
@@ -28,14 +27,17 @@ _TENANTS_OWN = frozenset({"list_calls"})
 class ConsoleCalls:
     """Runs entries for a session on the path of every call; each entry is for one kind of caller, so its name decides.
 
-    The directories of the person's calls are those that Holdfast knows: of the settings, of `serve`, and of what is recorded.
+    The directories of the person's calls are those that Holdfast knows, asked for again when they may have changed.
     """
 
-    def __init__(self, dispatcher: Dispatcher, registry: Registry, path: CallPath, roots: Iterable[str]) -> None:
+    def __init__(
+        self, dispatcher: Dispatcher, registry: Registry, path: CallPath, known_roots: Callable[[], Sequence[str]]
+    ) -> None:
         self._dispatcher = dispatcher
         self._registry = registry
         self._path = path
-        self._roots = tuple(roots)
+        self._known_roots = known_roots
+        self._roots: tuple[str, ...] = ()
         self._roots_at = -_ROOTS_SECONDS
 
     async def answer(self, request: Request) -> Response:
@@ -76,10 +78,9 @@ class ConsoleCalls:
         """Return the directories that the person's calls may use, none for a tenant."""
         if not session.auth.is_local:
             return ()
-        if time.monotonic() - self._roots_at > _ROOTS_SECONDS and self._registry.get(_ROOTS_ENTRY) is not None:
-            answer = await self._dispatcher.call(caller_of(session, CallerKind.PERSON), _ROOTS_ENTRY, {})
-            known = answer.data.model_dump(mode="json")["roots"] if answer.data is not None else []
-            self._roots = tuple(root["path"] for root in known if root["exists"])
+        if time.monotonic() - self._roots_at > _ROOTS_SECONDS:
+            person = caller_of(session, CallerKind.PERSON)
+            self._roots = tuple(await self._dispatcher.in_thread(person, self._known_roots))
             self._roots_at = time.monotonic()
         return self._roots
 

@@ -44,7 +44,7 @@ class Console:
     ) -> list[BaseRoute]:
         """Return what is served: the API, whose requests a drain waits for, and the app for every other address."""
         server_id = secrets.token_hex(8)
-        calls = ConsoleCalls(dispatcher, registry, path, facts.roots)
+        calls = ConsoleCalls(dispatcher, registry, path, facts.known_roots)
         api = ConsoleApi(calls, self.sessions, dispatcher, facts, server_id)
         events = EventStreams(bulletin, self.gate, drain, server_id)
 
@@ -74,7 +74,7 @@ class Console:
             route("/api/media", api.media),
             route("/api/openapi.json", document),
             route("/api/{entry}", calls.answer, "POST"),
-            route("/assets/{name}", self.pages.asset),
+            route("/assets/{name:path}", self.pages.asset),
             route("/{page:path}", page, None),
         ]
 

@@ -49,15 +49,17 @@ class EventStreams:
     async def answer(self, request: Request) -> Response:
         """Return the stream of a session, or a refusal when its owner has too many."""
         session: BrowserSession = request.scope[SESSION]
-        share = caller_of(session, CallerKind.PERSON).share
-        if self._open[share] >= MAX_STREAMS:
+        if self._open[_share_of(session)] >= MAX_STREAMS:
             return refuse(ResourceBusy(f"{MAX_STREAMS} streams of yours are open already; close a window."))
-        return _StreamResponse(self, session, share, request.headers.get("last-event-id", ""))
+        return _StreamResponse(self, session, request.headers.get("last-event-id", ""))
 
-    async def serve(self, session: BrowserSession, share: str, last_id: str, receive: Receive, send: Send) -> None:
+    async def serve(self, session: BrowserSession, last_id: str, receive: Receive, send: Send) -> None:
         """Send events until the client goes, the session ends or the server drains."""
+        share = _share_of(session)
+        headers = [(name.encode(), text.encode()) for name, text in _HEADERS.items()]
         self._open[share] += 1
         try:
+            await send({"type": "http.response.start", "status": 200, "headers": headers})
             with self._drain.event_stream():
                 async with anyio.create_task_group() as tasks:
                     tasks.start_soon(_cancel_when_gone, receive, tasks.cancel_scope)
@@ -118,19 +120,16 @@ class EventStreams:
 
 
 class _StreamResponse(Response):
-    """Begins the answer, and goes on for as long as the stream lasts."""
+    """An answer that goes on for as long as the stream lasts."""
 
-    def __init__(self, streams: EventStreams, session: BrowserSession, share: str, last_id: str) -> None:
-        super().__init__(headers=_HEADERS)
-        del self.headers["content-length"]
+    def __init__(self, streams: EventStreams, session: BrowserSession, last_id: str) -> None:
+        super().__init__()
         self._streams = streams
         self._session = session
-        self._share = share
         self._last_id = last_id
 
     async def __call__(self, _scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": 200, "headers": self.raw_headers})
-        await self._streams.serve(self._session, self._share, self._last_id, receive, send)
+        await self._streams.serve(self._session, self._last_id, receive, send)
 
 
 class _Wake:
@@ -157,6 +156,10 @@ class _Wake:
         self._event.clear()
         self._is_marked = False
         return has_news
+
+
+def _share_of(session: BrowserSession) -> str:
+    return caller_of(session, CallerKind.PERSON).share
 
 
 def _event(name: str, fields: object, event_id: str = "") -> bytes:

@@ -28,7 +28,7 @@ _NOT_BUILT = """<!doctype html>
 <html lang="en"><meta charset="utf-8"><title>Holdfast</title>
 <h1>The console's pages are not built</h1>
 <p>This server is running, and agents reach it. Its web pages come with the package, and with <code>make run</code> in a
-checkout; this copy has none. Run <code>make console</code> in the checkout, or install the package, and reload this page.</p>
+checkout; this copy has none. Run <code>make web</code> in the checkout, or install the package, and reload this page.</p>
 <p>Meanwhile the commands do the same: <code>holdfast review</code>, <code>holdfast changes</code>,
 <code>holdfast organise</code>.</p>
 """

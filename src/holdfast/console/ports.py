@@ -1,6 +1,6 @@
 """Defines what the console needs of the HTTP door that it is mounted in."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
@@ -46,10 +46,11 @@ class Drain(Protocol):
 class ServerFacts:
     """What the console says of its server, and how it finds the tenant of a key.
 
-    `identify` returns None for a key that opens nothing here, the agent's token among them.
+    `known_roots` are the directories that the person's calls of agents' tools may use; it blocks. `identify` returns None
+    for a key that opens nothing here, the agent's token among them.
     """
 
     mode: str
     is_read_only: bool
-    roots: tuple[str, ...]
+    known_roots: Callable[[], Sequence[str]]
     identify: Callable[[Secret], AuthContext | None]

@@ -62,7 +62,7 @@ class ServerOptions:
 
     `has_work` keeps an idle background server from ending: a review that waits, a job in the queue. `release` is
     called when the server begins to end, so that calls that only wait return. `index_status` may be slow. `warnings`
-    are what the person should know.
+    are what the person should know. `known_roots` are the directories that the person's calls may use, else `roots`.
     """
 
     folder: StateFolder
@@ -81,6 +81,7 @@ class ServerOptions:
     release: Callable[[], None] = lambda: None
     index_status: Callable[[], dict[str, object]] = dict
     warnings: Callable[[], Sequence[str]] = tuple
+    known_roots: Callable[[], Sequence[str]] | None = None
     bulletin: Bulletin = field(default_factory=Bulletin)
 
 
@@ -262,10 +263,8 @@ class Server:
 
     def _console_routes(self, console: Console) -> list[BaseRoute]:
         options = self._options
-        roots = dict.fromkeys([*options.roots, *options.settings.folders.roots])
-        facts = ServerFacts(
-            options.settings.auth.mode, options.settings.folders.read_only, tuple(roots), self._identify_tenant
-        )
+        mode, is_read_only = options.settings.auth.mode, options.settings.folders.read_only
+        facts = ServerFacts(mode, is_read_only, options.known_roots or (lambda: options.roots), self._identify_tenant)
         calls = DispatchedCalls(options.dispatcher)
         return console.routes(options.dispatcher, table.TOOLS, calls, options.bulletin, self._connections, facts)
 

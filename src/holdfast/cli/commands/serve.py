@@ -111,6 +111,7 @@ def _run(
         index_status=wired.index_status,
         warnings=wired.app.changes.storage_warnings,
         announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http, not no_ui),
+        known_roots=wired.known_roots,
         bulletin=wired.app.bulletin,
     )
     wired.workers.start()
