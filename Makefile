@@ -8,6 +8,7 @@ PYTHON := $(shell for name in python3 python3.14 python3.13 python3.12 python3.1
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$name"; break; }; done)
 SETUP = $(if $(PYTHON),$(PYTHON),$(error Holdfast needs Python 3.11 or newer, and none was found)) scripts/setup.py
 BIN := .venv/bin
+WEB = $(BIN)/python scripts/build_web.py
 WORKERS ?= 2
 TESTS ?= tests
 CHECKED := src tests benchmarks scripts
@@ -15,7 +16,7 @@ CHECKED := src tests benchmarks scripts
 # Some machines tell Python never to write bytecode, which doubles the start-up of every process here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run run-postgres test lint format pytest bench restricted torture docs lock setup clean
+.PHONY: help run run-postgres test lint format web webtest pytest bench restricted torture docs lock setup clean
 
 help: ## Show this list.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -27,16 +28,24 @@ run: ## Serve this folder; stop with Ctrl-C.
 run-postgres: setup ## The same with a PostgreSQL for the project store; both end with Ctrl-C, and its data with it.
 	@PYTHONPATH=. exec $(BIN)/python scripts/run_postgres.py
 
-test: lint pytest ## Check everything: style, types, contracts, all tests.
+test: lint webtest pytest ## Check everything: style, types, contracts, all tests.
 
 setup: ## Install what checking needs.
 	@$(SETUP) dev
 
-lint: setup ## Check style, types and the import contracts.
+lint: setup ## Check style, types and the import contracts, of Python and of the console.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy $(CHECKED)
 	$(BIN)/lint-imports
+	$(WEB) npm run --silent check
+	$(WEB) npm run --silent lint
+
+web: ## Build the web console, when its source has changed.
+	@$(SETUP) web
+
+webtest: setup ## Run the tests of the console's rules.
+	$(WEB) npm run --silent test
 
 pytest: setup ## Run the tests: first those that need the machine to themselves, then the others in parallel.
 	$(BIN)/python -m pytest $(TESTS) -m alone || [ $$? -eq 5 ]
@@ -87,5 +96,6 @@ lock: ## Resolve the newest packages and pin them.
 	@$(SETUP) lock
 
 clean: ## Remove everything that set-up and checks left.
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules
+	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules web/node_modules
+	rm -rf src/holdfast/console/static web/src/api/schema.d.ts
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,6 +1,7 @@
-"""Writes the reference pages, the module page and the list of pure modules from the code."""
+"""Writes the reference pages, the module page, the API's document and the list of pure modules from the code."""
 
 import ast
+import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from holdfast.auth.context import CallerKind
 from holdfast.cli.main import cli
 from holdfast.config.describe import setting_rows
 from holdfast.config.environment import SECRET_VARIABLES, VARIABLES
+from holdfast.console.openapi import openapi_document
 from holdfast.tools.registry import Tool
 from holdfast.tools.table import TOOLS
 
@@ -40,6 +42,7 @@ def pages() -> dict[Path, str]:
         reference / "commands.md": commands_page(),
         reference / "metrics.md": metrics_page(),
         reference / "modules.md": modules_page(),
+        TOP / "web" / "openapi.json": openapi_page(),
         project: with_pure_modules(project.read_text()),
     }
 
@@ -163,6 +166,11 @@ def metrics_page() -> str:
         buckets = ", ".join(f"{bound:g}" for bound in figure.buckets)
         lines.append(f"| `{figure.name}` | {figure.kind} | {labels} | {_cell(figure.help)} | {buckets} |")
     return "\n".join(lines) + "\n"
+
+
+def openapi_page() -> str:
+    """Return the document of the console's API, from which the types of its pages are made."""
+    return json.dumps(openapi_document(TOOLS), indent=2, ensure_ascii=False) + "\n"
 
 
 def modules_page() -> str:

@@ -1,7 +1,8 @@
 """Set a checkout up: the virtual environment, the pinned packages, what tests need of npm and of the system.
 
-`setup.py run` is what serving needs, `setup.py dev` what checking needs as well. A stamp makes the second run
-instant, and a lock lets two runs start at once. Standard library only: nothing is installed when this starts.
+`setup.py run` is what serving needs, `setup.py dev` what checking needs as well, and both build the web console.
+A stamp makes the second run instant, and a lock lets two runs start at once. Standard library only: nothing is
+installed when this starts.
 """
 
 import fcntl
@@ -19,19 +20,27 @@ VENV = TOP / ".venv"
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = TOP / "requirements"
 NODE = TOP / "tests" / "node"
+WEB = TOP / "web"
+BUILD_WEB = TOP / "scripts" / "build_web.py"
 SYSTEM_PACKAGES = {
     "git": "git",
     "strace": "strace",
     "promtool": "prometheus",
     "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
+    "chromium-headless-shell": "chromium-headless-shell",
 }
 """Programs that tests run, and the Debian package of each."""
 
 
 def main() -> None:
     """Do what the one argument names."""
-    steps = {"run": [set_up_run], "dev": [set_up_dev, set_up_node, set_up_system], "lock": [set_up_dev, lock]}
+    steps = {
+        "run": [set_up_run, set_up_web],
+        "web": [set_up_web],
+        "dev": [set_up_dev, set_up_node, set_up_web, set_up_system],
+        "lock": [set_up_dev, lock],
+    }
     step_name = sys.argv[1] if len(sys.argv) == 2 else ""
     if step_name not in steps:
         sys.exit(f"usage: setup.py {'|'.join(steps)}")
@@ -62,6 +71,14 @@ def set_up_node() -> None:
     stamp.write_text(key)
 
 
+def set_up_web() -> None:
+    """Build the web console when its source has changed, with the Node.js of a wheel."""
+    if PYTHON.exists() and _succeeds([str(PYTHON), str(BUILD_WEB), "check"]):
+        return
+    _install("web")
+    _run([str(PYTHON), str(BUILD_WEB)])
+
+
 def set_up_system() -> None:
     """Install the programs that tests run, when root on Debian; say which are missing otherwise."""
     missing = [package for program, package in SYSTEM_PACKAGES.items() if shutil.which(program) is None]
@@ -82,14 +99,16 @@ def lock() -> None:
     sources = {
         "run": ["pyproject.toml"],
         "setup": ["--group", "setup"],
+        "web": ["--group", "web"],
         "dev": ["pyproject.toml", "--group", "dev", "--group", "setup"],
     }
     for name, source in sources.items():
         pins = [] if name == "run" else ["--constraint", "requirements/run.txt"]
         _run([*_uv("compile"), *source, *flags, *pins, "--output-file", f"requirements/{name}.txt"])
     path = f"{VENV / 'bin'}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    (NODE / "package-lock.json").unlink(missing_ok=True)
-    _run([str(VENV / "bin" / "npm"), "install", "--package-lock-only", "--ignore-scripts"], cwd=NODE, PATH=path)
+    for folder in (NODE, WEB):
+        (folder / "package-lock.json").unlink(missing_ok=True)
+        _run([str(VENV / "bin" / "npm"), "install", "--package-lock-only", "--ignore-scripts"], cwd=folder, PATH=path)
 
 
 def _install(level: str) -> None:
@@ -109,7 +128,7 @@ def _install(level: str) -> None:
 
 
 def _levels_holding(level: str) -> list[str]:
-    return ["dev"] if level == "dev" else ["run", "dev"]
+    return ["dev"] if level == "dev" else [level, "dev"]
 
 
 def _key_of(level: str) -> str:

@@ -119,7 +119,7 @@ BOUNDED: dict[str, set[str]] = {
     "outcome": {"ok", "done", "skipped", "error", "retried", "failed", "lost", "move", "uncertain", "stay"},
     "part": {"words", "meaning", "reranker", "served_at"},
     "reason": {"malformed", "no_valid_key", "foreign_origin", "not_there", "wrong_method", "busy", "foreign_host"},
-    "route": {"/", "/health", "/mcp", "/metrics", "/session", "/ws", "other"},
+    "route": {"/", "/api/", "/api/logs", "/assets/", "/health", "/mcp", "/metrics", "/ws", "other"},
     "stage": {"words", "meaning"},
     "state": {"pending", "changes_requested", "approved"},
 }
@@ -151,7 +151,7 @@ def test_the_key_to_the_metrics_opens_them_and_nothing_else(house: House, mode: 
         assert stat.S_IMODE((house.state / "metrics.token").stat().st_mode) == 0o600
         assert get_metrics(house).status_code == 200
         assert post(house, authorization=f"Bearer {token}").status_code == 401
-        assert httpx2.get(f"{house.url}/", headers={"authorization": f"Bearer {token}"}).status_code == 401
+        assert httpx2.get(f"{house.url}/api/me", headers={"authorization": f"Bearer {token}"}).status_code == 401
         with pytest.raises(InvalidStatus) as refused:
             connect(f"{house.url.replace('http', 'ws')}/ws", additional_headers={"authorization": f"Bearer {token}"})
         assert refused.value.response.status_code in (401, 403)

@@ -26,7 +26,8 @@ def test_serve_says_where_it_is_and_ctrl_c_ends_it_at_once(tmp_path: Path) -> No
         assert time.monotonic() - began < 5
         said = server.errors()
         assert f"{url}/mcp" in said
-        assert f"{url}/session?token=" in said
+        assert f"{url}    open it with: holdfast open" in said
+        assert "/open#" not in said
         assert house.token not in said
     assert house.facts() == {}
 
@@ -67,11 +68,11 @@ def test_flags_choose_the_doors(tmp_path: Path) -> None:
     house = House(tmp_path)
     with house.serve("--no-ui"):
         assert post(house).status_code == 200
-        assert httpx2.get(f"{house.url}/session?token=x").status_code == 404
+        assert httpx2.get(f"{house.url}/").status_code == 401
         assert house.run("open", "--print").returncode == 1
     with house.serve("--no-http", "--http-port", "0"):
         assert post(house).status_code == 404
-        assert httpx2.get(f"{house.url}/session?token=x").status_code == 403
+        assert httpx2.get(f"{house.url}/").headers["content-type"].startswith("text/html")
 
 
 @pytest.mark.req("SV-03.a")

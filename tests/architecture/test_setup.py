@@ -13,7 +13,7 @@ import pytest
 
 TOP = Path(__file__).parents[2]
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; [^\\]*)? \\$", re.MULTILINE)
-LEVELS = ["setup", "run", "dev"]
+LEVELS = ["run", "setup", "web", "dev"]
 
 
 def pins(level: str) -> dict[str, str]:
@@ -41,7 +41,8 @@ def test_every_dependency_of_the_project_is_pinned() -> None:
 
     assert missing_pins(project["project"]["dependencies"], pins("run")) == [], "run `make lock`"
     assert missing_pins(project["dependency-groups"]["dev"], pins("dev")) == [], "run `make lock`"
-    assert missing_pins(project["dependency-groups"]["setup"], pins("setup")) == [], "run `make lock`"
+    for group in ("setup", "web"):
+        assert missing_pins(project["dependency-groups"][group], pins(group)) == [], "run `make lock`"
 
 
 def test_a_dependency_without_a_pin_is_seen() -> None:
@@ -73,8 +74,9 @@ def test_a_package_used_for_its_file_brings_no_command_no_dependency_and_nothing
     assert files and not [file for file in files if file.endswith(".pth") or file.startswith("..")]
 
 
-def test_npms_lock_has_hashes_and_no_addresses() -> None:
-    lock = json.loads((TOP / "tests" / "node" / "package-lock.json").read_text())
+@pytest.mark.parametrize("folder", ["tests/node", "web"])
+def test_npms_lock_has_hashes_and_no_addresses(folder: str) -> None:
+    lock = json.loads((TOP / folder / "package-lock.json").read_text())
     packages = {name: entry for name, entry in lock["packages"].items() if name}
 
     assert packages
@@ -95,4 +97,4 @@ def test_set_up_refuses_what_it_does_not_know() -> None:
     )
 
     assert ran.returncode == 1
-    assert "usage: setup.py run|dev|lock" in ran.stderr
+    assert "usage: setup.py run|web|dev|lock" in ran.stderr

@@ -59,7 +59,7 @@ def serve(state: str) -> None:
             open_roots=lambda _caller: list(CALLER.roots),
             listeners=(listener,),
             roots=CALLER.roots,
-            announce=lambda url, _link: print(url, flush=True),
+            announce=lambda url: print(url, flush=True),
         )
         with patch.object(http, "build_server", equipped), patch.object(stream, "build_server", equipped_without_calls):
             asyncio.run(_run(plan))

@@ -138,6 +138,9 @@ class Journal(Protocol):
     def list_clients(self) -> list[ClientInfo]:
         """Return the programs that made changes and said their names, the last one to make one first."""
 
+    def list_recent_roots(self) -> list[str]:
+        """Return the directories in which the last changes and plans were made, the last one first."""
+
     def find_ids(self, prefix: str) -> list[str]:
         """Return the ids of changes that begin with a text, newest first, at most twenty."""
 

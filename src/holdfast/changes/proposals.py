@@ -90,6 +90,14 @@ class Proposals:
                 _directory_of(place),
             )
 
+    def preview_delete(self, folders: Folders, call: Call, path: str) -> tuple[str, TreeListing, bool]:
+        """Return the real path, what a deletion would take, and whether that can be kept for an undo; nothing goes."""
+        with translate_os_errors(path), folders.jail.place(path, follow=False) as place:
+            if place.status is None:
+                raise NotFound.at(path, display_name(path))
+            listing = list_tree(place.parent_fd, place.name, call)
+            return place.path, listing, self.images.room.fits(listing.size_bytes)
+
     def describe_directory(self, folders: Folders, call: Call, path: str) -> PathChange:
         """Return which directories would be made. AlreadyExists when there is nothing to make."""
         jail = folders.jail.approved()

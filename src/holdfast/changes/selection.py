@@ -10,7 +10,8 @@ from holdfast.changes.model import ChangeKind, Plan
 class ChangeFilter:
     """Which changes a list has; every condition that is set must hold.
 
-    An empty name or version in `client` stands for any. `directory` is one that the change touched something in.
+    An empty name or version in `client` stands for any. `directory` is one that the change touched something in;
+    with `or_moved_to` changes count too that moved something to one of these paths.
     """
 
     client: ClientInfo | None = None
@@ -18,6 +19,7 @@ class ChangeFilter:
     until: str | None = None
     kinds: tuple[ChangeKind, ...] = ()
     directory: str | None = None
+    or_moved_to: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

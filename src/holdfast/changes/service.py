@@ -19,6 +19,7 @@ from holdfast.changes.disk.places import (
 )
 from holdfast.changes.disk.policy_gate import check_paths, check_tree, hides_any, is_visible
 from holdfast.changes.disk.quarantine import Quarantine
+from holdfast.changes.disk.tree_listing import check_entries
 from holdfast.changes.history.service import ChangeHistory
 from holdfast.changes.model import Change, ChangeKind, Op, Plan, PlanStatus, UndoResult
 from holdfast.changes.plans.execute import Executor
@@ -173,6 +174,15 @@ class Changes:
                 )
                 return replace(result, binary_type=binary_type((base.data or b"")[:SAMPLE_BYTES], place.name))
 
+    def replace(self, folders: Folders, call: Call, path: str, content: Callable[[bytes | None], bytes]) -> WriteResult:
+        """Give a file what `content` makes of its bytes, None for a missing file; what that raises changes nothing."""
+        request = ChangeRequest(ChangeKind.WRITE, call.caller.client, folders.jail)
+        with translate_os_errors(path), lock_place(folders.jail, self._locks, call, path, follow=True) as place:
+            if stat_entry(place.parent_fd, place.name) is None:
+                return _write_result(place, self._contents.put(place, None, content(None), request), created=True)
+            with read_base(place, with_data=True, admit=size_check(folders.settings.max_edit_bytes)) as base:
+                return _write_result(place, self._contents.put(place, base, content(base.data), request), created=False)
+
     def preview_edit(
         self,
         folders: Folders,
@@ -265,11 +275,18 @@ class Changes:
         with translate_os_errors(source), lock_move(jail, self._locks, call, source, destination) as (old, new):
             return self._moves.move(jail, old, new, call, ChangeRequest(ChangeKind.MOVE, call.caller.client, jail))
 
-    def delete(self, folders: Folders, call: Call, path: str, *, recursive: bool) -> str:
-        """Delete a file, link or directory, keeping an image of every byte; returns the id of the change."""
+    def delete(
+        self, folders: Folders, call: Call, path: str, *, recursive: bool, expected_entries: int | None = None
+    ) -> str:
+        """Delete a file, link or directory, keeping an image of every byte; returns the id of the change.
+
+        Conflict when it and what is in it are not as many entries as expected.
+        """
         jail = folders.jail
         with translate_os_errors(path), lock_entry(jail, self._locks, call, path) as place:
             check_tree(jail, call, place)
+            if expected_entries is not None:
+                check_entries(place.parent_fd, place.name, place.path, expected_entries, call)
             if is_directory(place.status) and not recursive:
                 check_empty(place)
             request = ChangeRequest(ChangeKind.DELETE, call.caller.client, jail)

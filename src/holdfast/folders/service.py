@@ -6,7 +6,7 @@ import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
 
-from holdfast.auth.context import Caller
+from holdfast.auth.context import Caller, CallerKind
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.policy import Policy, PolicyRule, rules_near
@@ -14,6 +14,7 @@ from holdfast.folders.access.policy_rules import PolicyRules
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 
 _MAX_OPEN = 64
+_MAX_CONNECTED = 200
 
 FoldersKey = tuple[str, tuple[str, ...], tuple[PolicyRule, ...], tuple[PolicyRule, ...]]
 
@@ -41,6 +42,7 @@ class OpenFolders:
     state_dir: str
     rules: PolicyRules = field(default_factory=PolicyRules)
     _open: OrderedDict[FoldersKey, Folders] = field(default_factory=OrderedDict)
+    _connected: OrderedDict[str, bool] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def folders_of(self, caller: Caller) -> Folders:
@@ -61,7 +63,22 @@ class OpenFolders:
 
         A caller without roots gets its working directory, so the door puts what comes back into the caller.
         """
-        return self.folders_of(caller).jail.allowed_paths
+        paths = self.folders_of(caller).jail.allowed_paths
+        if caller.kind is CallerKind.AGENT and not caller.client.is_command:
+            with self._lock:
+                for path in paths:
+                    self._connected[path] = self._connected.pop(path, False) or caller.door is None
+                while len(self._connected) > _MAX_CONNECTED:
+                    self._connected.popitem(last=False)
+        return paths
+
+    def connected_roots(self) -> list[tuple[str, bool]]:
+        """Return the directories that agents were given since the server started, the last one first.
+
+        With each comes whether it was given to the server itself, for whoever comes in by HTTP.
+        """
+        with self._lock:
+            return list(reversed(self._connected.items()))
 
     def close(self) -> None:
         """Drop every set of roots; each is closed when its last call ends."""

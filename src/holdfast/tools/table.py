@@ -6,6 +6,8 @@ from holdfast.tools.activity import entry as activity
 from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
+from holdfast.tools.person import files as person_files
+from holdfast.tools.person import history as person_history
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
 from holdfast.tools.review import entries as review
@@ -18,6 +20,8 @@ _MODULES: tuple[ModuleType, ...] = (
     edit,
     change,
     history_person,
+    person_files,
+    person_history,
     review,
     organiser,
     search,

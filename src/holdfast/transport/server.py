@@ -10,20 +10,27 @@ import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, nullcontext, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import anyio
 import anyio.to_thread
 import uvicorn
+from starlette.routing import BaseRoute
 
 from holdfast import __version__
 from holdfast.auth.authenticate import Authenticator, FindTenant, find_no_tenant
+from holdfast.auth.context import AuthContext
+from holdfast.bulletin import Bulletin
 from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
+from holdfast.console.console import Console
+from holdfast.console.ports import ServerFacts
+from holdfast.console.sessions import BrowserSessions
 from holdfast.secret import Secret
+from holdfast.tools import table
 from holdfast.tools.dispatch import Dispatcher
-from holdfast.transport.doors.browser_sessions import BrowserSessions
 from holdfast.transport.doors.connections import Connections
+from holdfast.transport.doors.console_calls import DispatchedCalls
 from holdfast.transport.doors.guard import Guard, RequestLimits
 from holdfast.transport.doors.hosts import HostRules, parse_networks
 from holdfast.transport.doors.http import McpDoor, build_app
@@ -39,7 +46,7 @@ from holdfast.transport.doors.streams.socket import SocketDoor
 from holdfast.transport.doors.streams.stdio import serve_stdio
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
 from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
-from holdfast.transport.state_folder import AGENT_TOKEN, METRICS_TOKEN, PERSON_KEY, StateFolder
+from holdfast.transport.state_folder import AGENT_TOKEN, BROWSER_SESSIONS, METRICS_TOKEN, PERSON_KEY, StateFolder
 
 _DRAIN_SECONDS = 3.5
 _M_MMAP_THRESHOLD, _M_ARENA_MAX = -3, -8
@@ -54,7 +61,7 @@ class ServerOptions:
 
     `has_work` keeps an idle background server from ending: a review that waits, a job in the queue. `release` is
     called when the server begins to end, so that calls that only wait return. `index_status` may be slow. `warnings`
-    are what the person should know.
+    are what the person should know. `known_roots` are the directories that the person's calls may use, else `roots`.
     """
 
     folder: StateFolder
@@ -68,11 +75,13 @@ class ServerOptions:
     has_console: bool = True
     stdio: tuple[ConnectionRoots, int] | None = None
     find_tenant: FindTenant = find_no_tenant
-    announce: Callable[[str, str | None], None] = lambda _url, _link: None
+    announce: Callable[[str], None] = lambda _url: None
     has_work: Callable[[], bool] = lambda: False
     release: Callable[[], None] = lambda: None
     index_status: Callable[[], dict[str, object]] = dict
     warnings: Callable[[], Sequence[str]] = tuple
+    known_roots: Callable[[], Sequence[str]] | None = None
+    bulletin: Bulletin = field(default_factory=Bulletin)
 
 
 class Server:
@@ -89,7 +98,10 @@ class Server:
         self._stop = asyncio.Event()
         self._started_at = utc_now()
         self._start_clock = time.monotonic()
-        self._browser_sessions = BrowserSessions()
+        self._authenticator = Authenticator(
+            self._agent_token, options.settings.auth.mode, options.find_tenant, self._metrics_token
+        )
+        self._console = self._build_console() if options.has_console and options.listeners else None
         self._connections = Connections(options.settings.server.max_connections, self._metrics)
         self._socket_listener: asyncio.Server | None = None
         self._http_server: HttpServer | None = None
@@ -147,12 +159,26 @@ class Server:
         )
         release_start_lock(options.folder)
         if options.listeners:
-            options.announce(base_url(options.listeners[0]), self._console_link())
+            options.announce(base_url(options.listeners[0]))
+
+    def _build_console(self) -> Console:
+        folder, mode = self._options.folder, self._options.settings.auth.mode
+        sessions = BrowserSessions(
+            folder.read_private(BROWSER_SESSIONS), lambda text: folder.write_private(BROWSER_SESSIONS, text)
+        )
+        return Console(
+            sessions, lambda auth: mode != "listed" or self._options.find_tenant(auth.apikey_hash) is not None
+        )
+
+    def _identify_tenant(self, key: Secret) -> AuthContext | None:
+        """Return the tenant of a key; the agent's token names the local user, so here it opens nothing."""
+        auth = self._authenticator.identify(key)
+        return None if auth is None or auth.is_local else auth
 
     def _console_link(self) -> str | None:
-        if not (self._options.has_console and self._options.listeners):
+        if self._console is None:
             return None
-        return f"{base_url(self._options.listeners[0])}/session?token={self._browser_sessions.create_link_token()}"
+        return f"{base_url(self._options.listeners[0])}/open#{self._console.sessions.create_link_token()}"
 
     def _socket_door(self) -> SocketDoor:
         options = self._options
@@ -234,21 +260,24 @@ class Server:
                 http.should_exit = True
                 await serving
 
+    def _console_routes(self, console: Console) -> list[BaseRoute]:
+        options = self._options
+        mode, is_read_only = options.settings.auth.mode, options.settings.folders.read_only
+        facts = ServerFacts(mode, is_read_only, options.known_roots or (lambda: options.roots), self._identify_tenant)
+        calls = DispatchedCalls(options.dispatcher)
+        return console.routes(options.dispatcher, table.TOOLS, calls, options.bulletin, self._connections, facts)
+
     def _http_config(self, mcp: McpDoor | None) -> uvicorn.Config:
         options, limits = self._options, self._options.settings.server
-        app = build_app(
-            options.dispatcher,
-            mcp,
-            self._connections,
-            self._browser_sessions if options.has_console else None,
-            has_metrics=self._metrics_token is not None,
-        )
+        routes = self._console_routes(self._console) if self._console else []
+        has_metrics = self._metrics_token is not None
+        app = build_app(options.dispatcher, mcp, self._connections, routes, has_metrics=has_metrics)
         listening = [address_of(listener)[0] for listener in options.listeners]
         guard = Guard(
             app,
             HostRules(limits.allowed_hosts, limits.allowed_origins, listening),
-            Authenticator(self._agent_token, options.settings.auth.mode, options.find_tenant, self._metrics_token),
-            self._browser_sessions.is_open,
+            self._authenticator,
+            self._console.gate if self._console else None,
             options.roots,
             RequestLimits(
                 limits.max_body_bytes,

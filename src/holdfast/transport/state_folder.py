@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 AGENT_TOKEN = "agent.token"
 PERSON_KEY = "person.key"
 METRICS_TOKEN = "metrics.token"
+BROWSER_SESSIONS = "browser.sessions"
 SOCKET = "server.sock"
 LOG = "server.log"
 
@@ -24,6 +25,7 @@ _KEY_BYTES = 32
 _SOCKET_PATH_BYTES = 100
 """Longest socket path that is used as it is: the kernel's limit is 103 bytes on macOS, 107 on Linux."""
 _MAX_LOG_BYTES = 5_000_000
+_MAX_PRIVATE_BYTES = 1_000_000
 
 
 class StateFault(Exception):
@@ -140,6 +142,24 @@ class StateFolder:
         finally:
             os.close(fd)
         return path
+
+    def read_private(self, name: str) -> str:
+        """Return the text of a file that only this user can have written, empty when there is none or it is not that."""
+        try:
+            fd = os.open(self.file(name), os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+        except OSError:
+            return ""
+        try:
+            status = os.fstat(fd)
+            if status.st_uid != os.geteuid() or not stat.S_ISREG(status.st_mode) or status.st_mode & 0o077:
+                return ""
+            return os.read(fd, _MAX_PRIVATE_BYTES).decode("utf-8", "replace")
+        finally:
+            os.close(fd)
+
+    def write_private(self, name: str, text: str) -> None:
+        """Replace a file that only this user can read, as a whole. Raises StateFault."""
+        os.replace(self._write_temporary(name, text.encode()), self.file(name))
 
     def record(self, facts: dict[str, object]) -> None:
         """Write `server.json` atomically."""

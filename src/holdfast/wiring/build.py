@@ -31,6 +31,7 @@ from holdfast.app import App
 from holdfast.auth.context import LOCAL_TENANT
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
+from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.load import PolicyFile
@@ -82,6 +83,7 @@ def build(
     """
     metrics = open_metrics(settings) if is_measured and settings.observe.metrics.enabled else Metrics()
     CHILDREN.watch(metrics)
+    bulletin = Bulletin()
     policy = PolicyFile(settings_path)
     folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
     journal = open_journal(state_dir)
@@ -103,7 +105,7 @@ def build(
     in_folders = _folder_search(settings, state_dir, embedder)
     observer = _observer(settings, state_dir, store_ports, metrics)
     app_parts = (changes, store, search, in_folders, reviews, organiser, observer, workers.on_model_key)
-    app = App(settings, folders.folders_of, *app_parts)
+    app = App(settings, folders.folders_of, *app_parts, bulletin, folders.connected_roots)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)

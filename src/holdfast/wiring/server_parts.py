@@ -1,5 +1,6 @@
 """What a server is made of: the parts that its doors need, how they end a wait, and in which order they close."""
 
+import os
 from dataclasses import dataclass
 
 from holdfast.adapters.langfuse import LangfuseObserver
@@ -12,6 +13,7 @@ from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
 from holdfast.folders.service import OpenFolders
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.person.roots import list_known_roots
 from holdfast.worker.service import Workers
 
 
@@ -45,6 +47,10 @@ class ServerParts:
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
         """Return the holder of a listed key by its hash, None for nobody."""
         return self.keys.tenant_of(apikey_hash) if self.keys else None
+
+    def known_roots(self) -> list[str]:
+        """Return the directories that are there, of those that agents were given, the settings name or changes were made in."""
+        return [root.path for root in list_known_roots(self.app) if os.path.isdir(root.path)]
 
     def has_work(self) -> bool:
         """Return whether something waits here that a server must stay up for."""

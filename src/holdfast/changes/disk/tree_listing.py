@@ -32,6 +32,11 @@ class TreeListing:
     lines: tuple[str, ...]
 
     @property
+    def entries(self) -> int:
+        """Return how many files, links and directories these are, the top included."""
+        return self.files + self.directories
+
+    @property
     def summary(self) -> str:
         """Return what it is and how much, such as `directory (120 files, 3.10 MB)`."""
         if self.node is NodeType.LINK:
@@ -85,6 +90,14 @@ def check_listing(dir_fd: int, name: str, path: str, expected: str, call: Call) 
             f"{path} is not what the user approved: it, or something in it, has changed since. Nothing was changed.",
             hint="Look at it again, and ask again with the same tool.",
         )
+
+
+def check_entries(dir_fd: int, name: str, path: str, expected: int, call: Call) -> None:
+    """Raise Conflict unless what has that name is as many entries as expected."""
+    present = list_tree(dir_fd, name, call).entries
+    if present != expected:
+        counts = f"{quantity(present, 'entry', 'entries')} where {expected} were expected"
+        raise Conflict(f"{path} has changed: it holds {counts}. Nothing was changed. Look at it again.")
 
 
 def _entries(dir_fd: int, name: str, path: str, call: Call, levels: int) -> Iterator[_Entry]:

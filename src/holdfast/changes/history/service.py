@@ -84,6 +84,10 @@ class ChangeHistory:
         roots = {root for plan in plans for root in (plan.root_dir, plan.other_root) if root}
         return tuple(sorted(filter(os.path.isdir, roots)))
 
+    def recent_roots(self) -> list[str]:
+        """Return the directories in which the last changes and plans were made, also those that are gone."""
+        return self._journal.list_recent_roots()
+
     def show(self, jail: Jail, plan: Plan) -> list[FileEffect]:
         """Return what one change did to each of its files, with the diff when it is one file."""
         source = ContentSource(self._journal, self._images, jail)

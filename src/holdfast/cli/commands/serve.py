@@ -110,7 +110,9 @@ def _run(
         release=parts.release,
         index_status=parts.index_status,
         warnings=parts.app.changes.storage_warnings,
-        announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http),
+        announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http, not no_ui),
+        known_roots=parts.known_roots,
+        bulletin=parts.app.bulletin,
     )
     parts.workers.start()
     asyncio.run(Server(options).run())
@@ -127,12 +129,12 @@ def _addresses(
     return [first] if first == second else [first, second]
 
 
-def _log_address(url: str, _link: str | None) -> None:
+def _log_address(url: str) -> None:
     _log.info("background server %d at %s", os.getpid(), url)
 
 
-def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, url: str, link: str | None) -> None:
-    """Print how to reach the server; the link to the console works once, for a minute."""
+def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, has_console: bool, url: str) -> None:
+    """Print how to reach the server; no link to the console, since one works for a minute alone."""
     click.echo(f"Holdfast is running (pid {os.getpid()}). Ctrl-C ends it.", err=True)
     if has_mcp:
         click.echo(
@@ -140,6 +142,6 @@ def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, url: 
         )
         folders = ", ".join(map(display_name, roots)) or "none over HTTP: give DIR to allow directories"
         click.echo(f"  folders   {folders}", err=True)
-    if link is not None:
-        click.echo(f"  console   {link}", err=True)
+    if has_console:
+        click.echo(f"  console   {url}    open it with: holdfast open", err=True)
     click.echo("  stdio     holdfast stdio DIR…", err=True)

@@ -6,9 +6,7 @@ The raw key is taken out of the request here; below, there is only `scope["holdf
 """
 
 import logging
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from http.cookies import CookieError, SimpleCookie
 from typing import Self
 
 import anyio
@@ -19,11 +17,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.auth.authenticate import Authenticator
-from holdfast.auth.context import LOCAL_USER, METRICS_READER, AuthContext, Caller, CallerKind, Door
+from holdfast.auth.context import METRICS_READER, AuthContext, Caller, CallerKind, Door
+from holdfast.console.faults import refuse
+from holdfast.console.gate import KEY_HEADER, SESSION, ConsoleRefusal, Gate, caller_of
 from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 from holdfast.shares import Shares
-from holdfast.transport.doors.browser_sessions import COOKIE
 from holdfast.transport.doors.connections import CONNECTION, HttpConnection, HttpConnections
 from holdfast.transport.doors.hosts import HostRules, Network, client_address
 from holdfast.transport.doors.restrictions import restrictions_from_query
@@ -32,15 +31,15 @@ _log = logging.getLogger(__name__)
 
 CALLER = "holdfast.caller"
 MAX_HEAD_BYTES = 65_536
-OPEN_PATHS = frozenset({"/health", "/session"})
-PERSON_PATHS = frozenset({"/"})
+MAX_STRANGERS_BODY_BYTES = 65_536
+HEALTH_PATH = "/health"
 MCP_PATHS = frozenset({"/mcp", "/ws"})
 METRICS_PATH = "/metrics"
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CLOSE = {"connection": "close"}
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 MODEL_KEY_HEADER = "x-model-key"
-_SECRET_HEADERS = frozenset({b"authorization", b"cookie", MODEL_KEY_HEADER.encode()})
+_SECRET_HEADERS = frozenset({b"authorization", b"cookie", KEY_HEADER.encode(), MODEL_KEY_HEADER.encode()})
 
 
 @dataclass(frozen=True)
@@ -84,14 +83,14 @@ class Guard:
         app: ASGIApp,
         hosts: HostRules,
         authenticator: Authenticator,
-        is_person: Callable[[str], bool],
+        console: Gate | None,
         local_roots: tuple[str, ...],
         limits: RequestLimits,
     ) -> None:
         self._app = app
         self._hosts = hosts
         self._authenticator = authenticator
-        self._is_person = is_person
+        self._console = console
         self._local_roots = local_roots
         self._limits = limits
 
@@ -139,11 +138,14 @@ class Guard:
             return _text(403, "Requests from that web origin are refused; see server.allowed_origins.")
         if origin is not None and _is_preflight(scope, headers):
             return _preflight(origin) if self._hosts.is_configured(origin) else _text(403, "No cross-origin requests.")
-        if scope["path"] in OPEN_PATHS:
+        path: str = scope["path"]
+        if path == HEALTH_PATH or (self._console is not None and self._console.is_shell(path)):
             return None
-        caller = self._authenticate(scope["path"], headers)
+        if self._console is not None and self._console.is_api(path):
+            return self._refuse_page(self._console, scope, headers)
+        caller = self._authenticate(path, headers)
         if caller is None:
-            return _unauthorized(scope["path"])
+            return _unauthorized(path)
         caller = replace(caller, door=Door.WEBSOCKET if scope["type"] == "websocket" else Door.HTTP)
         if scope["path"] in MCP_PATHS:
             try:
@@ -151,6 +153,21 @@ class Guard:
             except InvalidArgument as error:
                 return _text(400, error.message)
             caller = replace(caller, restrictions=restrictions)
+        return self._let_in(caller, scope, headers)
+
+    def _refuse_page(self, console: Gate, scope: Scope, headers: Headers) -> Response | None:
+        """Refuse a request to the console's API, or let it in with its session."""
+        checked = console.check(scope, headers)
+        if isinstance(checked, ConsoleRefusal):
+            return refuse(checked.error, checked.status)
+        if checked is None:
+            return None
+        scope[SESSION] = checked
+        return self._let_in(caller_of(checked, CallerKind.PERSON), scope, headers)
+
+    def _let_in(self, caller: Caller, scope: Scope, headers: Headers) -> Response | None:
+        """Count a request as its caller's; refused when the caller has too many connections or sends too much."""
+        connection: HttpConnection = scope["state"][CONNECTION]
         if not self._limits.connections.identify(connection, caller.share):
             return _text(503, "You have too many connections already; close some.", {**_CLOSE, "retry-after": "1"})
         scope[CALLER] = caller
@@ -160,12 +177,6 @@ class Guard:
         return None
 
     def _authenticate(self, path: str, headers: Headers) -> Caller | None:
-        if path in PERSON_PATHS:
-            return (
-                Caller(LOCAL_USER, CallerKind.PERSON, connection="console")
-                if self._is_person(_cookie(headers))
-                else None
-            )
         scheme, _, key = headers.get("authorization", "").partition(" ")
         if scheme.lower() != "bearer" or not key.strip():
             return None
@@ -189,6 +200,7 @@ class Guard:
     async def _read_body(self, scope: Scope, receive: Receive, send: Send, held_bytes: HeldBytes) -> Message | None:
         """Return the whole body as one message; None when the request was answered here, or its client has gone."""
         body = bytearray()
+        max_bytes = self._limits.max_body_bytes if CALLER in scope else MAX_STRANGERS_BODY_BYTES
         with anyio.move_on_after(self._limits.body_seconds) as deadline:
             more = True
             while more:
@@ -197,7 +209,7 @@ class Guard:
                     return None
                 body += message.get("body", b"")
                 more = message.get("more_body", False)
-                if len(body) > self._limits.max_body_bytes:
+                if len(body) > max_bytes:
                     await self._body_too_large()(scope, receive, send)
                     return None
                 if not held_bytes.grow(len(body)):
@@ -256,14 +268,6 @@ def _joined_origin(headers: Headers) -> str | None:
     return ", ".join(origins) if origins else None
 
 
-def _cookie(headers: Headers) -> str:
-    try:
-        morsel = SimpleCookie(headers.get("cookie", "")).get(COOKIE)
-    except CookieError:
-        return ""
-    return morsel.value if morsel else ""
-
-
 def _sdk_user(auth: AuthContext) -> AuthenticatedUser:
     """Return the tenant as the SDK's user: the SDK lets only the user who opened a session use it."""
     return AuthenticatedUser(AccessToken(token="", client_id=auth.apikey_hash, scopes=[]))
@@ -309,9 +313,7 @@ def _add_cors_headers(send: Send, origin: str) -> Send:
 
 
 def _unauthorized(path: str) -> Response:
-    if path in PERSON_PATHS:
-        text = "This page is for the user of this machine. Run `holdfast open` for a link to it."
-    elif path == METRICS_PATH:
+    if path == METRICS_PATH:
         text = "A key is needed: Authorization: Bearer KEY, with the one in metrics.token in the state folder and no other."
     else:
         text = "A key is needed: Authorization: Bearer KEY. The local one is in agent.token in the state folder."

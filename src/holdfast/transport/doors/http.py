@@ -1,7 +1,7 @@
-"""The HTTP door: MCP over streamable HTTP at /mcp, WebSocket at /ws, /health, /api/logs, and the person's pages."""
+"""The HTTP door: MCP over streamable HTTP at /mcp, WebSocket at /ws, /health, /api/logs, and the console."""
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from typing import NamedTuple
@@ -13,7 +13,7 @@ from pydantic_core import from_json, to_json
 from starlette.applications import Starlette
 from starlette.datastructures import Headers
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import JSONResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import Message, Receive, Scope, Send
 
@@ -25,7 +25,6 @@ from holdfast.errors import PermissionDenied, RateLimited, ResourceBusy
 from holdfast.observe.metrics import Reading
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import SERVER_ERROR
-from holdfast.transport.doors.browser_sessions import COOKIE, SESSION_SECONDS, BrowserSessions
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER, replay_first
 from holdfast.transport.doors.http_calls import HttpCalls
@@ -42,12 +41,6 @@ from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, 
 _SUBPROTOCOL = "mcp"
 _GOING_AWAY = 1001
 _SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
-_PAGE_HEADERS = {
-    "cache-control": "no-store",
-    "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
-    "referrer-policy": "no-referrer",
-    "x-content-type-options": "nosniff",
-}
 
 
 class McpDoor:
@@ -209,7 +202,7 @@ def build_app(
     dispatcher: Dispatcher,
     mcp: McpDoor | None,
     connections: Connections,
-    browser_sessions: BrowserSessions | None,
+    console: Iterable[BaseRoute] = (),
     *,
     has_metrics: bool = False,
 ) -> Starlette:
@@ -221,10 +214,7 @@ def build_app(
         routes.append(Route("/mcp", mcp, methods=["GET", "POST", "DELETE"]))
         routes.append(WebSocketRoute("/ws", WebSocketDoor(dispatcher, connections)))
         routes.append(Route("/api/logs", CallLogDoor(dispatcher).__call__, methods=["GET"]))
-    if browser_sessions is not None:
-        routes.append(Route("/session", _session(browser_sessions)))
-        routes.append(Route("/", _front_page))
-    return Starlette(routes=routes)
+    return Starlette(routes=[*routes, *console])
 
 
 def _get_caller(ctx: Context) -> Caller:
@@ -286,28 +276,3 @@ async def answer_health(_request: Request) -> Response:
     return JSONResponse(
         {"status": "ok", "name": "holdfast", "version": __version__}, headers={"cache-control": "no-store"}
     )
-
-
-def _session(browser_sessions: BrowserSessions) -> Callable[[Request], Awaitable[Response]]:
-    async def exchange_link(request: Request) -> Response:
-        """Turn a one-use link into a cookie that scripts cannot read and other sites cannot send."""
-        session = browser_sessions.redeem(request.query_params.get("token", "")) if request.method == "GET" else None
-        if session is None:
-            text = "This link was used before or is older than a minute. Run `holdfast open` for a new one.\n"
-            return PlainTextResponse(text, 403, _PAGE_HEADERS)
-        response = RedirectResponse("/", 303, _PAGE_HEADERS)
-        response.set_cookie(COOKIE, session, max_age=int(SESSION_SECONDS), httponly=True, samesite="strict", path="/")
-        return response
-
-    return exchange_link
-
-
-async def _front_page(_request: Request) -> Response:
-    page = (
-        "<!doctype html><html lang=en><meta charset=utf-8><title>Holdfast</title>"
-        f"<h1>Holdfast {__version__}</h1>"
-        "<p>This server is running. Agents reach it at <code>/mcp</code> and <code>/ws</code>, "
-        "and through <code>holdfast stdio</code>.</p>"
-        "<p>There is no console in this version: what agents changed is listed by <code>list_changes</code>.</p>"
-    )
-    return HTMLResponse(page, headers=_PAGE_HEADERS)

@@ -9,7 +9,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.observe.metrics import Metrics
 
-_ROUTES = frozenset({"/", "/health", "/mcp", "/metrics", "/session", "/ws"})
+_ROUTES = frozenset({"/", "/api/logs", "/health", "/mcp", "/metrics", "/ws"})
+_PREFIXES = ("/api/", "/assets/")
 _OTHER = "other"
 _WEBSOCKET_STATUS = {"websocket.accept": 101, "websocket.close": 403}
 
@@ -38,8 +39,12 @@ class CountedRequests:
             await self._app(scope, receive, send_and_note)
         finally:
             if status:
-                path: str = scope["path"]
-                self._metrics.request_ended(path if path in _ROUTES else _OTHER, status)
+                self._metrics.request_ended(_route_of(scope["path"]), status)
+
+
+def _route_of(path: str) -> str:
+    """Return the route of a path: itself, or the prefix of many."""
+    return path if path in _ROUTES else next((prefix for prefix in _PREFIXES if path.startswith(prefix)), _OTHER)
 
 
 def _status_of(message: Message) -> int:

@@ -35,7 +35,7 @@ def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettin
         Starlette(routes=routes),
         HostRules(settings.allowed_hosts, settings.allowed_origins, [address_of(listener)[0]]),
         Authenticator(Secret(secrets.token_hex(32)), metrics_token=token),
-        lambda _session: False,
+        None,
         (),
         RequestLimits(
             settings.max_body_bytes,

@@ -12,7 +12,8 @@ from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
 from holdfast.text.decode import has_lone_surrogate, replace_in_data, replace_lone_surrogates
 from holdfast.tools.answer import Answer, Media, Text
-from holdfast.tools.registry import Effect, Tool
+from holdfast.tools.declarations import mcp_declaration
+from holdfast.tools.registry import Tool
 from holdfast.transport.client.frames import EDGE_BYTES, OversizedLine, RequestId
 
 MAX_VALUES = 25_000
@@ -102,23 +103,9 @@ def _as_object(value: object, fault: Fault | None) -> tuple[dict[str, Any], Faul
     return (value, fault) if isinstance(value, dict) else ({}, NO_OBJECT)
 
 
-def tool_entry(entry: Tool) -> dict[str, Any]:
-    """Return one entry of `tools/list`."""
-    tool: dict[str, Any] = {
-        "name": entry.name,
-        "title": entry.title,
-        "description": entry.description,
-        "inputSchema": entry.input_schema,
-        "annotations": _hints(entry),
-    }
-    if entry.output_schema is not None:
-        tool["outputSchema"] = entry.output_schema
-    return tool
-
-
 def tool_list(entries: Iterable[Tool]) -> dict[str, Any]:
     """Return the result of `tools/list`."""
-    return {"tools": [tool_entry(entry) for entry in entries]}
+    return {"tools": [mcp_declaration(entry) for entry in entries]}
 
 
 def answer_result(answer: Answer) -> dict[str, Any]:
@@ -174,18 +161,6 @@ def error_result(error: HoldfastError) -> dict[str, Any]:
     payload = _make_sendable(error.payload())
     text = to_json(payload).decode()
     return {"content": [{"type": "text", "text": text}], "structuredContent": payload, "isError": True}
-
-
-def _hints(entry: Tool) -> dict[str, bool]:
-    """Return the hints of a tool; what destroys and what can be repeated mean nothing where nothing is written."""
-    if entry.effect is Effect.READ:
-        return {"readOnlyHint": True, "openWorldHint": False}
-    return {
-        "readOnlyHint": False,
-        "destructiveHint": entry.effect is Effect.DESTROY,
-        "idempotentHint": entry.idempotent,
-        "openWorldHint": False,
-    }
 
 
 def _block(block: Text | Media) -> dict[str, Any]:

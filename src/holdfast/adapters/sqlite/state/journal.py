@@ -39,6 +39,7 @@ from holdfast.errors import Conflict
 
 _MAX_INTEGER = 2**63 - 1
 _MAX_AFFECTED = 10
+_MAX_RECENT = 2_000
 
 
 def open_journal(state_dir: str) -> "SqliteJournal":
@@ -168,6 +169,12 @@ class SqliteJournal:
         """Return the programs that made changes and said their names."""
         return [read_client(row) for row in self._db.fetch("list_clients")]
 
+    def list_recent_roots(self) -> list[str]:
+        """Return the directories of the last changes and plans."""
+        rows = self._db.fetch("recent_roots", {"limit": _MAX_RECENT})
+        paths = (read_path(row[column]) for row in rows for column in ("root_dir", "other_root"))
+        return list(dict.fromkeys(filter(None, paths)))
+
     def find_ids(self, prefix: str) -> list[str]:
         """Return the ids that begin with a text."""
         return [row["id"] for row in self._db.fetch("find_ids", {"prefix": prefix})]
@@ -259,4 +266,5 @@ def _filter_parameters(change_filter: ChangeFilter) -> dict[str, Any]:
         "until": change_filter.until,
         "kinds": json.dumps([kind.value for kind in change_filter.kinds]) if change_filter.kinds else None,
         "directory": json.dumps([change_filter.directory]) if change_filter.directory else None,
+        "or_moved_to": json.dumps(change_filter.or_moved_to),
     }

@@ -189,13 +189,18 @@ WHERE p.seq < :before_seq
   AND (:directory IS NULL
        OR EXISTS (SELECT 1 FROM plan_items n
                   WHERE n.plan_id = p.id AND (is_beneath(n.src_path, :directory)
-                                              OR (n.dest_path IS NOT NULL AND is_beneath(n.dest_path, :directory)))))
+                                              OR (n.dest_path IS NOT NULL
+                                                  AND (is_beneath(n.dest_path, :directory)
+                                                       OR n.dest_path IN (SELECT value FROM json_each(:or_moved_to)))))))
 ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: list_clients
 SELECT client_name, client_version, by_command FROM plans
 WHERE client_name <> '' AND by_command = 0 AND status <> 'CREATED'
 GROUP BY client_name, client_version ORDER BY max(seq) DESC;
+
+-- name: recent_roots
+SELECT root_dir, other_root FROM plans ORDER BY seq DESC LIMIT :limit;
 
 -- name: find_ids
 SELECT id FROM plans

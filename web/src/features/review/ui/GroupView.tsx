@@ -1,0 +1,194 @@
+/** Several reviews of one program as one scroll, decided together: as many decisions, each with the hash that was on screen. */
+import { Button } from "@mantine/core";
+import { IconArrowLeft } from "@tabler/icons-react";
+import { useQueries } from "@tanstack/react-query";
+import { useCallback, useMemo, useRef, useState, type RefObject } from "react";
+import { Link, useLocation } from "wouter";
+import { call } from "@/api/client";
+import type { PendingReview, ShownReview } from "@/api/entries";
+import { asFault } from "@/api/fault";
+import { useCanAct } from "@/api/hooks";
+import { Diff } from "@/shared/diff/Diff";
+import { makeModel } from "@/shared/diff/hunks";
+import { useKeys } from "@/shared/keys";
+import { Name } from "@/shared/Name";
+import { splitPath } from "@/shared/names";
+import { usePreferences } from "@/shared/preferences";
+import { Counts } from "@/shared/reviews/Counts";
+import { useDecide } from "@/shared/reviews/decide";
+import { kindWord } from "@/shared/reviews/words";
+import { Fault, Loading } from "@/shared/states";
+import { showToast } from "@/shared/toasts";
+import { quantity } from "@/shared/times";
+import { approval, NO_MARKS, rejection } from "../rules/decision";
+import { Question } from "./DecisionBar";
+import { Statement } from "./Statement";
+import classes from "./review.module.css";
+
+interface Outcome {
+  decided: string[];
+  failed: { path: string; message: string }[];
+}
+
+export function GroupView({ reviews, client }: { reviews: readonly PendingReview[]; client: string }) {
+  const scroller = useRef<HTMLDivElement>(null);
+  const [, navigate] = useLocation();
+  const decide = useDecide();
+  const canAct = useCanAct();
+  const [asking, setAsking] = useState<"approve" | "reject" | null>(null);
+  const [isBusy, setBusy] = useState(false);
+  const [outcome, setOutcome] = useState<Outcome | null>(null);
+  const seen = useRef(new Set<string>());
+  const queries = useQueries({
+    queries: reviews.map((review) => ({
+      queryKey: ["group", review.review_id],
+      queryFn: () => call("show_review", { review_id: review.review_id }),
+      staleTime: Infinity,
+    })),
+  });
+  const shown = queries.flatMap((query) => (query.data ? [query.data as ShownReview] : []));
+  const failed = queries.find((query) => query.isError);
+  const isReady = shown.length === reviews.length;
+  const isOff = !canAct || isBusy || !isReady || outcome !== null;
+  useKeys("Group", [
+    { keys: "a", label: `Approve ${reviews.length} (asks for Enter)`, run: () => setAsking("approve"), isOff },
+    { keys: "r", label: `Reject ${reviews.length} (asks for Enter)`, run: () => setAsking("reject"), isOff },
+    { keys: "u", label: "Back to the inbox", run: () => navigate("/") },
+  ]);
+  const onSeen = useCallback((id: string) => seen.current.add(id), []);
+
+  const decideAll = async (what: "approve" | "reject") => {
+    setAsking(null);
+    setBusy(true);
+    const result: Outcome = { decided: [], failed: [] };
+    for (const review of shown) {
+      const hunks = makeModel(review.before, review.hunks).hunks;
+      try {
+        await decide(what === "approve" ? approval(review, hunks, NO_MARKS) : rejection(review, ""));
+        result.decided.push(review.review_id);
+      } catch (error) {
+        result.failed.push({ path: review.path, message: asFault(error).message });
+      }
+    }
+    setBusy(false);
+    setOutcome(result);
+    if (result.failed.length === 0) {
+      showToast(what === "approve" ? `Approved ${quantity(result.decided.length, "change")}. The agent writes them.` : `Rejected ${quantity(result.decided.length, "change")}.`);
+      navigate("/");
+    }
+  };
+  const unseen = shown.filter((review) => !seen.current.has(review.review_id)).length;
+  return (
+    <div className={classes.review}>
+      <header className={classes.facts}>
+        <div className={classes.factsLine}>
+          <Link to="/" className={classes.back ?? ""} aria-label="Back to the inbox">
+            <IconArrowLeft size={18} stroke={1.6} />
+          </Link>
+          <h1 className={classes.fileName}>{quantity(reviews.length, "change")}</h1>
+          {client && <span className={classes.fileFolder}>proposed together by {client}</span>}
+        </div>
+      </header>
+      {outcome && outcome.failed.length > 0 && (
+        <div className={classes.notice} role="alert">
+          <div>
+            {quantity(outcome.decided.length, "was", "were")} decided, {outcome.failed.length} not:
+            <ul className={classes.failures}>
+              {outcome.failed.map((each) => (
+                <li key={each.path}>
+                  <Name>{splitPath(each.path).name}</Name>: {each.message}
+                </li>
+              ))}
+            </ul>
+          </div>
+          <Button variant="default" onClick={() => navigate("/")}>
+            Back to the inbox
+          </Button>
+        </div>
+      )}
+      <div ref={scroller} className={classes.scroller} role="region" aria-label="The changes" tabIndex={0}>
+        {failed && <Fault error={failed.error} />}
+        {!isReady && !failed && <Loading />}
+        {isReady && shown.map((review) => <Section key={review.review_id} review={review} scroller={scroller} onSeen={onSeen} />)}
+      </div>
+      {asking ? (
+        <Question
+          text={
+            asking === "reject"
+              ? "The agent is told that all of them are rejected."
+              : unseen > 0
+                ? `${quantity(unseen, "change")} ${unseen === 1 ? "was" : "were"} not on screen to the end.`
+                : "Nothing is written yet: the agent writes what is approved."
+          }
+          yes={asking === "approve" ? `Approve ${reviews.length}` : `Reject ${reviews.length}`}
+          isBusy={isOff}
+          onYes={() => void decideAll(asking)}
+          onLeave={() => setAsking(null)}
+        />
+      ) : (
+        <div className={classes.bar}>
+          <Button size="sm" disabled={isOff} title="a, then Enter" onClick={() => setAsking("approve")}>
+            Approve {reviews.length}…
+          </Button>
+          <Button size="sm" variant="default" disabled={isOff} title="r, then Enter" onClick={() => setAsking("reject")}>
+            Reject {reviews.length}…
+          </Button>
+          <span className={classes.barStatus}>To decide on one alone, open it by its name.</span>
+        </div>
+      )}
+    </div>
+  );
+}
+
+interface SectionProps {
+  review: ShownReview;
+  scroller: RefObject<HTMLDivElement | null>;
+  onSeen: (id: string) => void;
+}
+
+function Section({ review, scroller, onSeen }: SectionProps) {
+  const { wrap } = usePreferences();
+  const model = useMemo(() => makeModel(review.before, review.hunks), [review]);
+  const hunksSeen = useRef(new Set<string>());
+  const saw = useCallback(
+    (hashes: string[]) => {
+      for (const hash of hashes) hunksSeen.current.add(hash);
+      if (hunksSeen.current.size >= model.hunks.length) onSeen(review.review_id);
+    },
+    [model, onSeen, review],
+  );
+  const added = model.hunks.reduce((total, hunk) => total + hunk.added, 0);
+  const removed = model.hunks.reduce((total, hunk) => total + hunk.removed, 0);
+  const { folder, name } = splitPath(review.path);
+  return (
+    <section className={classes.section}>
+      <h2 className={classes.sectionHead}>
+        <Link to={`/reviews/${review.review_id}`}>
+          {review.kind !== "edit" && <span className={classes.kind}>{kindWord(review.kind)} </span>}
+          <Name>{name}</Name>
+        </Link>
+        <span className={classes.fileFolder}>
+          <Name>{folder}</Name>
+        </span>
+        {review.kind === "edit" && <Counts added={added} removed={removed} />}
+      </h2>
+      {review.kind === "edit" ? (
+        <Diff
+          model={model}
+          view="unified"
+          wrap={wrap}
+          label={`Changes of ${review.path}`}
+          scroller={scroller}
+          onSeen={saw}
+          renderHead={(hunk) => (
+            <span className={classes.dim}>
+              lines {hunk.afterFrom + 1}–{Math.max(hunk.afterFrom + 1, hunk.afterTo)}
+            </span>
+          )}
+        />
+      ) : (
+        <Statement text={review.statement ?? ""} />
+      )}
+    </section>
+  );
+}
