@@ -91,7 +91,7 @@ def build(
         journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval, metrics=metrics
     )
     changes.recover()
-    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics)
+    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics, bulletin)
     store_ports = open_store(state_dir, variable("DATABASE_URL"), metrics.lock_waited)
     store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
@@ -241,9 +241,11 @@ def _credentials(files: FilesSettings) -> Credentials:
     )
 
 
-def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str, metrics: Metrics) -> Reviews:
+def _reviews(
+    settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str, metrics: Metrics, bulletin: Bulletin
+) -> Reviews:
     shown_by = [VscodePresenter(settings.review.vscode.command)] if settings.review.channels.vscode else []
-    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by, metrics)
+    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by, metrics, bulletin)
     reviews.recover()
     return reviews
 
