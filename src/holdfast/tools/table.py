@@ -8,6 +8,7 @@ from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
+from holdfast.tools.person import plans as person_plans
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
 from holdfast.tools.review import entries as review
@@ -22,6 +23,7 @@ _MODULES: tuple[ModuleType, ...] = (
     history_person,
     person_files,
     person_history,
+    person_plans,
     review,
     organiser,
     search,

@@ -88,7 +88,12 @@ def build(
     folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
     journal = open_journal(state_dir)
     changes = Changes(
-        journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval, metrics=metrics
+        journal,
+        state_dir,
+        settings.journal,
+        require_approval=settings.organiser.require_approval,
+        metrics=metrics,
+        bulletin=bulletin,
     )
     changes.recover()
     reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics, bulletin)
@@ -100,7 +105,7 @@ def build(
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     plan_observer = LangfuseObserver(langfuse) if langfuse is not None else None
-    organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer))
+    organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer), bulletin)
     metrics.watch(Reading.SCANS_RUNNING, lambda: len(organiser.jobs.running()))
     in_folders = _folder_search(settings, state_dir, embedder)
     observer = _observer(settings, state_dir, store_ports, metrics)
@@ -256,6 +261,7 @@ def _organiser(
     memory: OrganiserDatabases,
     embedder: Embedder | None,
     observer: PlanObserver | None,
+    bulletin: Bulletin,
 ) -> Organiser:
     embedder_settings = settings.mcp.files.search.embedder
     sentences = (
@@ -268,7 +274,7 @@ def _organiser(
         key = variable("OPENAI_API_KEY")
         classifier = ChatClassifier(settings.organiser.llm, Secret(key) if key else None)
     keeping = OrganiserState(memory.files, memory.files, memory.notes)
-    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer)
+    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer, bulletin)
 
 
 def _langfuse() -> LangfuseAccess | None:
