@@ -93,8 +93,8 @@ def start_scan(app: App, call: Call, args: StartScan) -> Answer:
     if folders.jail.allowed_paths != [path.rstrip("/")]:
         raise AccessDenied(f"Access denied: {path} leads to another directory by a link.")
     client = replace(call.caller.client, is_command=True)
-    asked = replace(call, caller=replace(call.caller, client=client))
-    job = app.organiser.begin(folders, asked, path, include_subfolders=args.include_subfolders)
+    persons_call = replace(call, caller=replace(call.caller, client=client))
+    job = app.organiser.begin(folders, persons_call, path, include_subfolders=args.include_subfolders)
     data = ScanFacts(
         plan_id=job.plan_id,
         folder=replace_lone_surrogates(job.folder),
