@@ -3,6 +3,7 @@
 from types import ModuleType
 
 from holdfast.tools.activity import entry as activity
+from holdfast.tools.activity import figures
 from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
@@ -30,6 +31,7 @@ _MODULES: tuple[ModuleType, ...] = (
     store,
     pipe,
     activity,
+    figures,
 )
 
 TOOLS = Registry(entry for module in _MODULES for entry in vars(module).values() if isinstance(entry, Tool))
