@@ -25,6 +25,14 @@ export interface PlotProps {
 }
 
 const HEIGHT = 120;
+const DAY_SECONDS = 86_400;
+
+/** Return a moment as the time of today, or its day. */
+function clockTime(seconds: number): string {
+  const moment = new Date(seconds * 1000);
+  const isRecent = Date.now() / 1000 - seconds < DAY_SECONDS;
+  return isRecent ? moment.toLocaleTimeString(undefined, { hour12: false }) : moment.toLocaleDateString(undefined, { month: "short", day: "numeric" });
+}
 
 export function Plot({ title, now, times, lines, format, max, empty }: PlotProps) {
   const box = useRef<HTMLDivElement>(null);
@@ -53,7 +61,7 @@ export function Plot({ title, now, times, lines, format, max, empty }: PlotProps
           padding: [8, 8, 0, 0],
           scales: { x: { time: true }, y: { range: (_plot, _low, high) => [0, max ?? (high > 0 ? high * 1.15 : 1)] } },
           axes: [
-            { ...axis, space: 90, size: 24 },
+            { ...axis, space: 90, size: 24, values: (_plot, splits) => splits.map(clockTime) },
             { ...axis, size: 60, space: 32, values: (_plot, splits) => splits.map((split) => newest.current.format(split)) },
           ],
           series: [

@@ -53,7 +53,7 @@ function Effect({ file, isOpenAtFirst }: { file: FileEffect; isOpenAtFirst: bool
       <span className={classes.effectName}>
         {file.former_path && (
           <>
-            <Name>{splitPath(file.former_path).name}</Name>
+            <Name>{splitPath(file.former_path).name === name ? file.former_path : splitPath(file.former_path).name}</Name>
             {" → "}
           </>
         )}

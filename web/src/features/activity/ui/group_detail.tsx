@@ -11,7 +11,7 @@ import { displayName, splitPath } from "@/shared/names";
 import { kindWord, shortId } from "@/shared/reviews/words";
 import { CopyButton, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
-import { quantity } from "@/shared/times";
+import { formatSpan, quantity } from "@/shared/times";
 import classes from "../activity.module.css";
 import { allOf, undoable, type ChangeGroup } from "../rules/groups";
 import { Maker } from "./changes";
@@ -31,6 +31,7 @@ export function GroupDetail({ group, onBack }: { group: ChangeGroup; onBack: () 
   const preview = () => setPreviewed(wanted.map((change) => change.change_id));
   useKeys("Group", [{ keys: "x", label: "Show what undoing would do", run: preview, isOff: !canAct || wanted.length === 0 }]);
   const [newest, oldest] = [group.changes[0], group.changes.at(-1)];
+  const span = newest && oldest ? (Date.parse(newest.at) - Date.parse(oldest.at)) / 1000 : 0;
 
   if (previewed) {
     return (
@@ -54,11 +55,7 @@ export function GroupDetail({ group, onBack }: { group: ChangeGroup; onBack: () 
         </h2>
         <span className={classes.detailWhen}>
           {newest && <Time at={newest.at} />}
-          {group.changes.length > 1 && oldest && newest && oldest.at !== newest.at && (
-            <>
-              , since <Time at={oldest.at} />
-            </>
-          )}
+          {span >= 60 && `, over ${formatSpan(span)}`}
         </span>
         <span className={classes.spring} />
         <Button variant="default" disabled={!canAct || wanted.length === 0} onClick={preview}>

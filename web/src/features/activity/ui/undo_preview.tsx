@@ -97,8 +97,8 @@ export function UndoPreview({ ids, onClose }: { ids: readonly string[]; onClose:
       {preview.isPending && <Loading rows={5} label="Looking at what undoing would do" />}
       {isReady && feasible.length < steps.length && (
         <p className={classes.hint}>
-          {feasible.length === 0 ? "None of it" : `${steps.length - feasible.length} of ${quantity(steps.length, "change")}`} can be undone
-          now; the reason stands beside it.
+          {feasible.length === 0 ? "None of it" : `${feasible.length} of ${quantity(steps.length, "change")}`} can be undone now; why the{" "}
+          {feasible.length === 0 ? "changes stay" : "others stay"} stands beside them.
         </p>
       )}
       {stayed.length > 0 && (
@@ -123,30 +123,42 @@ export function UndoPreview({ ids, onClose }: { ids: readonly string[]; onClose:
 }
 
 function StepRow({ step }: { step: Step }) {
+  const [only] = step.files.length === 1 ? step.files : [];
+  const isOneLine = only !== undefined && only.path === step.change.path;
   return (
     <li className={classes.step} data-stays={!step.can_be_done}>
       <p className={classes.stepHead}>
         <span className={classes.changeKind}>{kindWord(step.change.kind)}</span>
         <Name isPath>{step.change.path}</Name>
         {!step.can_be_done && <span className={classes.stays}>stays: {step.problem || "it cannot be undone"}</span>}
+        {step.can_be_done && isOneLine && <FileStep file={only} />}
       </p>
-      {step.can_be_done && (
+      {step.can_be_done && !isOneLine && (
         <ul className={classes.stepFiles}>
           {step.files.slice(0, MAX_FILES).map((file, at) => (
             <li key={at}>
-              <Name>{file.path}</Name> <span className={classes.dim}>{WORDS[file.step] ?? file.step}</span>
-              {file.destination && (
-                <>
-                  {" → "}
-                  <Name>{file.destination}</Name>
-                </>
-              )}
-              {file.problem && <span className={classes.stays}> stays: {file.problem}</span>}
+              <Name>{file.path}</Name> <FileStep file={file} />
             </li>
           ))}
           {step.files.length > MAX_FILES && <li className={classes.dim}>and {step.files.length - MAX_FILES} more</li>}
         </ul>
       )}
     </li>
+  );
+}
+
+/** Say what the undo does to one file. */
+function FileStep({ file }: { file: Step["files"][number] }) {
+  return (
+    <>
+      <span className={classes.dim}>{WORDS[file.step] ?? file.step}</span>
+      {file.destination && (
+        <>
+          {" → "}
+          <Name>{file.destination}</Name>
+        </>
+      )}
+      {file.problem && <span className={classes.stays}> stays: {file.problem}</span>}
+    </>
   );
 }
