@@ -35,7 +35,7 @@ _SHOWN = {
     "process_resident_memory_bytes": (),
     "process_start_time_seconds": (),
 }
-"""The figures, and the labels that are kept of each; values that differ in others only are added up."""
+"""The figures, and the labels that stay of each; values that differ in others only are added up."""
 
 
 class Figure(BaseModel):
@@ -64,15 +64,15 @@ class ServerFiguresAnswer(BaseModel):
 def server_figures(app: App, _call: Call, _args: NoArguments) -> Answer:
     """Say what the server measures: calls and their latency, the index and its queue, memory and disk."""
     snapshot = app.observer.metrics.snapshot()
-    figures = {name: _add_up(snapshot[name], kept) for name, kept in _SHOWN.items() if name in snapshot}
+    figures = {name: _add_up(snapshot[name], label_names) for name, label_names in _SHOWN.items() if name in snapshot}
     data = ServerFiguresAnswer(is_measured=bool(snapshot), figures=figures)
     return Answer.of(f"{quantity(len(figures), 'figure')}.", data=data)
 
 
-def _add_up(entries: Sequence[Mapping[str, Any]], kept: tuple[str, ...]) -> list[Figure]:
-    """Return the values added up by the labels that are kept."""
+def _add_up(entries: Sequence[Mapping[str, Any]], label_names: tuple[str, ...]) -> list[Figure]:
+    """Return the values added up by the labels that stay."""
     totals: dict[tuple[str, ...], float] = {}
     for entry in entries:
-        key = tuple(str(entry["labels"].get(label, "")) for label in kept)
+        key = tuple(str(entry["labels"].get(label, "")) for label in label_names)
         totals[key] = totals.get(key, 0.0) + float(entry["value"])
-    return [Figure(labels=dict(zip(kept, key, strict=True)), value=total) for key, total in totals.items()]
+    return [Figure(labels=dict(zip(label_names, key, strict=True)), value=total) for key, total in totals.items()]
