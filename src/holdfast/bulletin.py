@@ -39,7 +39,7 @@ class NewsKind(StrEnum):
     PLAN_CHANGED = "plan.changed"
     """id, status, kind."""
     CHANGE_MADE = "change.made"
-    """id, status, kind."""
+    """id, status, kind, undoes (the id of a change that it took back, else None)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +90,8 @@ class Bulletin:
                 {
                     "plan_id": plan_id,
                     "phase": phase,
-                    "done": int(done),
-                    "total": None if total is None else int(total),
+                    "done": done,
+                    "total": total,
                     "message": text,
                 },
             )

@@ -294,3 +294,17 @@ def test_the_app_is_served_with_its_policy_and_every_page_is_the_index(house: Ho
     assert httpx2.get(f"{house.url}/assets/..%2findex.html").status_code == 404
     assert httpx2.get(f"{house.url}/assets/missing.js").status_code == 404
     assert httpx2.post(f"{house.url}/settings").status_code == 405
+
+
+@pytest.mark.req("SV-43.a")
+def test_a_page_that_goes_away_cancels_its_call(house: House, page: Page) -> None:
+    """A call that waits for a person would wait for minutes; its page gone, it is over at once, and the log says so."""
+    arguments = {"path": "a.txt", "old_string": "hello", "new_string": "hallo"}
+    with pytest.raises(httpx2.TimeoutException):
+        httpx2.post(f"{page.url}/api/propose_and_review", headers=page.headers, json=arguments, timeout=1.0)
+
+    def is_over() -> bool:
+        calls = page.data("list_calls", tool="propose_and_review")["calls"]
+        return bool(calls) and calls[0]["status"] == "cancelled"
+
+    until("the call is over", is_over)

@@ -9,7 +9,8 @@ from pathlib import Path
 import httpx2
 import pytest
 
-from tests.helpers.doors import House, Pipes, post
+from tests.helpers.console import page_of
+from tests.helpers.doors import House, Pipes, post, until
 
 pytestmark = pytest.mark.timeout(90)
 
@@ -30,6 +31,23 @@ def test_serve_says_where_it_is_and_ctrl_c_ends_it_at_once(tmp_path: Path) -> No
         assert "/open#" not in said
         assert house.token not in said
     assert house.facts() == {}
+
+
+@pytest.mark.req("SV-01.b")
+def test_serve_opens_the_browser_on_request_with_a_link_that_signs_in(tmp_path: Path) -> None:
+    opened = tmp_path / "opened"
+    browser = tmp_path / "browser"
+    browser.write_text(f'#!/bin/sh\nprintf %s "$1" > {opened}.draft\nmv {opened}.draft {opened}\n')
+    browser.chmod(0o755)
+    house = House(tmp_path, BROWSER=str(browser))
+    with house.serve("--open", str(house.root)) as server:
+        until("the browser was opened", opened.exists)
+        url, _, token = opened.read_text().partition("/open#")
+        assert url == house.url
+        assert page_of(url, {"link": token}).me["kind"] == "person"
+        server.process.send_signal(signal.SIGINT)
+        server.process.wait(10)
+        assert token not in server.errors()
 
 
 @pytest.mark.req("SV-01.c")

@@ -277,6 +277,7 @@ def test_a_tenant_hears_nothing_of_the_person_nor_of_another_tenant(house: House
         own.wait_for("hello")
         page.post("write_file", path="told.txt", content="x")
         other.data("file_write", project="p", path="/x.md", content="x")
+        own.wait_for("change.made")
         assert {event.name for event in heard.collect(0.6)} <= {"hello"}
 
 

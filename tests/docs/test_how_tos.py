@@ -74,6 +74,12 @@ def prepare_notes(reader: Reader) -> None:
     plant(reader.home, {"project": {"notes.md": "# Notes\n"}})
 
 
+def prepare_console(reader: Reader) -> None:
+    """Have a project, and a browser that only says what it was to open."""
+    prepare_notes(reader)
+    reader.environment["BROWSER"] = "echo"
+
+
 def prepare_changes(reader: Reader) -> None:
     """Have an agent change some files."""
     plant(reader.home, {"project": {f"{name}.md": "old\n" for name in "abcd"}})
@@ -134,6 +140,10 @@ def port(_reader: Reader) -> str:
 PAGES = {
     "calls": Page(prepare_changes, shows=("write_file", "claude-code")),
     "connect": Page(prepare_folders, shows=("claude-desktop", "Claude Code starts Holdfast", '+        "--review"')),
+    "console": Page(
+        prepare_console,
+        shows=("/open#", '"parameters"', "# Workspace", "notes.md", "structuredContent", "0 changes."),
+    ),
     "http": Page(words={"--port 8124": port}),
     "index-workers": Page(words={"postgresql://…": lambda reader: reader.database}, shows=("everything is indexed",)),
     "keys": Page(

@@ -68,6 +68,9 @@ class ClientInfo:
         return f"{self.name} {self.version}".strip()
 
 
+UNKNOWN_CLIENT = ClientInfo()
+
+
 @dataclass(frozen=True, slots=True)
 class Restrictions:
     """What the client of one connection gave up when it opened it; they narrow what the settings permit.

@@ -5,6 +5,7 @@ import stat
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
+from holdfast.bulletin import Bulletin
 from holdfast.call import Call
 from holdfast.changes.disk.files import stat_entry
 from holdfast.changes.disk.images import Images
@@ -96,6 +97,7 @@ class Changes:
         *,
         require_approval: bool = True,
         metrics: Metrics | None = None,
+        bulletin: Bulletin | None = None,
     ) -> None:
         metrics = metrics or Metrics()
         self._journal = journal
@@ -103,7 +105,7 @@ class Changes:
         self._quarantine = Quarantine(state_dir)
         self._upkeep = JournalUpkeep(journal, self._images, self._quarantine, settings)
         self.wake_upkeep = self._upkeep.wake
-        self._recorder = Recorder(journal, self._images, self.wake_upkeep, metrics)
+        self._recorder = Recorder(journal, self._images, self.wake_upkeep, metrics, bulletin)
         self._images.room.watch(metrics)
         self._locks = Locks()
         self._contents = ContentChanges(journal, self._images, self._recorder)
@@ -111,7 +113,7 @@ class Changes:
         self._moves = Moves(self._recorder, self._quarantine)
         self._directories = Directories(self._recorder)
         executor = Executor(journal.plans, self._locks, self._quarantine, self._upkeep.wake, metrics)
-        self.plans = Plans(journal, executor, require_approval=require_approval)
+        self.plans = Plans(journal, executor, require_approval=require_approval, bulletin=bulletin)
         self._recovery = Recovery(self._contents, self._removals, self._moves, self._directories, executor, state_dir)
         self.history = ChangeHistory(journal, self._images)
         self._undo = Undo(

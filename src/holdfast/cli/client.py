@@ -75,6 +75,17 @@ class Session:
         progress: Progress | None = None,
     ) -> dict[str, Any]:
         """Call a tool as `person` or `agent`; return its data or raise its error."""
+        return _data_or_error(self.call_whole(kind, roots, tool, arguments, progress))
+
+    def call_whole(
+        self,
+        kind: str,
+        roots: Sequence[str],
+        tool: str,
+        arguments: dict[str, Any],
+        progress: Progress | None = None,
+    ) -> Result:
+        """Call a tool; return the whole result of `tools/call`, be it an error."""
         deadline = time.monotonic() + _MAX_WAIT_SECONDS
         while self._own is None:
             try:
@@ -84,7 +95,7 @@ class Session:
                     raise ResourceBusy("The server stopped during the call; repeat the command.") from None
             else:
                 self._has_server = True
-                return _data_or_error(result)
+                return result
             try:
                 self._own = self._stack.enter_context(_open_own_state(self._folder))
             except LockHeld:
@@ -98,7 +109,7 @@ class Session:
         from holdfast.transport.mcp.run import run_tool
 
         caller = Caller(LOCAL_USER, CallerKind(kind), tuple(roots), client=ClientInfo(is_command=True))
-        return _data_or_error(asyncio.run(run_tool(self._own.dispatcher, caller, tool, arguments, progress)))
+        return asyncio.run(run_tool(self._own.dispatcher, caller, tool, arguments, progress))
 
 
 @contextmanager

@@ -29,6 +29,7 @@ Examples:
   holdfast files ls -p notes        the files of the project store
   holdfast index status             how fresh the index of stored files is
   holdfast keys create              a key for a caller that is not you
+  holdfast tools edit_files --as gemini   a tool as a model's API wants it
   holdfast policy test .env         what agents may do with a file, and why
   holdfast config show              every setting, and where it comes from"""
 
@@ -51,6 +52,8 @@ _COMMANDS = {
     "index": "holdfast.cli.commands.index:index_group",
     "worker": "holdfast.cli.commands.deployment:worker_command",
     "keys": "holdfast.cli.commands.keys:keys_group",
+    "tools": "holdfast.cli.commands.tools:tools_command",
+    "call": "holdfast.cli.commands.tools:call_command",
     "policy": "holdfast.cli.commands.policy:policy_group",
     "config": "holdfast.cli.commands.config:config_group",
     "doctor": "holdfast.cli.commands.doctor:doctor_command",

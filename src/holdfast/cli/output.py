@@ -3,9 +3,9 @@
 import json
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import click
 
@@ -14,6 +14,7 @@ from holdfast.errors import Conflict, InvalidArgument
 from holdfast.text import display
 from holdfast.text.display import escape_lines, is_visible
 
+AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 _WANTS_JSON = "holdfast.json"
 _NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
 
@@ -23,10 +24,16 @@ def _remember_json(context: click.Context, _option: click.Parameter, value: bool
     return value
 
 
-json_option = click.option(
-    "--json", "as_json", is_flag=True, is_eager=True, callback=_remember_json, help="Print JSON, errors too."
-)
-"""The option --json of a command. It is eager, so that errors in the other arguments are printed as JSON too."""
+def json_flag(name: str, text: str) -> Callable[[AnyCommand], AnyCommand]:
+    """Return an option that makes a command print JSON.
+
+    It is eager, so that errors in the other arguments are printed as JSON too.
+    """
+    return click.option(name, "as_json", is_flag=True, is_eager=True, callback=_remember_json, help=text)
+
+
+json_option = json_flag("--json", "Print JSON, errors too.")
+"""The option --json of a command."""
 
 
 def json_text(data: object, indent: int | None = None) -> str:

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from holdfast.auth.context import ClientInfo
+from holdfast.bulletin import Bulletin
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
@@ -79,6 +80,7 @@ class Organiser:
         settings: OrganiserSettings,
         fallback: Classifier | None = None,
         observer: PlanObserver | None = None,
+        bulletin: Bulletin | None = None,
     ) -> None:
         self.plans = plans
         self.settings = settings
@@ -87,6 +89,7 @@ class Organiser:
         self._state = state
         self._builder = PlanBuilder(state, classifier, fallback or classifier, settings)
         self._observer = observer
+        self._bulletin = bulletin or Bulletin()
 
     def close(self) -> None:
         """Stop the plans in the making."""
@@ -103,7 +106,7 @@ class Organiser:
         _check_scope(absolute, call.caller.client)
         with folders.jail.open_directory(absolute):
             pass
-        job = PlanJob.create(call.caller, absolute, root.path)
+        job = PlanJob.create(call.caller, absolute, root.path, self._bulletin)
         self.jobs.start(
             job,
             lambda job: self._make_plan(folders, job, include_subfolders=include_subfolders),

@@ -4,6 +4,7 @@ import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from holdfast.auth.context import UNKNOWN_CLIENT, ClientInfo
 from holdfast.call import Call
 from holdfast.changes.disk.policy_gate import hides_any
 from holdfast.changes.model import Plan, is_beneath
@@ -97,21 +98,21 @@ class AgentReviews:
         edits: Sequence[Edit],
         *,
         expected_hash: str | None = None,
+        note: str = "",
     ) -> Review:
         """Validate edits as an edit would, keep them and show them to the person; the file stays as it is.
 
         An equal proposal that is open, or was just rejected, is returned instead; a failure leaves nothing behind.
         """
-        return self._open(
-            self._changes.preview_edit(folders, call, path, edits, expected_hash=expected_hash), request_hash(edits)
-        )
+        preview = self._changes.preview_edit(folders, call, path, edits, expected_hash=expected_hash)
+        return self._open(preview, request_hash(edits), call.caller.client, note)
 
     def propose_write(self, folders: Folders, call: Call, path: str, content: str) -> Review:
         """Propose the whole content of a file, as `propose` does for edits."""
         preview = self._changes.preview_write(folders, call, path, content)
-        return self._open(preview, request_hash([Edit(OVERWRITE, content)]))
+        return self._open(preview, request_hash([Edit(OVERWRITE, content)]), call.caller.client)
 
-    def propose_path_change(self, change: PathChange) -> Review:
+    def propose_path_change(self, change: PathChange, client: ClientInfo = UNKNOWN_CLIENT) -> Review:
         """Propose a move, a deletion, new directories or an undo, as `propose` does for edits."""
         records = self._records
         review = review_of(
@@ -120,10 +121,11 @@ class AgentReviews:
             session=records.sessions.new_name(),
             created_at=utc_now(),
             expires_at=utc_in(records.settings.expires_hours * 3600.0),
+            client=client,
         )
         return self._add(review)
 
-    def _open(self, preview: EditPreview, request: str) -> Review:
+    def _open(self, preview: EditPreview, request: str, client: ClientInfo, note: str = "") -> Review:
         records = self._records
         review = Review(
             id=secrets.token_hex(16),
@@ -136,6 +138,8 @@ class AgentReviews:
             base=preview.base,
             proposed=preview.data,
             directory=preview.directory,
+            note=note,
+            client=client,
         )
         return self._add(review)
 
@@ -152,7 +156,7 @@ class AgentReviews:
         return records.load(review.id)
 
     def propose_again(
-        self, folders: Folders, call: Call, session_path: str, path: str, edits: Sequence[Edit]
+        self, folders: Folders, call: Call, session_path: str, path: str, edits: Sequence[Edit], note: str = ""
     ) -> Review:
         """Propose again within a review, on the person's last text; the same edits twice count once."""
         records = self._records
@@ -188,6 +192,7 @@ class AgentReviews:
             decided_by=None,
             decided_at=None,
             reason=None,
+            note=note,
             expires_at=utc_in(records.settings.expires_hours * 3600.0),
         )
         with records.lock:
@@ -220,7 +225,11 @@ class AgentReviews:
 
     def commit(self, folders: Folders, call: Call, session_path: str, path: str) -> Committed:
         """Make an approved change. Conflict, and nothing changed, when it is not approved, or cannot be made as approved."""
-        review = self.find(folders, session_path, path)
+        return self.apply(folders, call, self.find(folders, session_path, path))
+
+    def apply(self, folders: Folders, call: Call, review: Review) -> Committed:
+        """Make an approved change that was looked up before, as `commit` does."""
+        session_path = self.session_path(review.session)
         if review.state is ReviewState.COMMITTED:
             raise Conflict(f"This review was already committed, as change {review.id}.", change_id=review.id)
         if review.state is not ReviewState.APPROVED:
@@ -239,7 +248,7 @@ class AgentReviews:
         except Conflict as error:
             fields = {"user_action": UserAction.CONFLICT.value, "session_path": session_path}
             raise Conflict(error.message, **{**error.details, **fields}) from None
-        self._records.end(review)
+        self._records.end_committed(review)
         return Committed(review, content.merged_diff, written)
 
     def _check_room(self, review: Review, replaced_bytes: int = 0) -> None:

@@ -6,9 +6,11 @@ from enum import StrEnum
 from hashlib import sha256
 from typing import Any
 
-from holdfast.changes.model import ChangeKind
+from holdfast.auth.context import UNKNOWN_CLIENT, ClientInfo
+from holdfast.changes.model import ChangeKind, PlanStatus
 from holdfast.changes.path_change import PathChange
 from holdfast.text.decode import UTF8, Encoding, decode, detect_encoding
+from holdfast.text.diff import compute_hunks
 from holdfast.text.edit import Edit
 
 
@@ -22,6 +24,9 @@ class ReviewKind(StrEnum):
     CREATE_DIRECTORY = "create_directory"
     UNDO = "undo"
 
+
+MAX_NOTE_CHARS = 500
+"""Longest reason that an agent may give with a proposal."""
 
 CHANGE_KINDS: Mapping[ReviewKind, ChangeKind] = {
     ReviewKind.EDIT: ChangeKind.REVIEW,
@@ -85,12 +90,13 @@ TRANSITIONS: Mapping[ReviewState, frozenset[ReviewState]] = {
             ReviewState.EXPIRED,
         }
     ),
-    ReviewState.APPROVED: frozenset({ReviewState.COMMITTED, ReviewState.EXPIRED}),
+    ReviewState.APPROVED: frozenset({ReviewState.COMMITTED, ReviewState.EXPIRED, ReviewState.REJECTED}),
     ReviewState.COMMITTED: frozenset(),
     ReviewState.REJECTED: frozenset(),
     ReviewState.EXPIRED: frozenset(),
 }
-"""The states that each state may become. PENDING becomes PENDING when the agent proposes another text."""
+"""The states that each state may become. PENDING becomes PENDING when the agent proposes another text, and APPROVED becomes
+REJECTED when the person takes the approval back."""
 
 OPEN_STATES = frozenset(state for state, following in TRANSITIONS.items() if following)
 UNDECIDED_STATES = frozenset({ReviewState.PENDING, ReviewState.CHANGES_REQUESTED})
@@ -123,13 +129,23 @@ class Channel(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class DiffSize:
+    """How large a proposed change of a text is: lines added and removed, and hunks."""
+
+    added: int
+    removed: int
+    hunks: int
+
+
+@dataclass(frozen=True, slots=True)
 class Review:
     """A proposed change. Its id is that of its plan, which becomes the change when it is committed.
 
     `path_change` is set when it is no change of a text; then `proposed` is the statement of it that a person is shown,
     and there is no `base`. `answered` is the person's last text of this round. A review that has ended has no texts.
     `version` counts the changes of the row. `directory` is the identity of the directory that held the file when it was
-    proposed, None for a review of an earlier release.
+    proposed, None for a review of an earlier release. `note` is the agent's reason in its own words, and `client` the
+    program that proposed it.
     """
 
     id: str
@@ -151,6 +167,8 @@ class Review:
     reason: str | None = None
     directory: str | None = None
     path_change: PathChange | None = None
+    note: str = ""
+    client: ClientInfo = UNKNOWN_CLIENT
 
     @property
     def kind(self) -> ReviewKind:
@@ -161,6 +179,16 @@ class Review:
     def dest_path(self) -> str | None:
         """Return where a move, or the undo of one, leads to."""
         return None if self.path_change is None else self.path_change.dest_path
+
+    @property
+    def diff_size(self) -> DiffSize | None:
+        """Return how much of the file would change; None for what is no text and for a review that has ended."""
+        if self.path_change is not None or not self.is_open:
+            return None
+        before, after = as_text(self.base, self.encoding), as_text(self.text, self.encoding)
+        hunks = compute_hunks(before, after)
+        lines = [line[:1] for hunk in hunks for line in hunk.body.split("\n")]
+        return DiffSize(lines.count("+"), lines.count("-"), len(hunks))
 
     @property
     def text(self) -> bytes:
@@ -192,7 +220,7 @@ class Review:
     @property
     def shown_hash(self) -> str:
         """Return the hash that an approval names: everything that a person is shown to decide on."""
-        parts = (str(self.round), self.reason or "", _hash(self.base), _hash(self.text))
+        parts = (str(self.round), self.reason or "", _hash(self.base), _hash(self.text), *filter(None, [self.note]))
         return _digest(self.id, self.path, *self._directory, *self._path_facts, *parts)
 
     @property
@@ -242,6 +270,13 @@ class ReviewSummary:
     decided_by: str | None
     path_change: PathChange | None = None
     """Without its statement."""
+    decided_at: str | None = None
+    reason: str | None = None
+    note: str = ""
+    client: ClientInfo = UNKNOWN_CLIENT
+    diff_size: DiffSize | None = None
+    plan_status: PlanStatus | None = None
+    """Of its plan, which is the change once it is committed."""
 
     @property
     def kind(self) -> ReviewKind:
@@ -274,7 +309,15 @@ class Decision:
     reason: str | None = None
 
 
-def review_of(change: PathChange, *, id_: str, session: str, created_at: str, expires_at: str) -> Review:
+def review_of(
+    change: PathChange,
+    *,
+    id_: str,
+    session: str,
+    created_at: str,
+    expires_at: str,
+    client: ClientInfo = UNKNOWN_CLIENT,
+) -> Review:
     """Return a new review of a change of paths."""
     return Review(
         id=id_,
@@ -288,7 +331,13 @@ def review_of(change: PathChange, *, id_: str, session: str, created_at: str, ex
         proposed=change.statement.encode("utf-8", "surrogateescape"),
         directory=change.directory,
         path_change=change,
+        client=client,
     )
+
+
+def tidy_note(note: str | None) -> str:
+    """Return an agent's reason as one line."""
+    return " ".join((note or "").split())
 
 
 def as_text(data: bytes | None, encoding: Encoding) -> str:

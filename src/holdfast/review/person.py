@@ -2,13 +2,18 @@
 
 from dataclasses import dataclass
 
+from holdfast.call import Call
 from holdfast.clock import seconds_since, utc_in, utc_now
 from holdfast.errors import Conflict, NotFound, PermissionDenied
+from holdfast.folders.service import Folders
+from holdfast.review.agent import AgentReviews, Committed
 from holdfast.review.decide import decide
-from holdfast.review.model import UNDECIDED_STATES, Channel, Decision, Review, ReviewSummary, as_text
+from holdfast.review.model import UNDECIDED_STATES, Channel, Decision, Review, ReviewState, ReviewSummary, as_text
 from holdfast.review.records import ReviewRecords
 from holdfast.text.diff import Hunk, compute_hunks
 from holdfast.text.display import escape_lines
+
+_WITHDRAWN = "The user closed this review; nothing of it is to be made."
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +30,9 @@ class ReviewView:
 class PersonReviews:
     """All reviews of this machine."""
 
-    def __init__(self, records: ReviewRecords) -> None:
+    def __init__(self, records: ReviewRecords, agent: AgentReviews) -> None:
         self._records = records
+        self._agent = agent
 
     def list_open(self) -> list[ReviewSummary]:
         """Return every open review, newest first."""
@@ -41,6 +47,36 @@ class PersonReviews:
             return ReviewView(review, "", "", (), review.path_change.statement)
         before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
         return ReviewView(review, before, after, tuple(compute_hunks(before, after)))
+
+    def list_closed(self, limit: int, before_seq: int | None) -> list[ReviewSummary]:
+        """Return the reviews that have ended, the last one first."""
+        return self._records.book.list_closed(limit, before_seq)
+
+    def find(self, review_id: str) -> Review:
+        """Return a review as it stands. NotFound when there is none of that id."""
+        return self._records.current(review_id)
+
+    def apply(self, folders: Folders, call: Call, review_id: str, shown_hash: str) -> Committed:
+        """Make an approved change in place of an agent that left.
+
+        Conflict, and nothing changed, when it is not approved, is not what was shown, or cannot be made as approved.
+        """
+        review = self._records.current(review_id)
+        if review.state is ReviewState.APPROVED and review.shown_hash != shown_hash:
+            raise Conflict("This review has changed since it was shown. Look at it again.")
+        return self._agent.apply(folders, call, review)
+
+    def withdraw(self, review_id: str, channel: Channel) -> Review:
+        """Close an open review, also an approved one, so that nothing can come of it. Conflict when it has ended."""
+        records = self._records
+        with records.lock:
+            review = records.current(review_id)
+            if not review.is_open:
+                raise Conflict(f"This review has ended already: {review.action}.", change_id=review_id)
+            fields = {"decided_by": channel.value, "decided_at": utc_now(), "reason": _WITHDRAWN}
+            after = review.become(ReviewState.REJECTED, **fields)
+            records.save(review, after)
+        return after
 
     def decide(self, review_id: str, decision: Decision) -> Review:
         """Take a decision; the first one counts. Conflict when it comes second, or is about something else than shown."""

@@ -24,6 +24,9 @@ class ReviewTable(Protocol):
     def list_open(self, roots: Sequence[str] | None, limit: int, before_seq: int | None) -> list[ReviewSummary]:
         """Return the open reviews beneath the roots, of all roots for None, newest first."""
 
+    def list_closed(self, limit: int, before_seq: int | None) -> list[ReviewSummary]:
+        """Return the reviews of all roots that have ended, the last one first."""
+
     def replace(self, before: Review, after: Review) -> bool:
         """Store what a review became; False, and nothing stored, when it is not as `before` any more.
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from holdfast.auth.context import Caller
+from holdfast.bulletin import Bulletin, NewsKind
 from holdfast.changes.disk.files import error_from_os
 from holdfast.clock import seconds_since, utc_now
 from holdfast.config.settings import ReviewSettings
@@ -70,8 +71,10 @@ class ReviewRecords:
         watcher: Watcher,
         on_stored: Callable[[], None] = lambda: None,
         metrics: Metrics | None = None,
+        bulletin: Bulletin | None = None,
     ) -> None:
         self.metrics = metrics or Metrics()
+        self._bulletin = bulletin or Bulletin()
         self.metrics.watch(Reading.REVIEWS_OPEN, watcher.count_by_state)
         self.book = book
         self.sessions = sessions
@@ -107,6 +110,7 @@ class ReviewRecords:
         self.watcher.keep(review)
         self.metrics.review_opened()
         self._on_stored()
+        self._tell(NewsKind.REVIEW_OPENED, review)
 
     def save(self, before: Review, after: Review, *, is_on_disk: bool = False) -> None:
         """Store what a review became, and put its text where an editor shows it. The caller holds the lock.
@@ -127,16 +131,24 @@ class ReviewRecords:
             self.notifications.notify(after.id)
         else:
             self.end(after)
+        self._tell(NewsKind.REVIEW_CHANGED, after)
 
     def expire_if_due(self, review: Review) -> bool:
         """Close a review whose time is over; return whether it was."""
         if not review.is_open or review.expires_at > utc_now():
             return False
         with self.lock:
-            if self.book.replace(review, review.become(ReviewState.EXPIRED)):
+            expired = review.become(ReviewState.EXPIRED)
+            if self.book.replace(review, expired):
                 self.metrics.review_decided("expired", "none", seconds_since(review.created_at))
                 self.end(review)
+                self._tell(NewsKind.REVIEW_CHANGED, expired)
         return True
+
+    def end_committed(self, review: Review) -> None:
+        """End a review whose change was made."""
+        self.end(review)
+        self._tell(NewsKind.REVIEW_APPLIED, review.become(ReviewState.COMMITTED), change_id=review.id)
 
     def end(self, review: Review) -> None:
         """Remove the files of a review that has ended, and notify those who wait for it."""
@@ -146,6 +158,9 @@ class ReviewRecords:
         self.close_presentation(review.id)
         self.notifications.notify(review.id)
         self._on_stored()
+
+    def _tell(self, kind: NewsKind, review: Review, **fields: str) -> None:
+        self._bulletin.tell(kind, review_id=review.id, action=review.action.value, round=review.round, **fields)
 
     def may_ask(self, review: Review, caller: Caller) -> bool:
         """Return whether a caller's client may ask its user; not again about a text that the user gave no answer to."""

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Sequence
 
+from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.settings import ReviewSettings
 from holdfast.errors import HoldfastError
@@ -34,13 +35,16 @@ class Reviews:
         settings: ReviewSettings,
         presenters: Sequence[Presenter] = (),
         metrics: Metrics | None = None,
+        bulletin: Bulletin | None = None,
     ) -> None:
         watcher = Watcher(
             sessions, watch_saves=settings.channels.vscode, on_save=self._take_save, on_due=self._expire_by_id
         )
-        self.records = ReviewRecords(book, sessions, settings, presenters, watcher, changes.wake_upkeep, metrics)
+        self.records = ReviewRecords(
+            book, sessions, settings, presenters, watcher, changes.wake_upkeep, metrics, bulletin
+        )
         self.agent = AgentReviews(self.records, changes)
-        self.person = PersonReviews(self.records)
+        self.person = PersonReviews(self.records, self.agent)
         self.settings = settings
         self.is_ending = False
 

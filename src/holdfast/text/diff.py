@@ -1,6 +1,11 @@
-"""Pure: compares two texts: their unified diff, at a cost that depends on the difference, and their common ends."""
+"""Pure: compares two texts: their unified diff, at a cost that depends on the difference, and their common ends.
 
-from collections.abc import Callable, Collection
+Long texts are cut at the lines that both have once, in the order of both, so that many small changes in them stay small.
+"""
+
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from hashlib import sha256
@@ -20,13 +25,17 @@ ReadAt = Callable[[int, int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Hunk:
-    """One difference of two texts with its context: lines `start` to `end` of the first become `lines`."""
+    """One difference of two texts with its context: lines `start` to `end` of the first become `lines`.
+
+    In the second text these lines begin at `new_start`. Lines count from 0.
+    """
 
     header: str
     body: str
     start: int
     end: int
     lines: tuple[str, ...]
+    new_start: int
 
     @property
     def hash(self) -> str:
@@ -89,14 +98,79 @@ def _build_hunk(group: list[Opcode], old: list[str], new: list[str], first: int)
         body += _prefix_lines("-", old[old_start:old_end])
         body += _prefix_lines("+", new[new_start:new_end])
     lines = tuple(new[group[0][3] : group[-1][4]])
-    return Hunk(_header(group, first), "".join(body), group[0][1] + first, group[-1][2] + first, lines)
+    start, end, new_start = group[0][1] + first, group[-1][2] + first, group[0][3] + first
+    return Hunk(_header(group, first), "".join(body), start, end, lines, new_start)
 
 
 def _group_opcodes(old: list[str], new: list[str]) -> list[list[Opcode]]:
-    if len(old) * len(new) > _MAX_COMPARED:
-        return [[("replace", 0, len(old), 0, len(new))]]
-    matcher = SequenceMatcher(None, old, new)
+    matcher = SequenceMatcher(None, old, new) if len(old) * len(new) <= _MAX_COMPARED else _AnchoredMatcher(old, new)
     return [list(group) for group in matcher.get_grouped_opcodes(CONTEXT_LINES)]
+
+
+class _AnchoredMatcher(SequenceMatcher[str]):
+    """Compares long texts piece by piece, between the lines that each of them has exactly once."""
+
+    def __init__(self, old: list[str], new: list[str]) -> None:
+        super().__init__(None)
+        self._old, self._new = old, new
+        self.opcodes = list(_merge_opcodes(self._find_opcodes()))
+
+    def get_opcodes(self) -> list[Opcode]:  # type: ignore[override]
+        """Return what turns the first text into the second."""
+        return self.opcodes
+
+    def _find_opcodes(self) -> Iterator[Opcode]:
+        old_at = new_at = 0
+        for old_anchor, new_anchor in [*find_anchors(self._old, self._new), (len(self._old), len(self._new))]:
+            yield from self._compare_piece(old_at, old_anchor, new_at, new_anchor)
+            if old_anchor < len(self._old):
+                yield ("equal", old_anchor, old_anchor + 1, new_anchor, new_anchor + 1)
+            old_at, new_at = old_anchor + 1, new_anchor + 1
+
+    def _compare_piece(self, old_at: int, old_end: int, new_at: int, new_end: int) -> Iterator[Opcode]:
+        old, new = self._old[old_at:old_end], self._new[new_at:new_end]
+        if len(old) * len(new) > _MAX_COMPARED:
+            yield ("replace", old_at, old_end, new_at, new_end)
+        elif old or new:
+            for tag, first, last, new_first, new_last in SequenceMatcher(None, old, new).get_opcodes():
+                yield (tag, first + old_at, last + old_at, new_first + new_at, new_last + new_at)
+
+
+def find_anchors(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Return the places of lines that both texts have exactly once: the longest row of them in the order of both."""
+    old_counts, new_counts = Counter(old), Counter(new)
+    new_places = {line: at for at, line in enumerate(new) if new_counts[line] == 1}
+    pairs = [(at, new_places[line]) for at, line in enumerate(old) if old_counts[line] == 1 and line in new_places]
+    ends: list[int] = []
+    last_pairs: list[int] = []
+    before: list[int | None] = []
+    for index, (_, place) in enumerate(pairs):
+        length = bisect_left(ends, place)
+        before.append(last_pairs[length - 1] if length else None)
+        ends[length : length + 1] = [place]
+        last_pairs[length : length + 1] = [index]
+    anchors: list[tuple[int, int]] = []
+    at = last_pairs[-1] if last_pairs else None
+    while at is not None:
+        anchors.append(pairs[at])
+        at = before[at]
+    return anchors[::-1]
+
+
+def _merge_opcodes(opcodes: Iterator[Opcode]) -> Iterator[Opcode]:
+    """Yield the opcodes with neighbours of one kind as one, and what is removed and added side by side as replaced."""
+    last: Opcode | None = None
+    for opcode in opcodes:
+        if last is None:
+            last = opcode
+        elif (last[0] == "equal") is (opcode[0] == "equal"):
+            tag = last[0] if last[0] == opcode[0] else "replace"
+            last = (tag, last[1], opcode[2], last[3], opcode[4])
+        else:
+            yield last
+            last = opcode
+    if last is not None:
+        yield last
 
 
 def _header(group: list[Opcode], offset: int) -> str:

@@ -12,7 +12,7 @@ from functools import cached_property
 from inspect import cleandoc, iscoroutinefunction, signature
 from typing import Any, Protocol, TypeVar, cast, get_type_hints
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from holdfast.app import App
 from holdfast.auth.context import CallerKind
@@ -24,9 +24,20 @@ from holdfast.tools.threads import Load
 
 
 class Arguments(BaseModel):
-    """Base of every tool's arguments: unknown names are refused, not ignored."""
+    """Base of every tool's arguments: unknown names are refused, not ignored; null leaves an optional one out.
+
+    Some models' APIs have no optional parameters, only ones that may be null.
+    """
 
     model_config = ConfigDict(extra="forbid", frozen=True)
+
+    @model_validator(mode="before")
+    @classmethod
+    def _leave_nulls_out(cls, values: Any) -> Any:
+        if not isinstance(values, dict) or None not in values.values():
+            return values
+        optional = {field.alias or name for name, field in cls.model_fields.items() if not field.is_required()}
+        return {name: value for name, value in values.items() if value is not None or name not in optional}
 
 
 class NoArguments(Arguments):

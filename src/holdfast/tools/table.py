@@ -3,11 +3,13 @@
 from types import ModuleType
 
 from holdfast.tools.activity import entry as activity
+from holdfast.tools.activity import figures
 from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
+from holdfast.tools.person import plans as person_plans
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
 from holdfast.tools.review import entries as review
@@ -22,12 +24,14 @@ _MODULES: tuple[ModuleType, ...] = (
     history_person,
     person_files,
     person_history,
+    person_plans,
     review,
     organiser,
     search,
     store,
     pipe,
     activity,
+    figures,
 )
 
 TOOLS = Registry(entry for module in _MODULES for entry in vars(module).values() if isinstance(entry, Tool))

@@ -88,10 +88,15 @@ def build(
     folders = OpenFolders(settings.folders, state_dir, PolicyRules(settings.policy, policy.path, policy.read_changed))
     journal = open_journal(state_dir)
     changes = Changes(
-        journal, state_dir, settings.journal, require_approval=settings.organiser.require_approval, metrics=metrics
+        journal,
+        state_dir,
+        settings.journal,
+        require_approval=settings.organiser.require_approval,
+        metrics=metrics,
+        bulletin=bulletin,
     )
     changes.recover()
-    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics)
+    reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics, bulletin)
     store_ports = open_store(state_dir, variable("DATABASE_URL"), metrics.lock_waited)
     store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
@@ -100,7 +105,7 @@ def build(
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
     plan_observer = LangfuseObserver(langfuse) if langfuse is not None else None
-    organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer))
+    organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer), bulletin)
     metrics.watch(Reading.SCANS_RUNNING, lambda: len(organiser.jobs.running()))
     in_folders = _folder_search(settings, state_dir, embedder)
     observer = _observer(settings, state_dir, store_ports, metrics)
@@ -241,9 +246,11 @@ def _credentials(files: FilesSettings) -> Credentials:
     )
 
 
-def _reviews(settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str, metrics: Metrics) -> Reviews:
+def _reviews(
+    settings: Settings, book: SqliteReviews, changes: Changes, state_dir: str, metrics: Metrics, bulletin: Bulletin
+) -> Reviews:
     shown_by = [VscodePresenter(settings.review.vscode.command)] if settings.review.channels.vscode else []
-    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by, metrics)
+    reviews = Reviews(book, changes, Sessions(state_dir), settings.review, shown_by, metrics, bulletin)
     reviews.recover()
     return reviews
 
@@ -254,6 +261,7 @@ def _organiser(
     memory: OrganiserDatabases,
     embedder: Embedder | None,
     observer: PlanObserver | None,
+    bulletin: Bulletin,
 ) -> Organiser:
     embedder_settings = settings.mcp.files.search.embedder
     sentences = (
@@ -266,7 +274,7 @@ def _organiser(
         key = variable("OPENAI_API_KEY")
         classifier = ChatClassifier(settings.organiser.llm, Secret(key) if key else None)
     keeping = OrganiserState(memory.files, memory.files, memory.notes)
-    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer)
+    return Organiser(changes.plans, keeping, classifier, settings.organiser, embedded, observer, bulletin)
 
 
 def _langfuse() -> LangfuseAccess | None:

@@ -7,14 +7,9 @@ type Schemas = components["schemas"];
 export type Me = Schemas["Me"];
 
 /** What a review says of itself in a list, and who proposed it. */
-export type PendingReview = DataOf<"pending_reviews">["reviews"][number] & {
-  added?: number;
-  removed?: number;
-  hunks?: number;
-  client?: string;
-  note?: string;
-};
-export type ShownReview = DataOf<"show_review"> & { client?: string; note?: string };
+export type PendingReview = DataOf<"pending_reviews">["reviews"][number];
+export type ClosedReview = DataOf<"closed_reviews">["reviews"][number];
+export type ShownReview = DataOf<"show_review">;
 export type ShownHunk = ShownReview["hunks"][number];
 export type ListedChange = DataOf<"all_changes">["changes"][number];
 export type PlanLine = DataOf<"all_plans">["plans"][number];

@@ -24,18 +24,10 @@ const MAX_SHOWN = 60;
 
 export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
-    <Modal
-      opened={isOpen}
-      onClose={onClose}
-      withCloseButton={false}
-      padding={0}
-      size={560}
-      yOffset="12vh"
-      title={undefined}
-      aria-label="Palette"
-    >
-      {isOpen && <PaletteBody onClose={onClose} />}
-    </Modal>
+    <Modal.Root opened={isOpen} onClose={onClose} size={560} yOffset="12vh">
+      <Modal.Overlay />
+      <Modal.Content aria-label="Palette">{isOpen && <PaletteBody onClose={onClose} />}</Modal.Content>
+    </Modal.Root>
   );
 }
 

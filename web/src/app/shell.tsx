@@ -1,7 +1,7 @@
 /** What is always there: header, pages in a side bar (a bottom bar on a phone), palette, keys, and the news of the server. */
 import { ActionIcon, Anchor, Menu, Tooltip, UnstyledButton, useMantineColorScheme } from "@mantine/core";
 import { useHotkeys } from "@mantine/hooks";
-import { IconCommand, IconDeviceDesktop, IconKeyboard, IconLogout, IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
+import { IconDeviceDesktop, IconKeyboard, IconLogout, IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { Suspense, useEffect, useMemo, useState } from "react";
 import { Link, Route, Switch, useLocation } from "wouter";
@@ -21,6 +21,8 @@ import { KeyMap } from "./key_map";
 import { notifyOfReview } from "@/shared/notify";
 import { Palette } from "./palette";
 import { routesFor } from "./routes";
+
+const IS_MAC = navigator.userAgent.includes("Mac");
 
 const WORDS: Record<Connection, string> = {
   connecting: "Connecting",
@@ -150,11 +152,11 @@ function Header({ onPalette, onMap }: { onPalette: () => void; onMap: () => void
       </Link>
       <Place />
       <span className={classes.spring} />
-      <UnstyledButton className={classes.search} onClick={onPalette}>
+      <UnstyledButton className={classes.search} aria-label="Go to…" onClick={onPalette}>
         <IconSearch size={14} />
         <span className={classes.searchText}>Go to…</span>
         <span className={classes.searchKeys}>
-          <IconCommand size={12} aria-hidden />K
+          {IS_MAC ? "⌘ K" : "Ctrl K"}
         </span>
       </UnstyledButton>
       <ConnectionWord />

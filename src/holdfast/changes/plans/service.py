@@ -1,10 +1,12 @@
 """Plans of moves: create, revise, approve by hash, execute, undo whole or in part."""
 
 import secrets
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 
+from holdfast.bulletin import Bulletin, NewsKind
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
 from holdfast.changes.disk.policy_gate import ReviewNeeded, check_plan, check_tree, hides_any, is_visible
@@ -53,12 +55,16 @@ class Execution:
 class Plans:
     """The plans of every caller; a caller sees those beneath its allowed directories. NotFound for any other."""
 
-    def __init__(self, journal: Journal, executor: Executor, *, require_approval: bool) -> None:
+    def __init__(
+        self, journal: Journal, executor: Executor, *, require_approval: bool, bulletin: Bulletin | None = None
+    ) -> None:
         self._journal = journal
         self._plan_journal = journal.plans
         self._executor = executor
         self._require_approval = require_approval
         self._locks = Locks()
+        self._bulletin = bulletin or Bulletin()
+        self._busy: dict[str, Call] = {}
 
     def create(
         self,
@@ -92,6 +98,7 @@ class Plans:
             client=call.caller.client,
         )
         self._plan_journal.create(plan)
+        self._tell(plan.id, PlanStatus.CREATED)
         return self.find(folders, plan.id)
 
     def revise(
@@ -126,6 +133,7 @@ class Plans:
             if not set(layout.roots) <= {plan.root_dir, plan.other_root}:
                 raise InvalidArgument("A plan cannot be revised to touch another allowed directory; make a new one.")
             self._plan_journal.revise(plan_id, layout.items)
+        self._tell(plan_id, PlanStatus.CREATED)
         return self.find(folders, plan_id)
 
     def hash_of(self, plan: Plan) -> str:
@@ -138,13 +146,47 @@ class Plans:
         if self.hash_of(plan) != shown_hash:
             raise Conflict(f"Plan {plan_id} is not the one that was shown; look at it again.", status=plan.status)
         self._plan_journal.approve(plan_id, shown_hash, by, utc_now())
+        self._tell(plan_id, PlanStatus.APPROVED)
         return self.find(folders, plan_id)
 
     def cancel(self, folders: Folders, plan_id: str) -> Plan:
         """Cancel a plan none of whose items was begun. Conflict for any other."""
         self.find(folders, plan_id)
         self._plan_journal.cancel(plan_id)
+        self._tell(plan_id, PlanStatus.CANCELLED)
         return self.find(folders, plan_id)
+
+    def busy(self) -> list[str]:
+        """Return the plans that are being executed or undone at this moment."""
+        return list(self._busy)
+
+    def stop(self, plan_id: str) -> bool:
+        """Have the execution or undo of a plan stop after its batch; False when there is none."""
+        call = self._busy.get(plan_id)
+        if call is not None:
+            call.cancel()
+        return call is not None
+
+    @contextmanager
+    def _at_work(self, plan_id: str, phase: str, call: Call) -> Iterator[Call]:
+        """Give the call of an execution or undo: it can be stopped, and its progress and end are told."""
+
+        def report(done: float, total: float | None, message: str) -> None:
+            call.progress(done, total, message)
+            self._bulletin.tell_progress(plan_id, phase, done, total, message)
+
+        self._busy[plan_id] = call
+        try:
+            yield replace(call, progress=report)
+        finally:
+            del self._busy[plan_id]
+            plan = self._journal.find(plan_id)
+            status = plan.status if plan is not None else PlanStatus.FAILED
+            self._tell(plan_id, status)
+            self._bulletin.tell(NewsKind.CHANGE_MADE, id=plan_id, status=status.value, kind=ChangeKind.ORGANISE.value)
+
+    def _tell(self, plan_id: str, status: PlanStatus) -> None:
+        self._bulletin.tell(NewsKind.PLAN_CHANGED, id=plan_id, status=status.value, kind=ChangeKind.ORGANISE.value)
 
     def find(self, folders: Folders, plan_id: str) -> Plan:
         """Return a plan of the caller with its items."""
@@ -170,9 +212,9 @@ class Plans:
             before_seq,
         )
 
-    def list_all(self, limit: int) -> Sequence[PlanOverview]:
+    def list_all(self, limit: int, before_seq: int | None = None) -> Sequence[PlanOverview]:
         """Return the newest plans of this machine, whoever made them, for the person."""
-        return self._plan_journal.list_plans(["/"], limit, None)
+        return self._plan_journal.list_plans(["/"], limit, before_seq)
 
     def needs_approval(self, folders: Folders, call: Call, plan: Plan) -> bool:
         """Return whether a person has to approve a new plan first: by the settings, or because of a rule of the policy."""
@@ -197,7 +239,9 @@ class Plans:
                 check_plan(jail, call, [item for item in plan.items if item.status is not ItemStatus.DONE])
                 self._check_approval(plan)
                 self._plan_journal.start(plan_id, call.caller.client)
-                status = self._executor.run(jail, _as_started(plan), call)
+                self._tell(plan_id, PlanStatus.RUNNING)
+                with self._at_work(plan_id, "execute", call) as watched:
+                    status = self._executor.run(jail, _as_started(plan), watched)
             return Execution(status, done_before, partial(self.find, folders, plan_id))
 
     def undo(self, folders: Folders, call: Call, plan: Plan, positions: Collection[int] | None = None) -> UndoResult:
@@ -214,10 +258,11 @@ class Plans:
             if positions is None and plan.status is PlanStatus.RUNNING:
                 self._plan_journal.skip_rest(plan.id, "The plan was undone before this step.", utc_now())
             self._plan_journal.create(undo_plan)
-            try:
-                self._executor.run(folders.jail, undo_plan, call)
-            finally:
-                self._executor.recover(folders.jail, self._journal.find(undo_plan.id) or undo_plan)
+            with self._at_work(plan.id, "undo", call) as watched:
+                try:
+                    self._executor.run(folders.jail, undo_plan, watched)
+                finally:
+                    self._executor.recover(folders.jail, self._journal.find(undo_plan.id) or undo_plan)
         undo_plan = self._journal.find(undo_plan.id) or undo_plan
         if any(item.status is ItemStatus.DONE for item in undo_plan.items):
             moves = [item for item in undo_plan.items if item.op is Op.MOVE]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from holdfast.auth.context import ClientInfo
+from holdfast.bulletin import Bulletin, NewsKind
 from holdfast.changes.disk.files import error_from_os
 from holdfast.changes.disk.images import Images
 from holdfast.changes.disk.policy_gate import check_paths
@@ -47,10 +48,18 @@ class ChangeRequest:
 
 
 class Recorder:
-    """Begins and finishes changes in the journal; calls `on_change` after each."""
+    """Begins and finishes changes in the journal; calls `on_change` after each, and tells of it in the bulletin."""
 
-    def __init__(self, journal: Journal, images: Images, on_change: Callable[[], None], metrics: Metrics) -> None:
+    def __init__(
+        self,
+        journal: Journal,
+        images: Images,
+        on_change: Callable[[], None],
+        metrics: Metrics,
+        bulletin: Bulletin | None = None,
+    ) -> None:
         self._metrics = metrics
+        self._bulletin = bulletin or Bulletin()
         self._journal = journal
         self._images = images
         self._on_change = on_change
@@ -105,6 +114,9 @@ class Recorder:
         """Record the outcome of a change."""
         self._journal.finish(plan.id, outcome, utc_now())
         self._on_change()
+        self._bulletin.tell(
+            NewsKind.CHANGE_MADE, id=plan.id, status=outcome.status.value, kind=plan.kind.value, undoes=plan.undoes
+        )
 
 
 def new_plan(

@@ -102,13 +102,17 @@ def open_command(*, print_only: bool) -> None:
     """Open the console in the browser by a link that works once, for 60 seconds. Starts the server if none is running."""
     folder = open_state_folder()
     try:
-        answer = _send_control(folder, "link")
+        url = create_console_link(folder)
     except NoServer:
         start_server(folder)
-        answer = _send_control(folder, "link")
-    url = str(answer["url"])
+        url = create_console_link(folder)
     if print_only or not webbrowser.open(url):
         click.echo(url)
+
+
+def create_console_link(folder: StateFolder) -> str:
+    """Return a link that signs one browser in to the running server's console. Raises NoServer."""
+    return str(_send_control(folder, "link")["url"])
 
 
 @click.command("stop", epilog="Example: holdfast stop")

@@ -4,18 +4,23 @@ import asyncio
 import logging
 import os
 import socket
+import threading
+import webbrowser
 from contextlib import ExitStack
 from functools import partial
 
 import click
 
 from holdfast.auth.context import LOCAL_USER, Caller, Restrictions
+from holdfast.cli.commands.running import create_console_link
 from holdfast.cli.commands.stdio import serve_in_process
 from holdfast.cli.startup import load_settings, log_to_stderr, open_state_folder
 from holdfast.config.environment import root_dirs
 from holdfast.config.load import LoadedSettings
 from holdfast.config.settings import Settings
+from holdfast.errors import HoldfastError
 from holdfast.text.display import display_name
+from holdfast.transport.client.dial import NoServer
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
 from holdfast.transport.shutdown import MAX_EXIT_SECONDS, exit_within
 from holdfast.transport.state_folder import StateFolder
@@ -39,6 +44,7 @@ Example:
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 @click.option("--no-ui", is_flag=True, help="Do not serve the web pages.")
 @click.option("--no-http", is_flag=True, help="Do not serve /mcp and /ws; with --no-ui, speak MCP on stdin and stdout.")
+@click.option("--open", "opens_browser", is_flag=True, help="Open the console in the browser once it is up.")
 @click.option("--background", is_flag=True, hidden=True)
 def serve_command(
     directories: tuple[str, ...],
@@ -50,6 +56,7 @@ def serve_command(
     *,
     no_ui: bool,
     no_http: bool,
+    opens_browser: bool,
     background: bool,
 ) -> None:
     """Run the server until Ctrl-C: MCP at /mcp, WebSocket at /ws, /health, and the socket that relays use.
@@ -73,7 +80,7 @@ def serve_command(
         listeners = tuple(
             stack.enter_context(listen_on(host, port, or_any_port=background)) for host, port in addresses
         )
-        _run(stack, folder, loaded, directories, listeners, no_ui, no_http, background)
+        _run(stack, folder, loaded, directories, listeners, no_ui, no_http, background, opens_browser and not no_ui)
     exit_within(MAX_EXIT_SECONDS)
 
 
@@ -86,6 +93,7 @@ def _run(
     no_ui: bool,
     no_http: bool,
     background: bool,
+    opens_browser: bool,
 ) -> None:
     from holdfast.transport.server import Server, ServerOptions
     from holdfast.wiring.build import build
@@ -95,6 +103,7 @@ def _run(
     stack.callback(parts.close)
     directories = directories or tuple(settings.folders.roots) or tuple(root_dirs())
     roots = parts.folders.open_roots(Caller(LOCAL_USER, roots=directories, cwd=os.getcwd())) if directories else []
+    announce = partial(_print_addresses, folder, roots, not no_http, not no_ui, opens_browser)
     options = ServerOptions(
         folder=folder,
         settings=settings,
@@ -110,7 +119,7 @@ def _run(
         release=parts.release,
         index_status=parts.index_status,
         warnings=parts.app.changes.storage_warnings,
-        announce=_log_address if background else partial(_print_addresses, folder, roots, not no_http, not no_ui),
+        announce=_log_address if background else announce,
         known_roots=parts.known_roots,
         bulletin=parts.app.bulletin,
     )
@@ -133,7 +142,9 @@ def _log_address(url: str) -> None:
     _log.info("background server %d at %s", os.getpid(), url)
 
 
-def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, has_console: bool, url: str) -> None:
+def _print_addresses(
+    folder: StateFolder, roots: list[str], has_mcp: bool, has_console: bool, opens_browser: bool, url: str
+) -> None:
     """Print how to reach the server; no link to the console, since one works for a minute alone."""
     click.echo(f"Holdfast is running (pid {os.getpid()}). Ctrl-C ends it.", err=True)
     if has_mcp:
@@ -145,3 +156,15 @@ def _print_addresses(folder: StateFolder, roots: list[str], has_mcp: bool, has_c
     if has_console:
         click.echo(f"  console   {url}    open it with: holdfast open", err=True)
     click.echo("  stdio     holdfast stdio DIR…", err=True)
+    if opens_browser:
+        threading.Thread(target=_open_browser, args=(folder,), name="holdfast-open", daemon=True).start()
+
+
+def _open_browser(folder: StateFolder) -> None:
+    """Open the console in the browser, which may take its time: the server goes on meanwhile."""
+    try:
+        has_opened = webbrowser.open(create_console_link(folder))
+    except (NoServer, HoldfastError, OSError):
+        has_opened = False
+    if not has_opened:
+        click.echo("No browser could be opened; `holdfast open --print` prints a link to the console.", err=True)

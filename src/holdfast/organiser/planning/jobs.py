@@ -8,8 +8,9 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 
 from holdfast.auth.context import Caller
+from holdfast.bulletin import Bulletin, NewsKind
 from holdfast.call import Call
-from holdfast.errors import ResourceBusy
+from holdfast.errors import Cancelled, ResourceBusy
 
 MAX_RUNNING = 16
 """Plans in the making, those that wait for a thread included."""
@@ -27,21 +28,30 @@ class PlanJob:
     folder: str
     root: str
     call: Call
+    bulletin: Bulletin
     future: "Future[None]" = field(default_factory=Future)
     done: float = 0
     total: float | None = None
     message: str = "Scanning"
 
     @classmethod
-    def create(cls, caller: Caller, folder: str, root: str) -> "PlanJob":
-        """Return a job for a folder, not started yet."""
-        job = cls(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS))
+    def create(cls, caller: Caller, folder: str, root: str, bulletin: Bulletin | None = None) -> "PlanJob":
+        """Return a job for a folder, not started yet; its progress is told in the bulletin."""
+        job = cls(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS), bulletin or Bulletin())
         job.call.progress = job.set_progress
         return job
 
     def set_progress(self, done: float, total: float | None, message: str) -> None:
         """Keep the latest progress, for whoever asks."""
         self.done, self.total, self.message = done, total, message
+        self.bulletin.tell_progress(self.plan_id, "scan", done, total, message)
+
+    def tell_end(self, future: "Future[None]") -> None:
+        """Tell of a scan that ended without a plan."""
+        if future.cancelled() or (error := future.exception()) is None:
+            return
+        status = "CANCELLED" if isinstance(error, Cancelled) else "SCAN_FAILED"
+        self.bulletin.tell(NewsKind.PLAN_CHANGED, id=self.plan_id, status=status, kind="organise")
 
     @property
     def is_running(self) -> bool:
@@ -76,6 +86,7 @@ class PlanJobs:
             if before is not None:
                 before()
             job.future = self._threads.submit(work, job)
+            job.future.add_done_callback(job.tell_end)
             self._jobs[job.plan_id] = job
             ended = [plan_id for plan_id, other in self._jobs.items() if not other.is_running]
             for plan_id in ended[: max(0, len(self._jobs) - _MAX_REMEMBERED)]:
@@ -90,6 +101,13 @@ class PlanJobs:
         """Return the jobs whose plans are still being made."""
         with self._lock:
             return [job for job in self._jobs.values() if job.is_running]
+
+    def failed(self) -> list[tuple[PlanJob, BaseException]]:
+        """Return the jobs that ended lately without a plan, each with the error; those that were cancelled are left out."""
+        with self._lock:
+            ended = [job for job in self._jobs.values() if not job.is_running and not job.future.cancelled()]
+        errors = ((job, job.future.exception()) for job in ended)
+        return [(job, error) for job, error in errors if error is not None and not isinstance(error, Cancelled)]
 
     def close(self) -> None:
         """Refuse new jobs, cancel those that run and wait for their threads."""

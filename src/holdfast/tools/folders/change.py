@@ -111,7 +111,7 @@ def create_directory(app: App, call: Call, args: CreateDirectory) -> Answer:
         change_id, _ = app.changes.create_directory(folders, call, args.path)
     except ReviewNeeded as needed:
         describe = partial(app.changes.proposals.describe_directory, folders, call, args.path)
-        raise person_needed(app, call, needed, partial(_propose, app, describe), args.path) from None
+        raise person_needed(app, call, needed, partial(_propose, app, call, describe), args.path) from None
     if change_id is None:
         return Answer.of(f"Directory {args.path} exists already.")
     return Answer.of(f"Successfully created directory {args.path}\nchange {change_id}")
@@ -125,7 +125,7 @@ def move_file(app: App, call: Call, args: MoveFile) -> Answer:
         change_id = app.changes.move(folders, call, args.source, args.destination)
     except ReviewNeeded as needed:
         describe = partial(app.changes.proposals.describe_move, folders, call, args.source, args.destination)
-        raise person_needed(app, call, needed, partial(_propose, app, describe), args.source) from None
+        raise person_needed(app, call, needed, partial(_propose, app, call, describe), args.source) from None
     return Answer.of(f"Successfully moved {args.source} to {args.destination}\nchange {change_id}")
 
 
@@ -137,7 +137,7 @@ def delete_file(app: App, call: Call, args: DeleteFile) -> Answer:
         change_id = app.changes.delete(folders, call, args.path, recursive=args.recursive)
     except ReviewNeeded as needed:
         describe = partial(app.changes.proposals.describe_delete, folders, call, args.path, recursive=args.recursive)
-        raise person_needed(app, call, needed, partial(_propose, app, describe), args.path) from None
+        raise person_needed(app, call, needed, partial(_propose, app, call, describe), args.path) from None
     return Answer.of(f"Successfully deleted {args.path}\nchange {change_id}")
 
 
@@ -164,7 +164,7 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
         undone = app.changes.undo(folders, call, args.change_id)
     except ReviewNeeded as needed:
         describe = partial(app.changes.proposals.describe_undo, folders, call, args.change_id)
-        raise person_needed(app, call, needed, partial(_propose, app, describe)) from None
+        raise person_needed(app, call, needed, partial(_propose, app, call, describe)) from None
     plan, trail = undone.plan, f"change {undone.change_id}"
     path = display_name(plan.folder or plan.first.src_path)
     report = describe_undo(undone) if plan.stepwise else None
@@ -180,8 +180,8 @@ def undo_change(app: App, call: Call, args: UndoChange) -> Answer:
     return Answer.of(f"Undid {plan.kind} of {path}\n{trail}")
 
 
-def _propose(app: App, describe: Callable[[], PathChange]) -> Review:
-    return app.reviews.agent.propose_path_change(describe())
+def _propose(app: App, call: Call, describe: Callable[[], PathChange]) -> Review:
+    return app.reviews.agent.propose_path_change(describe(), call.caller.client)
 
 
 def _change_line(change: ListedChange) -> str:

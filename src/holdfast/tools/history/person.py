@@ -22,6 +22,7 @@ from holdfast.tools.history.shapes import (
     ChangeSelection,
     FileEffectAnswer,
     ListedFacts,
+    NetChanges,
     NetChangesAnswer,
     PreviewUndo,
     PreviewUndoAnswer,
@@ -86,10 +87,15 @@ def show_change(app: App, call: Call, args: ShowChange) -> Answer:
     audience=CallerKind.PERSON,
     timeout_seconds=_TIMEOUT_SECONDS,
 )
-def net_changes(app: App, call: Call, args: ChangeSelection) -> Answer:
+def net_changes(app: App, call: Call, args: NetChanges) -> Answer:
     """Compare each file that the selected changes touched with what it was before the first of them."""
-    plans = app.changes.history.plans(_select(app, args))
-    effects = app.changes.history.net_effect(_jail_of(app, call, plans), plans)
+    history = app.changes.history
+    if args.change_ids:
+        _refuse_ids_with_selection(args)
+        plans = sorted(_plans_by_id(app, args.change_ids), key=lambda plan: -plan.seq)
+    else:
+        plans = history.plans(_select(app, args))
+    effects = history.net_effect(_jail_of(app, call, plans), plans)
     wanted_paths = _path_test(args)
     inside = [args.directory] if args.directory else ["/"]
     files = [
@@ -116,11 +122,10 @@ def net_changes(app: App, call: Call, args: ChangeSelection) -> Answer:
 def preview_undo(app: App, call: Call, args: PreviewUndo) -> Answer:
     """Say what undoing changes, or redoing them, would do to each file, in the order in which it would be done."""
     history = app.changes.history
-    is_selection = any((args.directory, args.client, args.since, args.until, args.kinds, args.path))
-    if args.change_ids and is_selection:
-        raise InvalidArgument("Name changes by their ids or select them, not both.")
+    is_selection = _is_selection(args)
     if args.change_ids:
-        plans_by_id = {plan.id: plan for plan in map(history.find, args.change_ids)}.values()
+        _refuse_ids_with_selection(args)
+        plans_by_id = _plans_by_id(app, args.change_ids)
         plans = sorted(
             (history.undo_of(plan) for plan in plans_by_id) if args.redo else plans_by_id, key=lambda plan: -plan.seq
         )
@@ -184,6 +189,20 @@ def prune_images(app: App, _call: Call, args: PruneImages) -> Answer:
     newest = [ChangeFacts.of_plan(plan) for plan in pruned.newest_changes]
     data = PruneImagesAnswer(images=pruned.images, bytes=pruned.size_bytes, changes=pruned.changes, newest=newest)
     return Answer.of(f"{quantity(pruned.images, 'before-image')}.", data=data)
+
+
+def _is_selection(args: ChangeSelection) -> bool:
+    return any((args.directory, args.client, args.since, args.until, args.kinds, args.path))
+
+
+def _refuse_ids_with_selection(args: ChangeSelection) -> None:
+    if _is_selection(args):
+        raise InvalidArgument("Name changes by their ids or select them, not both.")
+
+
+def _plans_by_id(app: App, change_ids: Iterable[str]) -> list[Plan]:
+    """Return each change once. NotFound for an id that none has."""
+    return list({plan.id: plan for plan in map(app.changes.history.find, change_ids)}.values())
 
 
 def _filter_of(app: App, args: ChangeSelection) -> ChangeFilter:

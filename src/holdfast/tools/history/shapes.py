@@ -33,6 +33,12 @@ class ShowChange(Arguments):
     change_id: str = Field(min_length=1, max_length=64, description="Id of a change, or the beginning of it.")
 
 
+class NetChanges(ChangeSelection):
+    """Arguments of net_changes: ids, or a selection."""
+
+    change_ids: list[str] = Field([], max_length=1000, description="Ids of changes, or the beginnings of them.")
+
+
 class PreviewUndo(ChangeSelection):
     """Arguments of preview_undo: ids, or a selection, or neither for the newest change."""
 

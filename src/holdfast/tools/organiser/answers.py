@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from holdfast.changes.model import Item, PlanOverview, PlanStatus, UndoResult
 from holdfast.changes.names import parent_of
 from holdfast.folders.service import Folders
-from holdfast.organiser.model import MIN_GUESS, Notes, SkippedFile, UncertainFile
+from holdfast.organiser.model import MIN_GUESS, Measures, Notes, SkippedFile, UncertainFile
 from holdfast.organiser.planning.explain import Explanation
 from holdfast.organiser.planning.jobs import PlanJob
 from holdfast.organiser.service import Organiser, PlanView
@@ -14,6 +14,7 @@ from holdfast.text.budget import encode_cursor, estimate_tokens, read_position, 
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.display import display_name
 from holdfast.tools.organiser.shapes import (
+    CorrectedMove,
     ExplainFileAnswer,
     FolderTotal,
     MeasuresAnswer,
@@ -69,7 +70,7 @@ def build_page(organiser: Organiser, folders: Folders, view: PlanView, part: Pla
         end, total = start + len(page.moves), len(view.moves)
     elif part == "skipped":
         entries = (
-            SkippedEntry(path=replace_lone_surrogates(entry.relative), why=_skip_reason(entry))
+            SkippedEntry(path=replace_lone_surrogates(entry.relative), why=skip_reason(entry))
             for entry in view.notes.skipped[start:]
         )
         page.left_alone = take_rows(entries, room, lambda row: _cost(row.path, row.why))
@@ -153,6 +154,21 @@ def describe_explanation(explanation: Explanation) -> ExplainFileAnswer:
     return answer
 
 
+def compare_moves(before: PlanView, after: PlanView) -> list[CorrectedMove]:
+    """Return the files that go elsewhere in a plan than they did, or stay now, or did."""
+    old, new = _destinations(before), _destinations(after)
+    return [
+        CorrectedMove(path=path, before=old.get(path), to=new.get(path))
+        for path in dict.fromkeys([*new, *old])
+        if old.get(path) != new.get(path)
+    ]
+
+
+def _destinations(view: PlanView) -> dict[str, str]:
+    folder = view.folder
+    return {relative_path(item.src_path, folder): relative_path(item.dest_path or "", folder) for item in view.moves}
+
+
 def describe_undo(undo: UndoResult) -> UndoReport:
     """Return how many files came back and which stayed, with paths from the folder of the plan."""
     folder = undo.plan.folder or ""
@@ -199,7 +215,7 @@ def _reason_for_place(explanation: Explanation) -> str:
         return f"The plan lists it as uncertain: {explanation.uncertain.reasoning}"
     if explanation.skipped is not None:
         name = display_name(replace_lone_surrogates(explanation.skipped.relative))
-        return f"The plan skipped {'the folder' if name == '.' else name}: {_skip_reason(explanation.skipped)}."
+        return f"The plan skipped {'the folder' if name == '.' else name}: {skip_reason(explanation.skipped)}."
     return "Holdfast has not moved it."
 
 
@@ -219,16 +235,21 @@ def _summary_fields(view: PlanView, uncertain: Sequence[object]) -> dict[str, ob
         "shelves": [replace_lone_surrogates(folder.folder) for folder in notes.destinations[:_MAX_FOLDERS]],
         "uncertain": uncertain,
         "skipped": {reason.value: count for reason, count in measures.skipped.items()},
-        "measures": MeasuresAnswer(
-            files=measures.files,
-            cache_hit_rate=round(measures.cache_hit_rate, 4),
-            tokens_saved=measures.tokens_saved,
-            safety_skips=measures.safety_skips,
-            do_nothing_ratio=round(measures.do_nothing_ratio, 4),
-        ),
+        "measures": describe_measures(measures),
         "remark": notes.remark or None,
         "next": next_step(view),
     }
+
+
+def describe_measures(measures: Measures) -> MeasuresAnswer:
+    """Return the four measures of a plan."""
+    return MeasuresAnswer(
+        files=measures.files,
+        cache_hit_rate=round(measures.cache_hit_rate, 4),
+        tokens_saved=measures.tokens_saved,
+        safety_skips=measures.safety_skips,
+        do_nothing_ratio=round(measures.do_nothing_ratio, 4),
+    )
 
 
 def _folder_totals(view: PlanView) -> list[FolderTotal]:
@@ -264,7 +285,8 @@ def _uncertain_rows(
         yield _uncertain_answer(file, replace_lone_surrogates(text[:_MAX_EXCERPT_CHARS]) or None)
 
 
-def _skip_reason(entry: SkippedFile) -> str:
+def skip_reason(entry: SkippedFile) -> str:
+    """Return why a scan skipped an entry."""
     return entry.reason.value + (f": {replace_lone_surrogates(entry.detail)}" if entry.detail else "")
 
 

@@ -18,6 +18,7 @@ from holdfast.text.display import display_name, quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
     build_page,
+    compare_moves,
     count_moves,
     describe_explanation,
     describe_job,
@@ -37,8 +38,10 @@ from holdfast.tools.organiser.plan_text import (
     summary_text,
 )
 from holdfast.tools.organiser.shapes import (
+    AllPlans,
     AllPlansAnswer,
     ApprovePlan,
+    CorrectedPlanAnswer,
     CorrectPlan,
     CreatePlan,
     ExecutedAnswer,
@@ -54,11 +57,11 @@ from holdfast.tools.organiser.shapes import (
     UndoneAnswer,
     UndoPlan,
 )
-from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
+from holdfast.tools.registry import Effect, Group, Runner, tool
 from holdfast.tools.threads import Load
 
 _MAX_LISTED = 50
-_MAX_LISTED_FOR_PERSON = 200
+_MAX_CHANGED = 1_000
 _MAX_PROBLEMS = 20
 _TIMEOUT_SECONDS = 86_400.0
 _PROGRESS_SECONDS = 0.5
@@ -221,10 +224,13 @@ def approve_plan(app: App, call: Call, arguments: ApprovePlan) -> Answer:
     output=AllPlansAnswer,
     audience=CallerKind.PERSON,
 )
-def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
-    """List the newest plans of this machine with the directories they touch."""
-    plans = [describe_line(line, line.roots) for line in app.organiser.plans.list_all(_MAX_LISTED_FOR_PERSON)]
-    return Answer.of(f"{quantity(len(plans), 'plan')}.", data=AllPlansAnswer(plans=plans))
+def all_plans(app: App, call: Call, args: AllPlans) -> Answer:
+    """List the plans of this machine, newest first, with the directories they touch."""
+    before = read_position(args.cursor, "plan", "all_plans")
+    page, next_cursor = first_page(app.organiser.plans.list_all(args.limit + 1, before), args.limit, "plan")
+    plans = [describe_line(line, line.roots) for line in page]
+    data = AllPlansAnswer(plans=plans, next_cursor=next_cursor)
+    return Answer.of(f"{quantity(len(plans), 'plan')}.", data=data)
 
 
 @tool(
@@ -232,13 +238,17 @@ def all_plans(app: App, call: Call, _args: NoArguments) -> Answer:
     group=Group.ORGANISE,
     effect=Effect.CHANGE,
     title="Correct plan",
-    output=PlanAnswer,
+    output=CorrectedPlanAnswer,
     audience=CallerKind.PERSON,
 )
 def correct_plan(app: App, call: Call, arguments: CorrectPlan) -> Answer:
     """Correct files of a plan; each correction is kept as an example, and the other files are classified again."""
     folders = app.folders_of(_with_plan_roots(app, call.caller, arguments.plan_id))
-    return _answer_summary(app.organiser.correct(folders, call, arguments.plan_id, _decisions(arguments.changes)))
+    before = app.organiser.show(folders, arguments.plan_id)
+    after = app.organiser.correct(folders, call, arguments.plan_id, _decisions(arguments.changes))
+    summary, changed = summarise(after), compare_moves(before, after)
+    fields = {**dict(summary), "changed": changed[:_MAX_CHANGED], "changed_count": len(changed)}
+    return Answer.of(summary_text(summary), data=CorrectedPlanAnswer.model_validate(fields))
 
 
 async def _wait_for_plan(job: PlanJob, call: Call, seconds: float) -> None:

@@ -217,10 +217,33 @@ class PlanList(BaseModel):
     next_cursor: str | None = None
 
 
+class AllPlans(Arguments):
+    """Arguments of all_plans."""
+
+    limit: int = Field(200, ge=1, le=1_000, description="Most plans to list.")
+    cursor: str | None = Field(None, description="Cursor of the previous answer.")
+
+
 class AllPlansAnswer(BaseModel):
-    """Every plan of this machine, newest first."""
+    """The plans of this machine, newest first; those in the making are answered by running_scans."""
 
     plans: list[PlanLineAnswer]
+    next_cursor: str | None = None
+
+
+class CorrectedMove(BaseModel):
+    """A file that a correction sent elsewhere, or to stay (no `to`), itself or because of what was learnt from another."""
+
+    path: str
+    before: str | None = Field(None, description="where it would have gone")
+    to: str | None = None
+
+
+class CorrectedPlanAnswer(PlanSummaryAnswer):
+    """Answer of correct_plan: the plan, and every file that goes elsewhere now, the first thousand of them."""
+
+    changed: list[CorrectedMove]
+    changed_count: int
 
 
 class PastMoveAnswer(BaseModel):

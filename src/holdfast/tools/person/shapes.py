@@ -66,31 +66,6 @@ class BrowseFolderAnswer(BaseModel):
     has_more: bool
 
 
-class ListDirectories(Arguments):
-    """Arguments of list_directories."""
-
-    path: str = Field(
-        "", max_length=20_000, description="A directory in the home folder; empty: the home folder itself."
-    )
-    with_hidden: bool = Field(False, description="Whether to list names that begin with a dot, too.")
-
-
-class DirectoryName(BaseModel):
-    """One directory to choose from."""
-
-    name: str
-    path: str
-
-
-class ListDirectoriesAnswer(BaseModel):
-    """Answer of list_directories: names only, of directories only."""
-
-    path: str
-    above: str | None = Field(None, description="the directory above it, none at the home folder")
-    directories: list[DirectoryName]
-    is_cut: bool = Field(description="there are more than are listed")
-
-
 class PersonPath(Arguments):
     """Arguments of a tool of the person that takes one path."""
 

@@ -1,5 +1,6 @@
 """The tools of review: an agent proposes, lists and commits; the person lists, looks and decides."""
 
+from dataclasses import replace
 from datetime import datetime
 
 from holdfast.app import App
@@ -8,14 +9,20 @@ from holdfast.call import Call
 from holdfast.clock import format_age, utc_clock
 from holdfast.errors import InvalidArgument
 from holdfast.review.decide import encode_for
-from holdfast.review.model import Channel, Choice, Decision, Review, UserAction
+from holdfast.review.model import Channel, Choice, Decision, Review, UserAction, tidy_note
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position, take_rows
+from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.display import display_name, quantity
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
 from holdfast.tools.review.answers import answer_review, summary_of
 from holdfast.tools.review.shapes import (
+    AppliedReview,
+    ApplyReview,
+    ClosedReview,
+    ClosedReviews,
+    ClosedReviewsAnswer,
     CommitAnswer,
     CommitReview,
     DecideReview,
@@ -29,6 +36,7 @@ from holdfast.tools.review.shapes import (
     ReviewAnswer,
     ShowReview,
     ShowReviewAnswer,
+    WithdrawReview,
 )
 from holdfast.tools.review.wait import WAIT_TIMEOUT_SECONDS, wait_for_decision
 
@@ -106,7 +114,8 @@ def _listed_text(row: ListedReview, now: datetime) -> str:
     path, session = display_name(row.path), display_name(row.session_path)
     times = f"proposed {format_age(row.created_at, now)} ({row.created_at}), open until {row.expires_at}"
     what = f"{row.kind} {path}" + (f" → {display_name(row.destination)}" if row.destination else "")
-    return f"{row.user_action} {what}: {times}\n  session_path: {session}"
+    note = f"\n  note: {display_name(row.note)}" if row.note else ""
+    return f"{row.user_action} {what}: {times}\n  session_path: {session}{note}"
 
 
 @tool(
@@ -166,15 +175,74 @@ def decide_review(app: App, call: Call, args: DecideReview) -> Answer:
     return Answer.of(outcome, data=DecideReviewAnswer.of(review))
 
 
+@tool(
+    "closed_reviews",
+    group=Group.REVIEW,
+    effect=Effect.READ,
+    title="Closed reviews",
+    output=ClosedReviewsAnswer,
+    audience=CallerKind.PERSON,
+)
+def closed_reviews(app: App, call: Call, args: ClosedReviews) -> Answer:
+    """List the reviews that have ended, the last one first, with what became of each."""
+    before = read_position(args.cursor, "closed", "closed_reviews")
+    page, next_cursor = first_page(app.reviews.person.list_closed(args.limit + 1, before), args.limit, "closed")
+    rows = [ClosedReview.of(summary) for summary in page]
+    lines = [f"{row.outcome} {row.kind} {display_name(row.path)}" for row in rows]
+    data = ClosedReviewsAnswer(reviews=rows, next_cursor=next_cursor)
+    return Answer.of("\n".join([f"{quantity(len(rows), 'closed review')}.", *lines]), data=data)
+
+
+@tool(
+    "apply_review",
+    group=Group.REVIEW,
+    effect=Effect.DESTROY,
+    title="Make an approved change",
+    output=AppliedReview,
+    audience=CallerKind.PERSON,
+)
+def apply_review(app: App, call: Call, args: ApplyReview) -> Answer:
+    """Make an approved change in place of an agent that left, as commit_review would."""
+    review = app.reviews.person.find(args.review_id)
+    change = review.path_change
+    roots = [review.root, *filter(None, [None if change is None else change.dest_root])]
+    folders = app.folders_of(replace(call.caller, roots=tuple(dict.fromkeys(roots))))
+    committed = app.reviews.person.apply(folders, call, args.review_id, args.shown_hash)
+    written = committed.written
+    data = AppliedReview(
+        review_id=review.id,
+        change_id=review.id,
+        path=replace_lone_surrogates(review.path),
+        hash=None if written is None else written.hash,
+        merged_diff=replace_lone_surrogates(committed.merged_diff) or None,
+    )
+    return Answer.of(f"Done: {review.kind} {display_name(review.path)}", data=data)
+
+
+@tool(
+    "withdraw_review",
+    group=Group.REVIEW,
+    effect=Effect.ADD,
+    title="Close a review",
+    output=DecideReviewAnswer,
+    audience=CallerKind.PERSON,
+)
+def withdraw_review(app: App, call: Call, args: WithdrawReview) -> Answer:
+    """Close an open review, also one that is approved and not yet made; nothing can come of it any more."""
+    review = app.reviews.person.withdraw(args.review_id, Channel(args.channel))
+    return Answer.of(f"Closed: {review.kind} {display_name(review.path)}", data=DecideReviewAnswer.of(review))
+
+
 def _open_review(app: App, call: Call, args: ProposeAndReview) -> Review:
     folders = app.folders_of(call.caller)
     edits = _edits(args)
     if args.session_path is None:
         if not edits:
             raise InvalidArgument("propose_and_review needs new_string or edits; session_path alone goes on waiting.")
-        return app.reviews.agent.propose(folders, call, args.path, edits)
+        return app.reviews.agent.propose(folders, call, args.path, edits, note=tidy_note(args.note))
     if edits:
-        return app.reviews.agent.propose_again(folders, call, args.session_path, args.path, edits)
+        note = tidy_note(args.note)
+        return app.reviews.agent.propose_again(folders, call, args.session_path, args.path, edits, note)
     return app.reviews.agent.find(folders, args.session_path, args.path)
 
 

@@ -1,12 +1,13 @@
 """Defines arguments and answers of the review tools."""
 
-from typing import Literal
+from typing import Any, Literal
 
 from pydantic import BaseModel, Field
 
-from holdfast.review.model import Review, ReviewKind, ReviewSummary
+from holdfast.review.model import MAX_NOTE_CHARS, Review, ReviewKind, ReviewState, ReviewSummary
 from holdfast.review.person import ReviewView
 from holdfast.text.decode import replace_lone_surrogates
+from holdfast.text.diff import Hunk
 from holdfast.tools.registry import Arguments, ExactEdit
 
 MAX_LISTED = 500
@@ -25,6 +26,7 @@ class ProposeAndReview(Arguments):
         None, min_length=1, description="Several edits, instead of old_string and new_string."
     )
     session_path: str | None = Field(None, description="session_path of an earlier answer, to go on with that review.")
+    note: str | None = Field(None, max_length=MAX_NOTE_CHARS, description="Your reason in a sentence, for the user.")
 
 
 class CommitReview(Arguments):
@@ -75,6 +77,7 @@ class ListedReview(BaseModel):
     user_action: str
     created_at: str
     expires_at: str
+    note: str | None = None
 
     @classmethod
     def of(cls, summary: ReviewSummary, session_path: str) -> "ListedReview":
@@ -87,6 +90,7 @@ class ListedReview(BaseModel):
             user_action=summary.action.value,
             created_at=summary.created_at,
             expires_at=summary.expires_at,
+            note=_text_or_none(summary.note or None),
         )
 
 
@@ -117,8 +121,29 @@ class DecideReview(Arguments):
     channel: Literal["terminal", "console"] = Field("terminal", description="Where the person is.")
 
 
-class PendingReview(BaseModel):
-    """One open review, for the person."""
+class ApplyReview(Arguments):
+    """Arguments of apply_review."""
+
+    review_id: str = Field(description="Id from pending_reviews.")
+    shown_hash: str = Field(description="shown_hash of show_review: refused when the review has changed since.")
+
+
+class WithdrawReview(Arguments):
+    """Arguments of withdraw_review."""
+
+    review_id: str = Field(description="Id from pending_reviews.")
+    channel: Literal["terminal", "console"] = Field("terminal", description="Where the person is.")
+
+
+class ClosedReviews(Arguments):
+    """Arguments of closed_reviews."""
+
+    limit: int = Field(50, ge=1, le=MAX_LISTED, description="Most reviews to list.")
+    cursor: str | None = Field(None, description="Cursor of the previous answer.")
+
+
+class PersonReview(BaseModel):
+    """What the person is told of a review in a list. `note` holds the agent's words, which nothing may act on."""
 
     review_id: str
     kind: str
@@ -128,22 +153,66 @@ class PendingReview(BaseModel):
     user_action: str
     round: int
     created_at: str
+    client: str = Field(description="name of the program that proposed it, empty when that is not known")
+    client_version: str
+    note: str = Field(description="the agent's reason in its own words, empty for none")
+    added: int | None = Field(None, description="lines added; none for what is no text")
+    removed: int | None = None
+    hunks: int | None = None
+
+
+class PendingReview(PersonReview):
+    """One open review, for the person."""
+
     expires_at: str
+    reason: str | None = Field(None, description="what the person said last")
 
     @classmethod
     def of(cls, summary: ReviewSummary) -> "PendingReview":
-        """Return a review as a person sees it in a list."""
+        """Return an open review as a person sees it in a list."""
+        return cls(expires_at=summary.expires_at, reason=summary.reason, **_person_facts(summary))
+
+
+class ClosedReview(PersonReview):
+    """One review that has ended."""
+
+    outcome: Literal["committed", "rejected", "expired"]
+    decided_by: str | None = None
+    decided_at: str | None = None
+    reason: str | None = None
+    change_id: str | None = Field(None, description="the change that it became")
+    change_status: str | None = Field(None, description="EXECUTED, or UNDONE once that was undone")
+
+    @classmethod
+    def of(cls, summary: ReviewSummary) -> "ClosedReview":
+        """Return a review that has ended as a person sees it in a list."""
+        is_committed = summary.state is ReviewState.COMMITTED
         return cls(
-            review_id=summary.id,
-            kind=summary.kind.value,
-            path=replace_lone_surrogates(summary.path),
-            destination=_text_or_none(summary.dest_path),
-            root=replace_lone_surrogates(summary.root),
-            user_action=summary.action.value,
-            round=summary.round,
-            created_at=summary.created_at,
-            expires_at=summary.expires_at,
+            outcome=summary.state.value.lower(),
+            decided_by=summary.decided_by,
+            decided_at=summary.decided_at,
+            reason=summary.reason,
+            change_id=summary.id if is_committed else None,
+            change_status=summary.plan_status.value if is_committed and summary.plan_status else None,
+            **_person_facts(summary),
         )
+
+
+class ClosedReviewsAnswer(BaseModel):
+    """Answer of closed_reviews, the last one first."""
+
+    reviews: list[ClosedReview]
+    next_cursor: str | None = None
+
+
+class AppliedReview(BaseModel):
+    """Answer of apply_review. A text that was written has its hash; `merged_diff` shows changes of others in it."""
+
+    review_id: str
+    change_id: str
+    path: str
+    hash: str | None = None
+    merged_diff: str | None = None
 
 
 class PendingReviewsAnswer(BaseModel):
@@ -158,6 +227,23 @@ class ShownHunk(BaseModel):
     hash: str
     header: str
     body: str
+    before_start: int = Field(description="its first line in the file, counted from 1, context included")
+    before_lines: int
+    after_start: int = Field(description="its first line in the proposed text")
+    after_lines: int
+
+    @classmethod
+    def of(cls, hunk: Hunk) -> "ShownHunk":
+        """Return a hunk of a diff."""
+        return cls(
+            hash=hunk.hash,
+            header=hunk.header,
+            body=hunk.body,
+            before_start=hunk.start + 1,
+            before_lines=hunk.end - hunk.start,
+            after_start=hunk.new_start + 1,
+            after_lines=len(hunk.lines),
+        )
 
 
 class ShowReviewAnswer(BaseModel):
@@ -179,6 +265,11 @@ class ShowReviewAnswer(BaseModel):
     hunks: list[ShownHunk]
     created_at: str
     expires_at: str
+    client: str
+    client_version: str
+    note: str = Field(description="the agent's reason in its own words, empty for none")
+    decided_by: str | None = None
+    decided_at: str | None = None
 
     @classmethod
     def of(cls, view: ReviewView) -> "ShowReviewAnswer":
@@ -198,7 +289,12 @@ class ShowReviewAnswer(BaseModel):
             shown_hash=review.shown_hash,
             before=view.before,
             after=view.after,
-            hunks=[ShownHunk(hash=hunk.hash, header=hunk.header, body=hunk.body) for hunk in view.hunks],
+            hunks=[ShownHunk.of(hunk) for hunk in view.hunks],
+            client=review.client.name,
+            client_version=review.client.version,
+            note=replace_lone_surrogates(review.note),
+            decided_by=review.decided_by,
+            decided_at=review.decided_at,
             created_at=review.created_at,
             expires_at=review.expires_at,
         )
@@ -221,6 +317,26 @@ class DecideReviewAnswer(BaseModel):
             path=replace_lone_surrogates(review.path),
             user_action=review.action.value,
         )
+
+
+def _person_facts(summary: ReviewSummary) -> dict[str, Any]:
+    size = summary.diff_size
+    return {
+        "review_id": summary.id,
+        "kind": summary.kind.value,
+        "path": replace_lone_surrogates(summary.path),
+        "destination": _text_or_none(summary.dest_path),
+        "root": replace_lone_surrogates(summary.root),
+        "user_action": summary.action.value,
+        "round": summary.round,
+        "created_at": summary.created_at,
+        "client": summary.client.name,
+        "client_version": summary.client.version,
+        "note": replace_lone_surrogates(summary.note),
+        "added": None if size is None else size.added,
+        "removed": None if size is None else size.removed,
+        "hunks": None if size is None else size.hunks,
+    }
 
 
 def _text_or_none(path: str | None) -> str | None:

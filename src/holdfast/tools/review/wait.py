@@ -9,7 +9,7 @@ from holdfast.review.model import Channel, Choice, Decision, Review, ReviewKind,
 from holdfast.review.person import readable_change
 from holdfast.review.service import Reviews
 from holdfast.text.diff import fence_diff
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, escape_invisible
 from holdfast.tools.registry import Runner
 
 WAIT_TIMEOUT_SECONDS = 86_400.0
@@ -127,7 +127,8 @@ class _Wait:
 
 def _question(review: Review, text: str) -> Question:
     verb = _VERBS.get(review.kind) or ("create" if review.base is None else "change")
-    message = f"An agent proposes to {verb} {display_name(review.path)}:\n\n{fence_diff(text)}"
+    note = f"\n\nIts reason, in its own words: {escape_invisible(review.note)}" if review.note else ""
+    message = f"An agent proposes to {verb} {display_name(review.path)}:{note}\n\n{fence_diff(text)}"
     return Question(f"review-{review.shown_hash[:32]}", message, _SCHEMA)
 
 

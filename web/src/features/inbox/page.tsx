@@ -142,6 +142,12 @@ function sum(reviews: readonly PendingReview[], field: "added" | "removed"): num
   return total;
 }
 
+/** Return a folder beneath its root by the root's last name, as the person knows it. */
+function placeOf(folder: string, root: string): string {
+  const { folder: above } = splitPath(root);
+  return folder.startsWith(above) ? folder.slice(above.length) : folder;
+}
+
 function iconOf(review: PendingReview) {
   if (review.kind === "move") return IconArrowRight;
   if (review.kind === "delete") return IconTrash;
@@ -168,7 +174,7 @@ function ReviewRow({ review, state }: { review: PendingReview; state?: string })
           )}
         </span>
         <span className={classes.sub}>
-          <Name>{folder}</Name>
+          <Name>{placeOf(folder, review.root)}</Name>
         </span>
       </span>
       <span className={classes.facts}>

@@ -4,7 +4,8 @@ import { IconArrowLeft } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { Link } from "wouter";
-import { callByName } from "@/api/client";
+import { call } from "@/api/client";
+import type { ClosedReview } from "@/api/entries";
 import { useCanAct } from "@/api/hooks";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
@@ -15,37 +16,14 @@ import { Time } from "@/shared/Time";
 import { useUndo } from "@/shared/undo";
 import classes from "./ui/review.module.css";
 
-interface ClosedReview {
-  review_id: string;
-  kind: string;
-  path: string;
-  client: string;
-  created_at: string;
-  outcome: "committed" | "rejected" | "expired";
-  decided_by?: string;
-  decided_at?: string;
-  reason?: string;
-  change_id?: string;
-  change_status?: string;
-  added?: number;
-  removed?: number;
-}
-
-interface ClosedPage {
-  reviews: ClosedReview[];
-  next_cursor?: string;
-}
-
 const OUTCOMES = { committed: "written", rejected: "rejected", expired: "expired" } as const;
 
 export default function ClosedPage() {
   const closed = useInfiniteQuery({
     queryKey: ["reviews", "closed_reviews"],
     initialPageParam: "",
-    queryFn: async ({ pageParam, signal }) => {
-      const args = pageParam === "" ? { limit: 50 } : { limit: 50, cursor: pageParam };
-      return (await callByName("closed_reviews", args, signal)).data as ClosedPage;
-    },
+    queryFn: ({ pageParam, signal }) =>
+      call("closed_reviews", pageParam === "" ? { limit: 50 } : { limit: 50, cursor: pageParam }, signal),
     getNextPageParam: (page) => page.next_cursor,
   });
   const rows = closed.data?.pages.flatMap((page) => page.reviews) ?? [];

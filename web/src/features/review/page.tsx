@@ -28,7 +28,7 @@ function GroupPage({ id }: { id: string }) {
   const pending = useEntry("reviews", "pending_reviews", {});
   // The group stays as it was opened: decisions on its reviews do not take them off the screen.
   const [group, setGroup] = useState<ReviewGroup | null>(null);
-  const found = pending.data ? groupOf((pending.data.reviews as PendingReview[]).filter(waitsForYou), id) : undefined;
+  const found = pending.data ? groupOf(pending.data.reviews.filter(waitsForYou), id) : undefined;
   if (!group && found) setGroup(found);
   if (pending.isError && !group) return <Page error={pending.error} />;
   if (pending.isPending) return <Loading />;
@@ -64,7 +64,7 @@ function SinglePage({ id }: { id: string }) {
   const [appliedAs, setAppliedAs] = useState<string | null>(null);
   const [onScreen, setOnScreen] = useState<ShownReview | null>(null);
 
-  const fresh = shown.data as ShownReview | undefined;
+  const fresh = shown.data;
   if (fresh && fresh !== onScreen && (!onScreen || isSameProposal(fresh, onScreen))) setOnScreen(fresh);
   const newer = fresh && onScreen && !isSameProposal(fresh, onScreen) ? fresh : null;
 

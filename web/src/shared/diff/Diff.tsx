@@ -42,11 +42,13 @@ export function Diff(props: DiffProps) {
   const width = useWidth(container);
   const columns = Math.max(20, Math.floor((width / (view === "split" ? 2 : 1) - (model.digits * 2 + 4) * CHAR_WIDTH) / CHAR_WIDTH));
 
+  const layout = `${view}${wrap ? columns : ""}`;
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
     estimateSize: (index) => estimate(rows[index], wrap ? columns : Infinity),
-    getItemKey: (index) => keyOf(rows[index], index),
+    // Heights are of one layout: in another one every row is a new one.
+    getItemKey: (index) => `${layout}:${keyOf(rows[index], index)}`,
     scrollMargin: margin,
     overscan: 16,
   });
@@ -62,7 +64,6 @@ export function Diff(props: DiffProps) {
     for (const child of outer.children) observer.observe(child);
     return () => observer.disconnect();
   }, [scroller]);
-  useEffect(() => virtual.measure(), [virtual, wrap, view, columns]);
 
   const heads = useMemo(() => headIndexes(rows), [rows]);
   useImperativeHandle(ref, () => ({
@@ -179,8 +180,8 @@ const Line = memo(function Line({ row, isOut }: { row: Extract<DiffRow, { type: 
     const { line, partner } = row;
     return (
       <div className={classes.line} data-kind={line.kind} data-out={isOut || undefined}>
-        <span className={classes.number} data-n={line.before ?? ""} />
-        <span className={classes.number} data-n={line.after ?? ""} />
+        <span className={classes.number} data-n={line.before ?? ""} data-side="before" />
+        <span className={classes.number} data-n={line.after ?? ""} data-side="after" />
         <Code line={line} partner={partner} />
       </div>
     );

@@ -4,7 +4,7 @@ import { groupOf, groupReviews } from "./groups";
 
 function review(id: string, client: string, seconds: number): PendingReview {
   const at = new Date(Date.UTC(2026, 10, 19, 12, 0, seconds)).toISOString();
-  return { review_id: id, client, kind: "edit", path: `/p/${id}`, root: "/p", user_action: "PENDING", round: 1, created_at: at, expires_at: at };
+  return { review_id: id, client, client_version: "1", note: "", kind: "edit", path: `/p/${id}`, root: "/p", user_action: "PENDING", round: 1, created_at: at, expires_at: at };
 }
 
 test("reviews of one program within two minutes are one group; the newest group comes first", () => {

@@ -19,7 +19,7 @@ export function groupReviews(reviews: readonly PendingReview[]): ReviewGroup[] {
   const newestFirst = [...reviews].sort((left, right) => Date.parse(right.created_at) - Date.parse(left.created_at));
   const groups: ReviewGroup[] = [];
   for (const review of newestFirst) {
-    const client = review.client ?? "";
+    const client = review.client;
     const group = groups.find(
       (each) => client !== "" && each.client === client && spanOf([...each.reviews, review]) <= GROUP_MS,
     );

@@ -276,6 +276,13 @@ STEPS = (
     """
     ALTER TABLE reviews ADD COLUMN path_change TEXT;
     """,
+    # The agent's reason and name with its proposal, and the size of the difference, so that a list needs no texts.
+    """
+    ALTER TABLE reviews ADD COLUMN note TEXT NOT NULL DEFAULT '';
+    ALTER TABLE reviews ADD COLUMN client_name TEXT NOT NULL DEFAULT '';
+    ALTER TABLE reviews ADD COLUMN client_version TEXT NOT NULL DEFAULT '';
+    ALTER TABLE reviews ADD COLUMN diff_size TEXT;
+    """,
 )
 
 

@@ -9,11 +9,13 @@ from typing import Any
 from holdfast.adapters.sqlite.state.database import Database, read_path, stored_path
 from holdfast.adapters.sqlite.state.journal import SqliteJournal
 from holdfast.adapters.sqlite.state.review_texts import pack_base, pack_text, unpack_base, unpack_text
+from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import ChangeKind, Op, PlanStatus
 from holdfast.changes.path_change import PathChange
 from holdfast.review.model import (
     CHANGE_KINDS,
     TRANSITIONS,
+    DiffSize,
     Review,
     ReviewKind,
     ReviewState,
@@ -77,7 +79,8 @@ class SqliteReviews:
             self._db.run("insert_review_plan", plan)
             self._db.run("insert_review_item", item)
             row = {"session": review.session, "version": review.version, "path_change": _dump_path_change(change)}
-            self._db.run("insert_review", {**row, **_row(review)})
+            client = {"client_name": review.client.name, "client_version": review.client.version}
+            self._db.run("insert_review", {**row, **client, **_row(review)})
 
     def find(self, review_id: str) -> Review | None:
         """Return a review with its texts."""
@@ -103,6 +106,11 @@ class SqliteReviews:
             "before_seq": _MAX_INTEGER if before_seq is None else before_seq,
         }
         return [_summary(row) for row in self._db.fetch("list_open_reviews", parameters)]
+
+    def list_closed(self, limit: int, before_seq: int | None) -> list[ReviewSummary]:
+        """Return ended reviews, the last one first."""
+        parameters = {"limit": limit, "before_seq": _MAX_INTEGER if before_seq is None else before_seq}
+        return [_summary(row) for row in self._db.fetch("list_closed_reviews", parameters)]
 
     def replace(self, before: Review, after: Review) -> bool:
         """Store the review if nobody changed it since it was read."""
@@ -143,7 +151,14 @@ def _row(review: Review) -> dict[str, Any]:
         "base": pack_base(review.base),
         "proposed": pack_text(review.base, review.proposed),
         "expires_at": review.expires_at,
+        "note": review.note,
+        "diff_size": _dump_diff_size(review),
     }
+
+
+def _dump_diff_size(review: Review) -> str | None:
+    size = review.diff_size
+    return None if size is None else json.dumps(asdict(size))
 
 
 def _summary(row: Any) -> ReviewSummary:
@@ -160,6 +175,12 @@ def _summary(row: Any) -> ReviewSummary:
         expires_at=row["expires_at"],
         decided_by=row["decided_by"],
         path_change=change,
+        decided_at=row["decided_at"],
+        reason=row["reason"],
+        note=row["note"],
+        client=ClientInfo(row["client_name"], row["client_version"]),
+        diff_size=DiffSize(**json.loads(row["diff_size"])) if row["diff_size"] else None,
+        plan_status=PlanStatus(row["plan_status"]),
     )
 
 
@@ -189,6 +210,8 @@ def _review(row: Any) -> Review:
         reason=row["reason"],
         directory=row["source_directory"] if change is None else change.directory,
         path_change=change,
+        note=row["note"],
+        client=ClientInfo(row["client_name"], row["client_version"]),
     )
 
 

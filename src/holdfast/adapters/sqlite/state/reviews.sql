@@ -14,14 +14,14 @@ VALUES (:plan_id, 0, :op, :src_path, :dest_path, 'file', :before_hash, :after_ha
 
 -- name: insert_review
 INSERT INTO reviews (plan_id, session, state, version, round, request, proposal_hash, base, proposed, is_packed, expires_at,
-                     path_change)
+                     path_change, note, client_name, client_version, diff_size)
 VALUES (:id, :session, :state, :version, :round, :request, :proposal_hash, :base, :proposed, true, :expires_at,
-        :path_change);
+        :path_change, :note, :client_name, :client_version, :diff_size);
 
 -- name: find_review
 SELECT p.seq, p.id, p.root_dir, p.created_at, i.src_path, r.session, r.state, r.version, r.round, r.request, r.base,
        r.proposed, r.answered, r.decided_by, r.decided_at, r.reason, r.expires_at, i.source_directory, r.is_packed,
-       r.path_change
+       r.path_change, r.note, r.client_name, r.client_version
 FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE r.plan_id = :id;
 
@@ -37,11 +37,18 @@ ORDER BY p.seq DESC LIMIT 1;
 
 -- name: list_open_reviews
 SELECT p.seq, p.id, p.root_dir, p.created_at, i.src_path, r.session, r.state, r.round, r.decided_by, r.expires_at,
-       r.path_change
+       r.path_change, r.decided_at, r.reason, r.note, r.client_name, r.client_version, r.diff_size, p.status AS plan_status
 FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
 WHERE r.state IN ('PENDING', 'CHANGES_REQUESTED', 'APPROVED') AND p.seq < :before_seq
   AND (:roots IS NULL
        OR (is_beneath(p.root_dir, :roots) AND (p.other_root IS NULL OR is_beneath(p.other_root, :roots))))
+ORDER BY p.seq DESC LIMIT :limit;
+
+-- name: list_closed_reviews
+SELECT p.seq, p.id, p.root_dir, p.created_at, i.src_path, r.session, r.state, r.round, r.decided_by, r.expires_at,
+       r.path_change, r.decided_at, r.reason, r.note, r.client_name, r.client_version, r.diff_size, p.status AS plan_status
+FROM reviews r JOIN plans p ON p.id = r.plan_id JOIN plan_items i ON i.plan_id = p.id AND i.position = 0
+WHERE r.state IN ('COMMITTED', 'REJECTED', 'EXPIRED') AND p.seq < :before_seq
 ORDER BY p.seq DESC LIMIT :limit;
 
 -- name: save_review
@@ -50,7 +57,7 @@ UPDATE reviews
 SET version = version + 1, state = :state, round = :round, request = :request,
     proposal_hash = CASE WHEN :proposed IS NULL THEN proposal_hash ELSE :proposal_hash END,
     base = :base, proposed = :proposed, answered = :answered, is_packed = true, decided_by = :decided_by, decided_at = :decided_at,
-    reason = :reason, expires_at = :expires_at
+    reason = :reason, expires_at = :expires_at, note = :note, diff_size = coalesce(:diff_size, diff_size)
 WHERE plan_id = :id AND version = :version;
 
 -- name: save_review_plan

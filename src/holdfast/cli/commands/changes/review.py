@@ -3,6 +3,7 @@
 import os
 import shutil
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -30,6 +31,8 @@ Examples:
   holdfast review edit 3f2a                approve it with your own changes, in $EDITOR
   holdfast review revise 3f2a -m "keep the old name"
   holdfast review reject 3f2a -m "not now"
+  holdfast review apply 3f2a               make an approved change yourself, when the agent has left
+  holdfast review withdraw 3f2a            close it, even when it is approved already
 
 \b
 A review is named by its id or the beginning of it; without one it is the only one that waits.
@@ -192,22 +195,48 @@ def edit(review: str, message: str | None, *, is_revision: bool, as_json: bool) 
     open_review.decide(decision, as_json=as_json, text=text, reason=message)
 
 
+@review_group.command("apply", epilog="Example: holdfast review apply 3f2a")
+@_id_argument
+@json_option
+def apply(review: str, *, as_json: bool) -> None:
+    """Make the change of a review that you approved, when the agent that should make it has left."""
+    open_review = _load(review, ("APPROVE",))
+    facts = {name: open_review.facts[name] for name in ("review_id", "shown_hash")}
+    result = call_as_person("apply_review", facts)
+    lines = [f"Done: {escape_invisible(result['path'])}", f"To take it back: holdfast undo {result['change_id'][:8]}"]
+    if result.get("merged_diff"):
+        lines.append("Other changes to the file were merged. What is written differs from the approved text by:")
+        lines += map(colour_line, escape_lines(result["merged_diff"]))
+    click.echo(json_text(result) if as_json else "\n".join(lines))
+
+
+@review_group.command("withdraw", epilog="Example: holdfast review withdraw 3f2a")
+@_id_argument
+@json_option
+def withdraw(review: str, *, as_json: bool) -> None:
+    """Close a review, also one that you approved and that the agent has not made yet; nothing can come of it any more."""
+    open_review = _load(review, ("PENDING", "REVIEW", "APPROVE"))
+    result = call_as_person("withdraw_review", {"review_id": open_review.facts["review_id"]})
+    click.echo(json_text(result) if as_json else f"Closed: {escape_invisible(result['path'])}")
+
+
 _STATE = {"PENDING": "waits for you", "REVIEW": "waits for the agent", "APPROVE": "approved"}
 
 
-def _load(review_id: str) -> OpenReview:
-    return OpenReview(call_as_person("show_review", {"review_id": _complete_id(review_id)}))
+def _load(review_id: str, actions: Sequence[str] = _UNDECIDED) -> OpenReview:
+    return OpenReview(call_as_person("show_review", {"review_id": _complete_id(review_id, actions)}))
 
 
-def _complete_id(prefix: str) -> str:
-    """Return the id of the open review that starts with the given text; without one, of the only undecided review."""
+def _complete_id(prefix: str, actions: Sequence[str]) -> str:
+    """Return the id of the open review that starts with the given text; without one, of the only one that stands so."""
     reviews = call_as_person("pending_reviews", {})["reviews"]
     if prefix:
         matches = [review for review in reviews if review["review_id"].startswith(prefix)]
     else:
-        matches = [review for review in reviews if review["user_action"] in _UNDECIDED]
+        matches = [review for review in reviews if review["user_action"] in actions]
     if not matches:
-        raise NotFound(f"There is no open review {prefix!r}." if prefix else "No review waits for a decision.")
+        none = "No review waits for a decision." if "PENDING" in actions else "No review is approved and not made yet."
+        raise NotFound(f"There is no open review {prefix!r}." if prefix else none)
     if len(matches) > 1:
         ids = ", ".join(review["review_id"][:8] for review in matches[:10])
         raise InvalidArgument(f"Several reviews match: {ids}. Give more of the id.")
@@ -219,20 +248,27 @@ def _print_review(open_review: OpenReview, *, is_split: bool) -> None:
     if open_review.statement:
         first, *rest = escape_lines(open_review.statement)
         click.secho(first, bold=True)
-        if facts.get("reason"):
-            click.echo(f"Your message: {escape_invisible(facts['reason'])}")
+        _print_words(facts)
         for line in rest:
             click.echo(colour_line(line))
         return
     what = "a new file" if facts["is_new_file"] else f"round {facts['round']}"
     click.secho(f"{escape_invisible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
-    if facts.get("reason"):
-        click.echo(f"Your message: {escape_invisible(facts['reason'])}")
+    _print_words(facts)
     if is_split:
         click.echo(side_by_side(facts["before"], facts["after"]))
         return
     for line in coded_lines(open_review.hunks()):
         click.echo(colour_line(line))
+
+
+def _print_words(facts: dict[str, Any]) -> None:
+    """Print what the agent gave as its reason, and what the person said last."""
+    if facts["note"]:
+        client = escape_invisible(facts["client"]) or "The agent"
+        click.echo(f"{client} says: {escape_invisible(facts['note'])}")
+    if facts.get("reason"):
+        click.echo(f"Your message: {escape_invisible(facts['reason'])}")
 
 
 def _parse_hunks(hunks: str, open_review: OpenReview) -> list[str]:

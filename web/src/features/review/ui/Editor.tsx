@@ -33,6 +33,9 @@ const look = EditorView.theme({
   "&.cm-merge-b .cm-changedLine": { background: "var(--hf-add-line)" },
   "&.cm-merge-a .cm-changedText": { background: "none" },
   "&.cm-merge-b .cm-changedText": { background: "none" },
+  ".cm-collapsedLines::before, .cm-collapsedLines::after": { content: "'⋯'" },
+  "&.cm-merge-a .cm-changedLineGutter": { background: "var(--hf-remove-sign)" },
+  "&.cm-merge-b .cm-changedLineGutter": { background: "var(--hf-add-sign)" },
   ".cm-collapsedLines": { background: "var(--hf-raised)", color: "var(--hf-dim)" },
 });
 

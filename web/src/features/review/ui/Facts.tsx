@@ -54,7 +54,7 @@ export function Facts({ review }: { review: ShownReview }) {
         <blockquote className={classes.words}>
           <IconMessage2 size={16} stroke={1.6} aria-hidden />
           <span>
-            <span className={classes.speaker}>{review.client ?? "The agent"} says:</span> <Words text={review.note} />
+            <span className={classes.speaker}>{review.client || "The agent"} says:</span> <Words text={review.note} />
           </span>
         </blockquote>
       )}

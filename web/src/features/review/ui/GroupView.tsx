@@ -46,7 +46,7 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
       staleTime: Infinity,
     })),
   });
-  const shown = queries.flatMap((query) => (query.data ? [query.data as ShownReview] : []));
+  const shown = queries.flatMap((query) => (query.data ? [query.data] : []));
   const failed = queries.find((query) => query.isError);
   const isReady = shown.length === reviews.length;
   const isOff = !canAct || isBusy || !isReady || outcome !== null;

@@ -3,7 +3,7 @@ import { Button } from "@mantine/core";
 import { IconCheck, IconClock } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { callByName } from "@/api/client";
+import { call } from "@/api/client";
 import type { ShownReview } from "@/api/entries";
 import { useCanAct } from "@/api/hooks";
 import { showFault } from "@/shared/toasts";
@@ -16,10 +16,10 @@ export function Standing({ review, appliedAs }: { review: ShownReview; appliedAs
   const undo = useUndo();
   const [isBusy, setBusy] = useState(false);
   const [isUndone, setUndone] = useState(false);
-  const act = async (entry: string, args: unknown, doing: string) => {
+  const act = async (work: () => Promise<unknown>, doing: string) => {
     setBusy(true);
     try {
-      await callByName(entry, args);
+      await work();
     } catch (error) {
       showFault(error, doing);
     } finally {
@@ -70,7 +70,7 @@ export function Standing({ review, appliedAs }: { review: ShownReview; appliedAs
         variant="default"
         disabled={!canAct || isBusy}
         title="For an agent that left"
-        onClick={() => void act("apply_review", { review_id, shown_hash }, "It was not written")}
+        onClick={() => void act(() => call("apply_review", { review_id, shown_hash }), "It was not written")}
       >
         Write it now
       </Button>
@@ -79,7 +79,7 @@ export function Standing({ review, appliedAs }: { review: ShownReview; appliedAs
         variant="default"
         disabled={!canAct || isBusy}
         title="Close it: nothing can come of it any more"
-        onClick={() => void act("withdraw_review", { review_id, channel: "console" }, "It was not withdrawn")}
+        onClick={() => void act(() => call("withdraw_review", { review_id, channel: "console" }), "It was not withdrawn")}
       >
         Withdraw
       </Button>

@@ -1,0 +1,83 @@
+"""What is always there: signing in, one stream for all tabs, a server that starts again, palette and keys."""
+
+import re
+
+import pytest
+from playwright.sync_api import expect
+
+from tests.console.conftest import Desk
+from tests.helpers.browser import new_context, open_tab
+from tests.helpers.console import link_of
+
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-46")]
+
+
+def test_a_link_opens_one_browser_once_and_leaves_no_token_in_the_address(desk: Desk) -> None:
+    link = link_of(desk.house)
+    first = open_tab(new_context(desk.browser), link)
+    expect(first.page.get_by_text("Live", exact=True)).to_be_visible()
+    assert "#" not in first.page.url
+    first.check()
+
+    second = open_tab(new_context(desk.browser), link)
+    expect(second.page.get_by_role("alert")).to_contain_text("used before")
+    expect(second.page.get_by_text("holdfast open", exact=True)).to_be_visible()
+    second.check_everywhere(desk.shots, "signed-out")
+    second.check()
+    first.page.context.close()
+    second.page.context.close()
+
+
+def test_eight_tabs_share_one_stream_and_all_hear_of_a_new_review(desk: Desk) -> None:
+    first = desk.sign_in()
+    tabs = [first, *(open_tab(first.page.context, desk.house.url) for _ in range(7))]
+    for tab in tabs:
+        expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
+
+    desk.reviewer.write("shared.txt")
+    desk.reviewer.start(path="shared.txt", old_string="line 5\n", new_string="five\n")
+    for tab in tabs:
+        expect(tab.page.get_by_role("link", name=re.compile("shared.txt")).first).to_be_visible()
+        expect(tab.page).to_have_title("(1) Holdfast")
+
+    first.page.close()
+    desk.reviewer.decide(desk.reviewer.waiting(1)[0], "reject")
+    for tab in tabs[1:]:
+        expect(tab.page).to_have_title("Holdfast")
+        tab.check()
+    tabs[1].page.context.close()
+
+
+def test_palette_and_map_of_keys_work_and_single_keys_can_be_switched_off(desk: Desk) -> None:
+    tab = desk.sign_in("/closed")
+    page = tab.page
+    page.get_by_role("heading", name="Closed reviews").wait_for()
+    page.keyboard.press("Control+k")
+    page.get_by_role("combobox").fill("inb")
+    tab.check_everywhere(desk.shots, "palette")
+    page.keyboard.press("Enter")
+    page.get_by_role("heading", name="Waits for you").wait_for()
+
+    page.keyboard.press("?")
+    page.get_by_role("dialog").get_by_text("Single keys", exact=True).wait_for()
+    tab.check_everywhere(desk.shots, "keys")
+    page.get_by_role("switch", name="Single keys").uncheck(force=True)
+    page.keyboard.press("Escape")
+    expect(page.get_by_role("dialog")).to_have_count(0)
+    page.keyboard.press("c")
+    page.wait_for_timeout(300)
+    expect(page.get_by_role("heading", name="Waits for you")).to_be_visible()
+    tab.check()
+    page.context.close()
+
+
+def test_signing_out_ends_the_session_in_every_tab(desk: Desk) -> None:
+    tab = desk.sign_in()
+    other = open_tab(tab.page.context, desk.house.url)
+    expect(other.page.get_by_text("Live", exact=True)).to_be_visible()
+
+    tab.page.get_by_role("button", name="Sign out").click()
+
+    expect(tab.page.get_by_text("Sign in on this machine")).to_be_visible()
+    expect(other.page.get_by_text("Sign in on this machine")).to_be_visible()
+    tab.page.context.close()

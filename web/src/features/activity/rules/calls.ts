@@ -1,0 +1,62 @@
+/** Pure: which calls the address asks for, and which of the newest wait behind the chip. */
+
+export interface ListedCall {
+  position: number;
+}
+
+export interface CallConditions {
+  tool?: string;
+  status?: "ok" | "error" | "cancelled" | "input_required";
+  client?: string;
+  kind?: "agent" | "person";
+  since?: string;
+}
+
+export const SPANS: readonly { value: string; label: string; ms: number }[] = [
+  { value: "1h", label: "last hour", ms: 3_600_000 },
+  { value: "24h", label: "last 24 h", ms: 86_400_000 },
+  { value: "7d", label: "last 7 days", ms: 7 * 86_400_000 },
+  { value: "all", label: "all times", ms: 0 },
+];
+const DEFAULT_SPAN = "24h";
+const STATUSES = ["ok", "error", "cancelled", "input_required"] as const;
+
+/** Return the conditions of an address; agents' calls of the last day when it names none. */
+export function conditionsOf(query: URLSearchParams, now: number): CallConditions {
+  const span = SPANS.find((each) => each.value === (query.get("since") ?? DEFAULT_SPAN));
+  const status = STATUSES.find((each) => each === query.get("status"));
+  const kind = query.get("kind") ?? "agent";
+  return {
+    ...(query.get("tool") ? { tool: query.get("tool") ?? "" } : {}),
+    ...(query.get("client") ? { client: query.get("client") ?? "" } : {}),
+    ...(status ? { status } : {}),
+    ...(kind === "agent" || kind === "person" ? { kind } : {}),
+    ...(span?.ms ? { since: new Date(now - span.ms).toISOString() } : {}),
+  };
+}
+
+/** Return the conditions as the command that lists the same. */
+export function commandOf(query: URLSearchParams): string {
+  const kind = query.get("kind") ?? "agent";
+  const since = query.get("since") ?? DEFAULT_SPAN;
+  const words = ["holdfast calls"];
+  for (const name of ["tool", "status", "client"]) {
+    const value = query.get(name);
+    if (value) words.push(`--${name} ${/^[\w.-]+$/.test(value) ? value : `'${value.replace(/'/g, "'\\''")}'`}`);
+  }
+  if (kind === "agent" || kind === "person") words.push(`--kind ${kind}`);
+  if (since !== "all") words.push(`--since ${since}`);
+  return words.join(" ");
+}
+
+/** Return how many of the newest calls are not in the list yet. */
+export function countNew(listed: readonly ListedCall[], newest: readonly ListedCall[]): number {
+  const top = listed[0]?.position ?? 0;
+  return newest.filter((call) => call.position > top).length;
+}
+
+/** Return how long a call took: `0.4 ms`, `41 ms`, `2.3 s`. */
+export function formatDuration(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}
