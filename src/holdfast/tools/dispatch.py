@@ -105,8 +105,11 @@ class Dispatcher:
         """
         tool = self._registry.get(name)
         if tool is None or not self._exists_for(caller, tool):
-            near = nearest_tool(name, [tool.name for tool in self.list_tools(caller)])
-            raise NotFound(f"There is no tool {shorten(name)}.{f' Did you mean {near!r}?' if near else ''}")
+            names = [tool.name for tool in self.list_tools(caller)]
+            hint = (
+                f"Did you mean {near!r}?" if (near := nearest_tool(name, names)) else f"The tools: {', '.join(names)}"
+            )
+            raise NotFound(f"There is no tool {shorten(name)}. {hint}")
         if refusal := _restriction_on(caller, tool):
             raise PermissionDenied(f"{name} is refused: {refusal}.")
         return tool
