@@ -89,15 +89,15 @@ def moves_to_keep(moves: Iterable[Item], folder: str, decisions: Mapping[str, st
     question, with every move to it.
     """
     base = f"{folder.rstrip('/')}/"
-    kept: dict[str, Verdict] = {}
-    questioned: set[str] = set()
+    verdicts: dict[str, Verdict] = {}
+    withdrawn: set[str] = set()
     for item in moves:
         target = parent_of(item.dest_path or "").removeprefix(base)
         if (path := item.src_path.removeprefix(base)) not in decisions:
-            kept[item.src_path] = Verdict(target, item.confidence or 0.0, reasoning=item.reasoning or "")
+            verdicts[item.src_path] = Verdict(target, item.confidence or 0.0, reasoning=item.reasoning or "")
         elif decisions[path] != target:
-            questioned.add(target)
-    return {path: verdict for path, verdict in kept.items() if verdict.category not in questioned}
+            withdrawn.add(target)
+    return {path: verdict for path, verdict in verdicts.items() if verdict.category not in withdrawn}
 
 
 def revise_notes(
