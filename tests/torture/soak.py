@@ -165,7 +165,7 @@ def served(engine: str) -> Iterator[Server]:
 def soak(engine: str, config: Config) -> list[str]:
     """Run the load, print the report and return what was wrong."""
     with served(engine) as server:
-        warm = Client(server.config(seed=config.seed, lanes=config.lanes, calls=min(4_000, config.calls))).finish()
+        warm = Client(server.config(seed=config.seed, lanes=2 * config.lanes, calls=min(20_000, config.calls))).finish()
         before = server.rest()
         client = Client(server.config(seed=config.seed, lanes=config.lanes, calls=config.calls, seconds=config.seconds))
         samples, began = [], time.monotonic()

@@ -344,7 +344,7 @@ class Lane:
         steps: list[dict[str, Any]] = [
             {"id": "a", "tool": "get_file_info", "arguments": {"path": self._path()}},
             {"id": "b", "tool": "read_text_file", "arguments": {"path": self._path()}},
-            {"id": "c", "tool": "file_stat", "arguments": self._stored(), "after": ["b"]},
+            {"id": "c", "tool": "file_stat", "after": ["b"], "arguments": self._stored()},
         ]
         self.call("mcp_pipe", steps=steps)
 
@@ -396,7 +396,7 @@ def _use_session(config: Config, path: str) -> str:
     """Go through a session of the handshake era; return what went wrong."""
     connection = http.client.HTTPConnection("127.0.0.1", config.port, timeout=30)
     headers = {"Authorization": f"Bearer {config.key}", "Accept": ACCEPT, "Content-Type": "application/json"}
-    call = {"name": "read_text_file", "arguments": {"path": path}}
+    call: dict[str, Any] = {"name": "read_text_file", "arguments": {"path": path}}
     messages: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": INITIALIZE},
         {"method": "notifications/initialized"},
@@ -411,7 +411,7 @@ def _use_session(config: Config, path: str) -> str:
             if answer.status not in (200, 202) or b'"error":{"code"' in text or b'"isError":true' in text:
                 return f"{message['method']}: {answer.status}"
             if session := answer.getheader("mcp-session-id"):
-                headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": INITIALIZE["protocolVersion"]}
+                headers |= {"Mcp-Session-Id": session, "MCP-Protocol-Version": str(INITIALIZE["protocolVersion"])}
         connection.request("DELETE", "/mcp", headers=headers)
         answer = connection.getresponse()
         answer.read()
