@@ -43,7 +43,8 @@ class Tab:
     def check(self) -> None:
         """Fail when the page wrote an error into the console, threw one, or was refused something by its policy."""
         violations = self.page.evaluate("window.policyViolations")
-        assert [*self.errors, *violations] == []
+        wrong = [*self.errors, *violations]
+        assert wrong == [], "\n".join(wrong)
 
     def check_accessibility(self) -> None:
         """Fail on any violation of WCAG A or AA that axe finds."""
@@ -55,7 +56,7 @@ class Tab:
             for violation in report["violations"]
             for node in violation["nodes"]
         ]
-        assert violations == []
+        assert violations == [], "\n".join(violations)
 
     def check_everywhere(self, shots: Path, name: str) -> None:
         """Look at the page as it is in light and dark, wide and on a phone: accessible, nothing cut off, one picture each."""
