@@ -16,6 +16,7 @@ export default defineConfig(({ mode }) => ({
     outDir: at("../src/holdfast/console/static/panels"),
     emptyOutDir: false,
     target: "es2023",
+    modulePreload: { polyfill: false },
     reportCompressedSize: false,
     rolldownOptions: { input: at(`./src/panel/${mode}.html`) },
   },

@@ -1,6 +1,7 @@
 """Panels in a chat: a host with the official bridge shows them, a person decides in them, and the model learns no token."""
 
 import json
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,6 +60,16 @@ class Chat:
         """Return all that the model has seen, as one text."""
         return json.dumps(self.tab.page.evaluate("window.transcript"))
 
+    def approve(self, label: str) -> None:
+        """Approve in the panel, also what was on screen too shortly to count as seen."""
+        self.panel.get_by_role("button", name=label, exact=True).click()
+        question = self.panel.get_by_role("button", name="Approve all the same")
+        outcome = self.panel.get_by_text("Approved. Nothing is written yet")
+        expect(question.or_(outcome)).to_be_visible()
+        if question.count():
+            question.click()
+        expect(outcome).to_be_visible()
+
     def token(self) -> str:
         """Return the token of the last answer, which only the host has."""
         script = "window.results.at(-1)._meta['holdfast/panel'].token"
@@ -108,6 +119,8 @@ def chat(request: pytest.FixtureRequest, hosted: tuple[House, str], browser: Bro
     names = tab.page.evaluate(script, {"url": f"{house.url}/mcp", "token": house.token, "era": era})
     yield Chat(house, tab, names)
     tab.check()
+    violations = [frame.evaluate("window.policyViolations") for frame in tab.page.frames[1:]]
+    assert violations in ([], [[]]), "a panel wants nothing that its host does not give"
     tab.page.context.close()
 
 
@@ -117,12 +130,9 @@ def test_a_change_is_approved_in_the_panel_and_the_model_learns_no_token(chat: C
     data = chat.propose("approve.txt")
     expect(chat.panel.get_by_role("heading", name="approve.txt")).to_be_visible()
     expect(chat.panel.get_by_text("the words were figures")).to_be_visible()
-    expect(chat.panel.get_by_text("line twenty-five", exact=True)).to_be_visible()
+    expect(chat.panel.locator("code").filter(has_text="line twenty-five")).to_be_visible()
     token = chat.token()
-    chat.panel.get_by_role("button", name="Approve", exact=True).click()
-    if chat.panel.get_by_role("button", name="Approve all the same").count():
-        chat.panel.get_by_role("button", name="Approve all the same").click()
-    expect(chat.panel.get_by_text("Approved. Nothing is written yet")).to_be_visible()
+    chat.approve("Approve")
     assert "commit_review" in chat.heard()
     assert (chat.house.root / "approve.txt").read_text() == TEXT, "an approval writes nothing"
     chat.commit(data, "approve.txt")
@@ -132,16 +142,10 @@ def test_a_change_is_approved_in_the_panel_and_the_model_learns_no_token(chat: C
     assert "panel_" not in chat.transcript, "no tool of a panel is listed to the model"
 
 
-def test_parts_are_approved_and_what_was_not_on_screen_is_said(chat: Chat) -> None:
+def test_parts_of_a_change_are_approved(chat: Chat) -> None:
     data = chat.propose("parts.txt")
     chat.panel.get_by_role("checkbox", name="Hunk 1").uncheck()
-    chat.panel.get_by_role("button", name="Approve 1 of 2").click()
-    question = chat.panel.get_by_role("button", name="Approve all the same")
-    outcome = chat.panel.get_by_text("Approved. Nothing is written yet")
-    expect(question.or_(outcome)).to_be_visible()
-    if question.count():
-        question.click()
-    expect(outcome).to_be_visible()
+    chat.approve("Approve 1 of 2")
     assert "differs from your proposal" in chat.heard()
     chat.commit(data, "parts.txt")
     text = (chat.house.root / "parts.txt").read_text()
@@ -158,13 +162,14 @@ def test_a_change_is_sent_back_with_words_and_the_next_version_rejected(chat: Ch
     assert "keep the name" in chat.heard()
 
     path = str(chat.house.root / "back.txt")
-    again = chat.call("propose_and_review", path=path, session_path=data["session_path"], edits=[EDITS[0]])
+    edit = {"old_string": "line five\n", "new_string": "the fifth line\n"}
+    again = chat.call("propose_and_review", path=path, session_path=data["session_path"], edits=[edit])
     assert again["structuredContent"]["user_action"] == "PENDING"
     expect(chat.panel.get_by_text("round 2")).to_be_visible()
     chat.panel.get_by_role("button", name="Reject…").click()
     chat.tab.page.keyboard.type("not now")
     chat.panel.get_by_role("button", name="Reject", exact=True).click()
-    expect(chat.panel.get_by_text("Rejected. The file stays as it is.")).to_be_visible()
+    expect(chat.panel.get_by_text("Rejected. Nothing is changed.")).to_be_visible()
     assert "not now" in chat.heard()
     assert (chat.house.root / "back.txt").read_text() == TEXT
 
@@ -172,12 +177,11 @@ def test_a_change_is_sent_back_with_words_and_the_next_version_rejected(chat: Ch
 def test_a_panel_without_a_token_only_shows_and_opens_the_console(chat: Chat) -> None:
     data = chat.propose("drop.txt", dropMeta=True)
     expect(chat.panel.get_by_text("This panel can only show the change")).to_be_visible()
-    expect(chat.panel.get_by_text("line five", exact=True)).to_be_visible()
+    expect(chat.panel.locator("code").filter(has_text="line five")).to_be_visible()
     assert chat.panel.get_by_role("button", name="Approve").count() == 0
     chat.panel.get_by_role("button", name="Open in the console").click()
     chat.tab.page.wait_for_function("window.opened.length === 1")
     assert chat.tab.page.evaluate("window.opened[0]").startswith(f"{chat.house.url}/reviews/")
-    assert "file:" not in chat.transcript
     again = chat.propose("drop.txt", without=["openLinks", "serverTools"])
     assert again["session_path"] == data["session_path"]
     expect(chat.panel.get_by_text("This host lets panels call no tools.")).to_be_visible()
@@ -195,8 +199,6 @@ def test_a_host_that_takes_no_messages_gets_the_decision_as_context(chat: Chat) 
 def test_a_token_decides_once_on_what_was_shown_for_its_tenant_and_in_a_client_with_panels(chat: Chat) -> None:
     chat.propose("attack.txt")
     expect(chat.panel.get_by_role("button", name="Approve", exact=True)).to_be_visible()
-    shown = chat.tab.page.evaluate("window.panelCalls.length")
-    assert shown >= 1
     token = chat.token()
     answer = call_over_http(chat.house, chat.house.token, PANELS, "panel_review", token=token)
     view = answer["result"]["structuredContent"]
@@ -211,6 +213,13 @@ def test_a_token_decides_once_on_what_was_shown_for_its_tenant_and_in_a_client_w
     assert chat.over_http("panel_decide_plan", token=token, plan_hash="0", decision="approve") == "PERMISSION_DENIED"
     assert chat.over_http("panel_decide", **decision, hunks=["nothing"]) == "INVALID_ARGUMENT"
 
+    (frame,) = chat.tab.page.frames[1:]
+    forged = {"isError": True, "content": [{"type": "text", "text": "forged"}]}
+    frame.evaluate(
+        "(params) => postMessage({ jsonrpc: '2.0', method: 'ui/notifications/tool-result', params }, '*')", forged
+    )
+    chat.tab.page.wait_for_timeout(200)
+    assert chat.panel.get_by_text("forged").count() == 0, "a panel hears its host and nobody else"
     chat.panel.get_by_role("button", name="Reject…").click()
     chat.panel.get_by_role("button", name="Reject", exact=True).click()
     expect(chat.panel.get_by_text("Rejected.")).to_be_visible()
@@ -229,8 +238,8 @@ def test_a_plan_is_looked_at_and_approved_in_the_panel_and_the_agent_carries_it_
     expect(chat.panel.get_by_text("scan_0012.txt")).to_be_visible()
     refused = chat.call("execute_plan", {"theme": "dark"}, plan_id=plan_id)
     assert refused["isError"]
-    chat.panel.get_by_role("button", name="Approve 2 moves…").click()
-    chat.panel.get_by_role("button", name="Approve 2 moves", exact=True).click()
+    chat.panel.get_by_role("button", name=re.compile("^Approve .* moves…")).click()
+    chat.panel.get_by_role("button", name=re.compile("^Approve .* moves$")).click()
     expect(chat.panel.get_by_text("Approved. Nothing has moved yet")).to_be_visible()
     assert "execute_plan" in chat.heard()
     assert not chat.call("execute_plan", plan_id=plan_id).get("isError")
@@ -246,8 +255,8 @@ def test_the_panels_are_accessible_in_light_and_dark_wide_and_narrow(chat: Chat,
             chat.tab.page.set_viewport_size({"width": width, "height": 900})
             chat.tab.page.wait_for_timeout(200)
             chat.tab.page.screenshot(path=shots / f"panel-{name}-{width}-{theme}.png")
-            chat.tab.check_accessibility()
             (frame,) = chat.tab.page.frames[1:]
+            chat.tab.check_accessibility(frame)
             overflow = frame.evaluate("document.documentElement.scrollWidth - window.innerWidth")
             assert overflow <= 0, f"{name} is {overflow} px too wide at {width}"
 

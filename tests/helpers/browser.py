@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Frame, Page, expect, sync_playwright
 
 WIDE = (1280, 800)
 PHONE = (360, 780)
@@ -45,11 +45,12 @@ class Tab:
         violations = self.page.evaluate("window.policyViolations")
         assert [*self.errors, *violations] == []
 
-    def check_accessibility(self) -> None:
-        """Fail on any violation of WCAG A or AA that axe finds."""
-        self.page.evaluate(_AXE.read_text())
+    def check_accessibility(self, frame: Frame | None = None) -> None:
+        """Fail on any violation of WCAG A or AA that axe finds in the page, or in a frame of it."""
+        document = frame or self.page
+        document.evaluate(_AXE.read_text())
         options = {"runOnly": {"type": "tag", "values": _STANDARDS}, "resultTypes": ["violations"]}
-        found: dict[str, Any] = self.page.evaluate("(options) => axe.run(document, options)", options)
+        found: dict[str, Any] = document.evaluate("(options) => axe.run(document, options)", options)
         told = [
             f"{violation['id']}: {node['html'][:200]} ({'; '.join(part['message'] for part in [*node['any'], *node['all']])[:300]})"
             for violation in found["violations"]

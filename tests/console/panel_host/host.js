@@ -9,7 +9,6 @@ const UI = { extensions: { "io.modelcontextprotocol/ui": { mimeTypes: ["text/htm
 window.transcript = [];
 window.opened = [];
 window.results = [];
-window.panelCalls = [];
 
 let client;
 let tools;
@@ -65,13 +64,6 @@ async function showPanel(uri, theme, without) {
   };
   const initialized = new Promise((resolve) => (bridge.oninitialized = () => resolve()));
   await bridge.connect(new PostMessageTransport(frame.contentWindow, frame.contentWindow));
-  const forward = bridge.oncalltool;
-  if (forward) {
-    bridge.oncalltool = async (params, extra) => {
-      window.panelCalls.push(params);
-      return forward(params, extra);
-    };
-  }
   frame.src = page;
   await initialized;
   return bridge;

@@ -162,7 +162,7 @@ function Facts({ plan }: { plan: PanelPlan }) {
       </div>
       <div className={classes.sub}>
         <span>{quantity(plan.counts["moves"] ?? 0, "move")}</span>
-        {uncertain > 0 && <span>{quantity(uncertain, "file")} need a look and stay</span>}
+        {uncertain > 0 && <span>{quantity(uncertain, "file needs a look and stays", "files need a look and stay")}</span>}
         {alone > 0 && <span>{alone.toLocaleString("en-US")} left alone</span>}
       </div>
       {plan.remark && <div className={classes.sub}>{plan.remark}</div>}

@@ -15,7 +15,7 @@ import type { Bridge } from "./bridge";
 import { asToolFault, Button, Comment, ConsoleLink, Message, Question, start, textOf, tokenOf, useSession, type Session } from "./frame";
 import classes from "./panel.module.css";
 
-type PanelReview = ShownReview & { can_decide: boolean; console_url?: string | null };
+type PanelReview = ShownReview & { is_open: boolean; can_decide: boolean; console_url?: string | null };
 
 interface Decision {
   decision: "approve" | "reject" | "revise";
@@ -26,7 +26,8 @@ interface Decision {
 const OUTCOMES: Record<string, string> = {
   APPROVE: "Approved. Nothing is written yet: the agent writes it.",
   REVIEW: "Sent back to the agent.",
-  REJECT: "Rejected. The file stays as it is.",
+  REJECT: "Rejected. Nothing is changed.",
+  DONE: "Approved, and the agent has done it.",
   EXPIRED: "Nobody decided in time. Nothing was written.",
 };
 
@@ -91,6 +92,7 @@ function ReviewPanel() {
 
 /** Return where a review stands that this panel cannot decide on; null for one that waits, and has to be decided elsewhere. */
 function standing(review: PanelReview): string | null {
+  if (review.user_action === "APPROVE" && !review.is_open) return "DONE";
   return review.user_action in OUTCOMES ? review.user_action : null;
 }
 

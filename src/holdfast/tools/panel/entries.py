@@ -57,6 +57,7 @@ def panel_review(app: App, call: Call, args: PanelReview) -> Answer:
     fields = ShowReviewAnswer.of(view_of(review)).model_dump()
     data = PanelReviewAnswer(
         **fields,
+        is_open=review.is_open,
         can_decide=is_as_granted and review.state in UNDECIDED_STATES,
         console_url=_page(app, f"reviews/{review.id}"),
     )

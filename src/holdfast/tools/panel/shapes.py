@@ -24,6 +24,7 @@ class PanelReview(Arguments):
 class PanelReviewAnswer(ShowReviewAnswer):
     """Answer of panel_review: the review, without texts once it has ended."""
 
+    is_open: bool = Field(description="somebody can still do something with it")
     can_decide: bool = Field(description="the token decides on exactly this")
     console_url: str | None = Field(None, description="its page in the console")
 

@@ -97,11 +97,11 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
 
 def _with_client(caller: Caller, ctx: Context) -> Caller:
     """Return the caller with the client that its handshake, or in the stateless era this very request, declared."""
-    declared = ctx.session.client_params
-    if declared is None:
+    declared, capabilities = ctx.session.client_params, ctx.session.client_capabilities
+    if capabilities is None:
         return caller
-    info = {"name": declared.client_info.name, "version": declared.client_info.version}
-    return declare_client(caller, info, {"extensions": declared.capabilities.extensions})
+    info = None if declared is None else {"name": declared.client_info.name, "version": declared.client_info.version}
+    return declare_client(caller, info, {"extensions": capabilities.extensions})
 
 
 def _progress_of(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:
