@@ -10,6 +10,7 @@ import pytest
 
 from holdfast.auth.context import CallerKind
 from holdfast.tools.table import TOOLS
+from tests.helpers.console import sign_in
 from tests.helpers.doors import House
 from tests.helpers.panels import (
     LEGACY,
@@ -173,8 +174,6 @@ def test_without_a_token_a_panel_sees_what_the_agent_sees_and_decides_nothing(ho
         )
         steps = [{"id": "a", "tool": "panel_review", "arguments": {"session_path": session, "path": "a.txt"}}]
         assert host.code("mcp_pipe", steps=steps) == "INVALID_ARGUMENT"
-        log = json.dumps(host.ok("list_reviews"))
-    assert "token" not in log
     house.end()
 
 
@@ -193,3 +192,16 @@ def test_the_channel_is_off_until_it_is_switched_on_and_over_http_until_that_is(
         with house.serve(str(house.root)):
             answer = call_over_http(house, house.token, PANELS, "propose_and_review", path="a.txt", **EDIT)
             assert ("holdfast/panel" in answer["result"]["_meta"]) is is_given
+
+
+@pytest.mark.req("SV-45.b")
+def test_no_command_and_no_page_calls_what_is_for_panels(house: House) -> None:
+    with house.serve(str(house.root)):
+        for ran in (house.run("call", "panel_decide"), house.run("tools", "panel_decide")):
+            assert ran.returncode != 0
+            assert "There is no tool" in ran.stderr
+        assert not [name for name in PANEL_TOOLS if name in house.run("tools", "--person").stdout]
+        page = sign_in(house)
+        for name in PANEL_TOOLS:
+            assert page.post(name, {}).status_code == 404
+        assert not PANEL_TOOLS & {tool["name"] for tool in page.get("tools").json()["tools"]}
