@@ -50,13 +50,13 @@ class Tab:
         document = frame or self.page
         document.evaluate(_AXE.read_text())
         options = {"runOnly": {"type": "tag", "values": _STANDARDS}, "resultTypes": ["violations"]}
-        found: dict[str, Any] = document.evaluate("(options) => axe.run(document, options)", options)
-        told = [
+        report: dict[str, Any] = document.evaluate("(options) => axe.run(document, options)", options)
+        problems = [
             f"{violation['id']}: {node['html'][:200]} ({'; '.join(part['message'] for part in [*node['any'], *node['all']])[:300]})"
-            for violation in found["violations"]
+            for violation in report["violations"]
             for node in violation["nodes"]
         ]
-        assert told == []
+        assert problems == []
 
     def check_everywhere(self, shots: Path, name: str) -> None:
         """Look at the page as it is in light and dark, wide and on a phone: accessible, nothing cut off, one picture each."""

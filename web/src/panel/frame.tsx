@@ -28,7 +28,10 @@ export function useSession(): Session {
     [],
   );
   useEffect(() => {
-    void bridge.connect().then(() => setHasHost(true));
+    void bridge.connect().then(
+      () => setHasHost(true),
+      () => undefined,
+    );
   }, [bridge]);
   return { bridge, input, result, cancelled, hasHost };
 }
