@@ -1,4 +1,4 @@
-"""Pure: the starter list, categories for somebody without folders, recognised by type, by name and by the words of a text.
+"""Pure: the starter list, categories for a person without folders, recognised by type, by name and by the words of a text.
 
 A folder of the person that has the name of a starter category, and no files yet, uses its words as well.
 """
