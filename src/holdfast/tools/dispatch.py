@@ -272,7 +272,7 @@ class Dispatcher:
 
 
 def _run_with_path_hints(app: App, caller: Caller, function: Callable[..., T], *args: Any) -> T:
-    """Call a function; an error about a path is told with what this caller may do instead."""
+    """Call a function; an error about a path gets a hint at what this caller may use instead."""
     try:
         return function(*args)
     except HoldfastError as error:
