@@ -22,8 +22,8 @@ import {
   takenHunks,
   type DecideArguments,
 } from "../rules/decision";
-import { dropDraft, loadDraft, saveDraft } from "../rules/drafts";
-import { lineHunks } from "../rules/line_diff";
+import { dropDraft, loadDraft, saveDraft } from "@/shared/drafts";
+import { lineHunks } from "@/shared/diff/line_diff";
 import { DecisionBar, Question } from "./DecisionBar";
 import { Facts, HiddenWarning } from "./Facts";
 import { HunkHead } from "./HunkHead";
