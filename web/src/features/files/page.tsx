@@ -2,7 +2,6 @@
 import { SegmentedControl } from "@mantine/core";
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactNode } from "react";
-import { useSearchParams } from "wouter";
 import { useEntry, useMe, useServerEvent } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
 import { Empty, Fault, Loading } from "@/shared/states";
@@ -10,6 +9,7 @@ import { showToast, showUndo } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
 import { useUndo } from "@/shared/undo";
 import type { Done } from "./actions";
+import { useAddress } from "./address";
 import classes from "./files.module.css";
 import { idOf, paramsOf, placeOf, type Place } from "./rules/place";
 import type { Entry } from "./rules/rows";
@@ -25,7 +25,7 @@ const WAYS: readonly string[] = ["meaning", "text", "name", "store"];
 
 export default function FilesPage() {
   const me = useMe();
-  const [params, setParams] = useSearchParams();
+  const [params, go] = useAddress();
   const tops = useTops();
   const place = useMemo(() => placeOf(params), [params]);
   const [asked, setAsked] = useState<Asked | null>(null);
@@ -37,21 +37,6 @@ export default function FilesPage() {
   const marks = useMemo(() => (query === "" ? null : by === "text" ? exactMarks(query) : by === "name" ? null : wordMarks(query)), [query, by]);
   const finish = useFinish();
 
-  const go = useCallback(
-    (change: Record<string, string | null>, isNew = false) =>
-      setParams(
-        (before) => {
-          const after = new URLSearchParams(before);
-          for (const [name, value] of Object.entries(change)) {
-            if (value === null || value === "") after.delete(name);
-            else after.set(name, value);
-          }
-          return after;
-        },
-        { replace: !isNew },
-      ),
-    [setParams],
-  );
   const open = useCallback(
     (to: Place, at: { line?: number; byte?: number } = {}) => {
       const { line, byte } = at;
@@ -69,7 +54,13 @@ export default function FilesPage() {
   useServerEvent((event) => {
     if (["change.made", "review.applied", "resync", "hello"].includes(event.name)) fileTree.refresh();
   });
+  useEffect(() => {
+    const refresh = () => fileTree.refresh();
+    window.addEventListener("focus", refresh);
+    return () => window.removeEventListener("focus", refresh);
+  }, []);
   useKeys("Files", [
+    { keys: "R", label: "Look again at what is there", run: finish.refresh },
     { keys: "s", label: "Search", run: () => showSide("search") },
     { keys: "u", label: "Back to the tree", run: () => showSide("tree"), isMotion: true },
   ]);
@@ -97,7 +88,7 @@ export default function FilesPage() {
           />
         </div>
         {isSearch ? (
-          <SearchPane query={query} by={by} scope={place} onSearch={search} onOpen={open} />
+          <SearchPane query={query} by={by} scope={fileTree.currentFolder()} onSearch={search} onOpen={open} />
         ) : tops.error ? (
           <div className={classes.padded}>
             <Fault error={tops.error} onRetry={tops.retry} />
@@ -202,7 +193,7 @@ function useReveal(entries: Entry[] | null, place: Place | null): void {
     if (place) void fileTree.reveal(place);
     else {
       const [first] = entries;
-      if (first && entries.length === 1) fileTree.setOpen(first, true);
+      if (first) fileTree.setOpen(first, true);
     }
   }, [entries, place]);
 }
@@ -229,6 +220,6 @@ function useFinish() {
         await refresh();
       });
     };
-    return Object.assign(finish, { undo: undoAndRefresh });
+    return Object.assign(finish, { undo: undoAndRefresh, refresh: () => void refresh() });
   }, [client, undo]);
 }

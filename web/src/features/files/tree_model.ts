@@ -90,6 +90,15 @@ export class FileTree {
     return this.folders.get(idOf(place))?.total ?? null;
   }
 
+  /** Return the folder that is selected, or that holds what is: what the filter and new entries are about. */
+  currentFolder(): Place | null {
+    const { rows, active } = this.seen;
+    const node = rows.at(active)?.node;
+    if (!node) return null;
+    if (node.entry && (node.folder === TOP || isFolder(node.entry))) return node.entry.place;
+    return this.placeOf(node.folder);
+  }
+
   /** Open a folder and select its first entry. */
   enter(place: Place): void {
     const id = idOf(place);

@@ -1,7 +1,7 @@
 /** One file or folder: its content, its history, its facts, and what can be done with it. */
 import { Button, Menu } from "@mantine/core";
 import { IconAlertTriangle, IconArrowLeft, IconDots } from "@tabler/icons-react";
-import { useMemo, useState, type ReactNode } from "react";
+import { useMemo, type ReactNode } from "react";
 import { useCanAct } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
@@ -87,7 +87,7 @@ export function FileView(props: FileViewProps) {
       ) : file.type === "file" ? (
         <Content key={`${file.place.kind}${file.place.path}`} file={file} line={props.line} byte={props.byte} marks={props.marks} onDone={props.onDone} />
       ) : (
-        <FolderContent {...props} />
+        <FolderContent {...props} opened={file} />
       )}
     </div>
   );
@@ -176,9 +176,8 @@ function Head({ place, opened, view, isTop, onView, onAsk, onBack }: FileViewPro
   );
 }
 
-function FolderContent({ place, onAsk }: FileViewProps) {
+function FolderContent({ place, opened, onAsk }: FileViewProps & { opened: Opened }) {
   const canAct = useCanAct();
-  const [isLocal] = useState(place.kind === "local");
   return (
     <div className={classes.padded}>
       <p className={classes.question}>Its entries are in the tree: Right arrow opens it, and what is typed into the filter is looked for in it.</p>
@@ -186,12 +185,13 @@ function FolderContent({ place, onAsk }: FileViewProps) {
         <Button variant="default" disabled={!canAct} onClick={() => onAsk({ what: "file", place })}>
           New file
         </Button>
-        {isLocal && (
+        {place.kind === "local" && (
           <Button variant="default" disabled={!canAct} onClick={() => onAsk({ what: "folder", place })}>
             New folder
           </Button>
         )}
       </span>
+      <Info opened={opened} />
     </div>
   );
 }

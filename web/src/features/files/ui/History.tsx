@@ -42,7 +42,7 @@ function LocalHistory({ path, onDone, onUndo }: HistoryProps & { path: string })
   const restore = (change: ListedChange) =>
     attempt("It was not restored", async () => {
       const done = await call("restore_before", { change_id: change.change_id });
-      onDone("Restored", { place: { kind: "local", path }, undo: done.change_id ? { changeId: done.change_id } : null });
+      onDone("Restored", { place: { kind: "local", path }, undo: done.restore_id ? { changeId: done.restore_id } : null });
     });
   if (history.isError) return <Fault error={history.error} onRetry={() => void history.refetch()} />;
   if (history.isPending) return <Loading />;

@@ -20,7 +20,7 @@ import type { TreeRow } from "@/shared/tree/flatten";
 import { Tree } from "@/shared/tree/Tree";
 import classes from "../files.module.css";
 import { nameOf } from "../opened";
-import { idOf, parentOf, type Place } from "../rules/place";
+import { idOf, type Place } from "../rules/place";
 import { isFolder, TOP, type FileNode } from "../rules/rows";
 import { cursorOf, fileTree, type Order } from "../tree_model";
 import type { Asked } from "./dialogs";
@@ -37,7 +37,7 @@ export function TreePane({ onOpen, onAsk }: { onOpen: (place: Place) => void; on
   const filter = useRef<HTMLInputElement>(null);
   const pane = useRef<HTMLDivElement>(null);
   const node = active < 0 ? undefined : rows.at(active)?.node;
-  const folder = folderOf(node);
+  const folder = fileTree.currentFolder();
   const focus = () => pane.current?.querySelector<HTMLElement>("[role=tree]")?.focus();
   const step = (by: number) => {
     const to = rows.at(Math.max(0, Math.min(rows.length - 1, active + by)));
@@ -58,8 +58,7 @@ export function TreePane({ onOpen, onAsk }: { onOpen: (place: Place) => void; on
   const onSelect = useCallback(
     (selected: FileNode, by: "key" | "pointer") => {
       fileTree.select(cursorOf(selected));
-      if (by === "pointer" && selected.entry && !isFolder(selected.entry)) onOpen(selected.entry.place);
-      else if (by === "pointer" && selected.entry) onOpen(selected.entry.place);
+      if (by === "pointer" && selected.entry) onOpen(selected.entry.place);
     },
     [onOpen],
   );
@@ -116,14 +115,6 @@ export function TreePane({ onOpen, onAsk }: { onOpen: (place: Place) => void; on
   );
 }
 
-/** Return the folder that a row is, or lies in: what the filter and new entries are about. */
-function folderOf(node: FileNode | undefined): Place | null {
-  if (!node) return null;
-  if (node.entry && (node.folder === TOP || isFolder(node.entry))) return node.entry.place;
-  if (node.entry) return parentOf(node.entry.place);
-  return fileTree.placeOf(node.folder);
-}
-
 function askFor(node: FileNode | undefined, what: "delete" | "move", onAsk: (asked: Asked) => void): void {
   if (node?.entry && node.folder !== TOP) onAsk({ what, place: node.entry.place });
 }
@@ -165,6 +156,7 @@ function Row({ row }: { row: TreeRow<FileNode> }) {
   if (!entry) return <span className={classes.rowBone} aria-label="Loading" />;
   const Icon = entry.type === "file" && IMAGE.test(entry.name) ? IconPhoto : (ICONS[entry.type] ?? IconFile);
   const total = row.isOpen ? fileTree.totalOf(entry.place) : null;
+  const filter = row.isOpen ? fileTree.filterOf(idOf(entry.place)) : "";
   return (
     <>
       <Icon size={16} stroke={1.5} aria-hidden />
@@ -173,6 +165,7 @@ function Row({ row }: { row: TreeRow<FileNode> }) {
       </span>
       {entry.note && <span className={classes.rowFact}>{entry.note}</span>}
       {entry.access !== undefined && entry.access !== "allow" && <span className={classes.rowRule}>{entry.access}</span>}
+      {filter !== "" && <span className={classes.rowRule}>filtered</span>}
       {total !== null && <span className={classes.rowFact}>{total.toLocaleString("en-US")}</span>}
       {entry.sizeBytes !== undefined && <span className={classes.rowFact}>{formatSize(entry.sizeBytes)}</span>}
     </>
