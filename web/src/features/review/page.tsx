@@ -13,7 +13,7 @@ import { groupOf, groupReviews, waitsForYou, type ReviewGroup } from "@/shared/r
 import { Empty, Fault, Loading } from "@/shared/states";
 import { showFault, showToast } from "@/shared/toasts";
 import type { DecideArguments } from "./rules/decision";
-import { dropDraft } from "./rules/drafts";
+import { dropDraft } from "@/shared/drafts";
 import { GroupView } from "./ui/GroupView";
 import { ReviewView } from "./ui/ReviewView";
 import classes from "./ui/review.module.css";
