@@ -255,6 +255,8 @@ CASES: dict[str, Step] = {
     "calls": steps("calls"),
     "policy show": steps("policy", "show"),
     "policy test": steps("policy", "test", "notes.txt"),
+    "tools": steps("tools", "--as", "openai"),
+    "call": steps("call", "read_text_file", "--json", '{"path": "notes.txt"}'),
     "review": steps("review"),
     "review list": steps("review", "list"),
     "review show": lambda place: place.run("review", "show", reviews(place)[0], "--side-by-side"),
