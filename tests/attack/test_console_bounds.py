@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import httpx2
 import pytest
@@ -52,7 +53,7 @@ def test_no_spelling_of_a_path_is_a_way_around_the_key_of_a_door(house: House, d
             assert is_page or answer.status_code != 200, (method, spelling, answer.text[:200])
 
 
-@pytest.mark.req("SV-13.c")
+@pytest.mark.req("SV-13.c", "SV-13.f")
 def test_a_cookie_is_read_in_no_time_whatever_a_stranger_puts_into_it() -> None:
     """http.cookies took five seconds for the first of these, on the event loop, before any key was asked for."""
     gate = Gate(BrowserSessions())
@@ -77,7 +78,7 @@ def test_our_cookie_is_found_among_others() -> None:
         assert Gate(sessions).check(scope, headers) is signed.session, cookie
 
 
-@pytest.mark.req("SV-13.c")
+@pytest.mark.req("SV-13.c", "SV-13.f")
 @pytest.mark.parametrize("path", ["session", "session/end"])
 def test_what_is_parsed_for_the_page_itself_is_small(page: Page, path: str) -> None:
     names = json.dumps({f"name{number}": 1 for number in range(4_000)}).encode()
@@ -85,14 +86,14 @@ def test_what_is_parsed_for_the_page_itself_is_small(page: Page, path: str) -> N
     assert (answer.status_code, answer.json()["error"]["code"]) == (413, "PAYLOAD_TOO_LARGE")
 
 
-@pytest.mark.req("SV-13.c")
+@pytest.mark.req("SV-13.c", "SV-13.f")
 def test_arguments_of_many_values_are_refused_before_they_are_parsed(page: Page) -> None:
     answer = page.post("list_directory", {f"name{number}": 1 for number in range(30_000)})
     assert answer.status_code == 400
     assert "more than 25000 values" in answer.json()["error"]["message"]
 
 
-@pytest.mark.req("SV-13.b")
+@pytest.mark.req("SV-13.b", "SV-13.f")
 def test_signing_in_counts_as_a_call(house: House) -> None:
     headers = {**JSON, **OWN}
     with httpx2.Client() as client:
@@ -104,7 +105,7 @@ def test_signing_in_counts_as_a_call(house: House) -> None:
     assert int(answers[-1].headers["retry-after"]) > 0
 
 
-@pytest.mark.req("SV-13.b")
+@pytest.mark.req("SV-13.b", "SV-13.f")
 def test_many_keys_with_many_sessions_end_none_of_a_quiet_tenant() -> None:
     sessions = BrowserSessions()
     quiet = sessions.open(AuthContext("q" * 64, "quiet"))
@@ -113,7 +114,7 @@ def test_many_keys_with_many_sessions_end_none_of_a_quiet_tenant() -> None:
     assert sessions.is_open(quiet.session)
 
 
-@pytest.mark.req("SV-13.b")
+@pytest.mark.req("SV-13.b", "SV-13.f")
 def test_a_slow_disk_keeps_nobody_from_signing_in() -> None:
     is_writing, may_end = threading.Event(), threading.Event()
 
@@ -133,7 +134,7 @@ def test_a_slow_disk_keeps_nobody_from_signing_in() -> None:
     writer.join()
 
 
-@pytest.mark.req("SV-13.b")
+@pytest.mark.req("SV-13.b", "SV-13.f")
 def test_a_tenant_that_signs_in_and_out_writes_nothing_to_the_disk(house: House, page: Page) -> None:
     file = house.state / "browser.sessions"
     before = file.stat().st_mtime_ns, file.stat().st_ino
@@ -141,3 +142,16 @@ def test_a_tenant_that_signs_in_and_out_writes_nothing_to_the_disk(house: House,
     assert httpx2.delete(f"{tenant.url}/api/session", headers=tenant.headers).status_code == 200
     assert (file.stat().st_mtime_ns, file.stat().st_ino) == before
     assert page.get("me").status_code == 200
+
+
+@pytest.mark.req("SV-14.d")
+def test_a_state_folder_that_takes_no_file_of_sessions_keeps_nobody_from_signing_in(tmp_path: Path) -> None:
+    house = House(tmp_path)
+    (house.state / "browser.sessions").mkdir(parents=True)
+    house.state.chmod(0o700)
+    with house.serve(str(house.root)):
+        page = sign_in(house)
+        assert page.get("me").status_code == 200
+        assert page.data("list_changes") is not None
+        assert httpx2.delete(f"{page.url}/api/session", headers=page.headers).status_code == 200
+        assert page.get("me").status_code == 401

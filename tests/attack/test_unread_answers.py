@@ -12,7 +12,7 @@ from tests.helpers.console import Page, page_of, sign_in
 from tests.helpers.doors import INITIALIZE, MODERN_META, House, post, until
 from tests.helpers.raw_http import dial, status_of
 
-pytestmark = [pytest.mark.timeout(90), pytest.mark.req("SV-13.c")]
+pytestmark = [pytest.mark.timeout(90), pytest.mark.req("SV-13.e")]
 
 TENANT, OTHER = "a-tenant-who-reads-nothing", "another-tenant-who-reads"
 TEXT_BYTES = 6_500_000

@@ -7,6 +7,7 @@ are written to disk, so that a restart signs nobody out. A tenant's session hold
 
 import hmac
 import json
+import logging
 import secrets
 import threading
 import time
@@ -17,6 +18,9 @@ from hashlib import sha256
 from typing import Any, Literal
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
+from holdfast.errors import HoldfastError
+
+_log = logging.getLogger(__name__)
 
 LINK_SECONDS = 60.0
 MAX_IDLE_SECONDS = 7 * 86_400.0
@@ -147,7 +151,10 @@ class BrowserSessions:
         return self._now() - self._saved_at > _SAVE_SECONDS
 
     def save(self) -> None:
-        """Write the person's sessions; blocks until they are on the disk, and keeps nobody from signing in meanwhile."""
+        """Write the person's sessions; blocks until they are on the disk, and keeps nobody from signing in meanwhile.
+
+        A disk that takes nothing signs nobody out; they only have to sign in again after a restart.
+        """
         with self._saving:
             with self._lock:
                 self._saved_at = now = self._now()
@@ -164,7 +171,10 @@ class BrowserSessions:
                 }
                 for session in own
             ]
-            self._save(json.dumps({"sessions": rows}, indent=1) + "\n")
+            try:
+                self._save(json.dumps({"sessions": rows}, indent=1) + "\n")
+            except (OSError, HoldfastError) as fault:
+                _log.warning("the browsers that are signed in could not be written down: %s", type(fault).__name__)
 
     def _eviction_candidates(self, auth: AuthContext) -> list[BrowserSession]:
         """Return the sessions of which one must end for a new one of this tenant, or of the person; mostly none."""
