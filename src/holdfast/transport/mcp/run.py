@@ -60,9 +60,10 @@ def parent_span(meta: Mapping[str, Any] | None, header: str | None = None) -> Sp
 
 
 async def parse_message(dispatcher: Dispatcher, caller: Caller, raw: bytes) -> tuple[dict[str, Any], wire.Fault | None]:
-    """Parse a message, in a thread of the caller's share when it is large. ResourceBusy when the caller's calls wait."""
+    """Parse a message, in a thread of the caller's share when it is large. ResourceBusy when too much of the caller waits."""
     if len(raw) <= LARGE_BYTES:
         return wire.parse(raw)
+    check_room(dispatcher, caller)
     return await dispatcher.in_thread(caller, wire.parse, raw)
 
 

@@ -30,15 +30,7 @@ from holdfast.transport.doors.streams.client_roots import NO_ROOTS, ClientRoots,
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import (
-    LARGE_BYTES,
-    check_room,
-    parent_span,
-    parse_message,
-    progress_to,
-    run_tool,
-    send_result,
-)
+from holdfast.transport.mcp.run import check_room, parent_span, parse_message, progress_to, run_tool, send_result
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse_call, parse_id
 
@@ -57,8 +49,7 @@ _MAX_UNSENT_PROGRESS = 100
 _MESSAGES_IN_A_ROW = 8
 _MAX_AT_ONCE = 16
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
-_DRAIN_SECONDS = 5.0
-_ROOTS_SECONDS = 5.0
+_DRAIN_SECONDS = _ROOTS_SECONDS = 5.0
 """A client that declares roots and does not answer `roots/list` in that time has none."""
 _ROOTS_NOTICES = ("notifications/initialized", "notifications/roots/list_changed")
 _CONNECTION_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
@@ -179,8 +170,6 @@ class _Connection:
     async def _parse(self, raw: bytes) -> tuple[dict[str, Any], Fault | None]:
         """Parse a message, in a thread of the caller's share when it is large."""
         try:
-            if len(raw) > LARGE_BYTES:
-                check_room(self._dispatcher, self._caller)
             return await parse_message(self._dispatcher, self._caller, raw)
         except ResourceBusy as busy:
             return {"id": edge_id(raw)}, (SERVER_ERROR, busy.message)
@@ -208,9 +197,8 @@ class _Connection:
         # A plain task: it raises nothing, and costs half of one in a task group.
         task = asyncio.create_task(self._run_call(call, version))
         self._calls[call.request_id] = task
-        counted_bytes = size if size > LARGE_BYTES else 0
-        self._dispatcher.held_bytes.take(self._caller.share, counted_bytes)
-        task.add_done_callback(lambda done: self._forget(call.request_id, done, counted_bytes))
+        self._dispatcher.held_bytes.take(self._caller.share, size)
+        task.add_done_callback(lambda done: self._forget(call.request_id, done, size))
         return True
 
     def _cancel(self, request_id: RequestId | None) -> bool:
