@@ -185,7 +185,10 @@ def test_a_stored_file_is_edited_compared_restored_deleted_and_brought_back(desk
     page.keyboard.type("more\n")
     page.get_by_role("button", name="Save").click()
     expect(page.get_by_text("Saved f1.md")).to_be_visible()
-    text = lambda: agent.call("file_read", project="notes", path="/dir/f1.md").data["content"]  # noqa: E731
+
+    def text() -> str:
+        return str(agent.call("file_read", project="notes", path="/dir/f1.md").data["content"])
+
     assert text() == "text 1\nmore\n"
 
     page.get_by_role("button", name="History").click()
@@ -205,7 +208,10 @@ def test_a_stored_file_is_edited_compared_restored_deleted_and_brought_back(desk
     page.get_by_role("button", name="Delete…").click()
     page.get_by_role("button", name="Delete 3 files").click()
     expect(page.get_by_text("Deleted 3 files")).to_be_visible()
-    listed = lambda: [entry["name"] for entry in agent.call("file_list", project="notes", depth=2).data["entries"]]  # noqa: E731
+
+    def listed() -> list[str]:
+        return [str(entry["name"]) for entry in agent.call("file_list", project="notes", depth=2).data["entries"]]
+
     assert listed() == []
     undo(page, lambda: listed() == ["dir", "f0.md", "f2.md", "new.md"])
 
