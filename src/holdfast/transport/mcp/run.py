@@ -47,7 +47,7 @@ async def run_tool(
         answer = await dispatcher.call(caller, name, arguments, progress, elicit, on_wait, parent=parent)
         if answer.size <= LARGE_BYTES:
             return wire.answer_result(answer)
-        return await dispatcher.in_thread(caller, wire.answer_result, answer)
+        return await dispatcher.in_thread(caller, wire.answer_result, answer, load=Load.HEAVY)
     except HoldfastError as error:
         return wire.error_result(error)
     except InputNeeded as needed:
