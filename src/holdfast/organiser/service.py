@@ -1,20 +1,21 @@
 """The use cases of the organiser: make a plan, show it, correct it, explain a file. `changes` carries plans out."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.auth.context import ClientInfo
+from holdfast.auth.context import CallerKind, ClientInfo
 from holdfast.bulletin import Bulletin
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
-from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
-from holdfast.changes.plans.service import Plans
+from holdfast.changes.model import Item, Op, Plan, PlanStatus, UndoResult, is_beneath
+from holdfast.changes.plans.service import Plans, no_such_plan
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import HiddenByPolicy, Jail
 from holdfast.folders.service import Folders
+from holdfast.organiser.classify.confidence import final_confidence
 from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
 from holdfast.organiser.planning.build_plan import (
     Decisions,
@@ -29,6 +30,7 @@ from holdfast.organiser.planning.classify_files import PlanStep, report_step
 from holdfast.organiser.planning.corrections import (
     compare_moves,
     index_by_path,
+    moves_to_keep,
     resolve_file,
     resolve_folder,
     revise_notes,
@@ -181,6 +183,18 @@ class Organiser:
                 notes = self._correct(folders, call, view, folder_survey, path_decisions, recording)
             return self._save_notes(folders, plan_id, notes)
 
+    def undo(self, folders: Folders, call: Call, view: PlanView, positions: Collection[int] | None) -> UndoResult:
+        """Undo a plan, or its moves at these positions.
+
+        When a person takes back single files, their corrections are forgotten, so the next plan does not repeat them.
+        """
+        result = self.plans.undo(folders, call, view.plan, positions)
+        is_persons = call.caller.kind is CallerKind.PERSON or call.caller.client.is_command
+        if positions is not None and is_persons:
+            hashes = [item.composite_hash for item in view.moves if item.position in positions and item.composite_hash]
+            self._state.corrections.delete_corrections(view.folder, hashes)
+        return result
+
     def _resolve_decisions(
         self, folders: Folders, call: Call, plan_id: str, decisions: Decisions
     ) -> tuple[PlanView, SurveyedFolder, Decisions]:
@@ -221,6 +235,7 @@ class Organiser:
             include_subfolders=view.notes.include_subfolders,
             only=in_plan,
             new_corrections=corrections,
+            earlier=moves_to_keep(view.moves, view.folder, path_decisions),
             by_agent=view.notes.agent_decisions - path_decisions.keys(),
         )
         revision = compare_moves(view.moves, draft.moves)
@@ -286,10 +301,15 @@ class Organiser:
         ]
 
     def _load_verdict(self, move: PastMove) -> Verdict | None:
+        """Return the verdict on the content of a file that moved, with its final confidence; None when none is cached."""
         notes = self._state.notes.load(move.plan_id)
         if notes is None or not move.file_hash:
             return None
-        return self._state.files.load_verdicts([move.file_hash], notes.decider).get(move.file_hash)
+        verdict = self._state.files.load_verdicts([move.file_hash], notes.decider).get(move.file_hash)
+        if verdict is None:
+            return None
+        name = move.src.rpartition("/")[2]
+        return replace(verdict, confidence=final_confidence(verdict.category, name, verdict.confidence))
 
     def _find_in_newest_plan(self, folders: Folders, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
         """Return what the newest plan for a folder above a file notes of it."""
@@ -312,7 +332,7 @@ def _check_notes_visible(jail: Jail, plan: Plan, notes: Notes) -> None:
         return
     relatives = [*(file.relative for file in notes.uncertain), *(entry.relative for entry in notes.skipped)]
     if any(jail.hides(f"{plan.folder}/{relative}") for relative in relatives):
-        raise NotFound(f"There is no plan {plan.id!r}.")
+        raise no_such_plan(plan.id)
 
 
 def _locate(jail: Jail, path: str) -> tuple[bool, str]:

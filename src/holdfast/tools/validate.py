@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from holdfast.errors import InvalidArgument
+from holdfast.errors import InvalidArgument, NotFound
 from holdfast.tools.registry import OTHER_NAMES, Tool
 
 MAX_VALUES = 20_000
@@ -95,6 +95,13 @@ def nearest_tool(name: str, known: list[str]) -> str | None:
     return other_name if other_name in known else nearest_name(name, known)
 
 
+def no_such_tool(name: str, known: list[str]) -> NotFound:
+    """Return the error about a tool that there is not; it names the one that is meant, or else all that there are."""
+    near = nearest_tool(name, known)
+    hint = f"Did you mean {near!r}?" if near else f"The tools: {', '.join(known)}"
+    return NotFound(f"There is no tool {shorten(name)}. {hint}")
+
+
 def shorten(name: str) -> str:
     """Return a name quoted for an error, cut when it is long."""
     return repr(name) if len(name) <= _MAX_NAME_CHARS else f"{name[:_MAX_NAME_CHARS]!r}…"
@@ -161,7 +168,8 @@ def _describe_problem(tool: Tool, arguments: Mapping[str, Any], detail: Any) -> 
         return f"argument {where} is missing"
     if kind in _WRONG_SHAPES:
         return f"argument {where}: {_describe_shape(_schema_at(tool, loc), _value_at(arguments, loc))}"
-    return f"argument {where}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    message = detail["msg"].replace(" after validation", "")
+    return f"argument {where}: {message[0].lower()}{message[1:]}"
 
 
 def _nearest_argument(tool: Tool, arguments: Mapping[str, Any], loc: tuple[int | str, ...]) -> str | None:
