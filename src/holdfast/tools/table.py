@@ -9,6 +9,7 @@ from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
+from holdfast.tools.person import plan_facts
 from holdfast.tools.person import plans as person_plans
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
@@ -25,6 +26,7 @@ _MODULES: tuple[ModuleType, ...] = (
     person_files,
     person_history,
     person_plans,
+    plan_facts,
     review,
     organiser,
     search,
