@@ -17,7 +17,7 @@ from tests.helpers.organising import HOUSE, INVOICE, RECIPE
 from tests.helpers.reviewer import Reviewer
 from tests.helpers.trees import Tree, harvest, plant
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-42", "SV-46")]
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-42.c", "SV-46")]
 
 MORE: Tree = {
     **{f"bill {number}.txt": INVOICE.format(number + 10) for number in range(6)},
@@ -172,6 +172,10 @@ def test_the_plan_of_an_agent_is_corrected_approved_and_undone_by_keyboard(desk:
         expect(page.get_by_text("1 file corrected.")).to_be_visible()
         expect(row(page, "pasta.txt")).to_contain_text("→ Dinner")
         expect(row(page, "pasta.txt")).to_contain_text("changed")
+
+        leave = [{"path": "movie.mp4"}]
+        desk.reviewer.agent.call("revise_plan", plan_id=plan["plan_id"], changes=leave).ok()
+        expect(tab_of(page, "Left alone")).to_contain_text("1")
 
         page.keyboard.press("a")
         expect(page.get_by_role("button", name=re.compile("Approve and carry out"))).to_be_focused()

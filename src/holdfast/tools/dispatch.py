@@ -28,7 +28,6 @@ from holdfast.errors import (
     HoldfastError,
     Internal,
     InvalidArgument,
-    NotFound,
     PermissionDenied,
     RateLimited,
     ResourceBusy,
@@ -44,7 +43,7 @@ from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, PersonNeeded, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
-from holdfast.tools.validate import is_small, nearest_tool, parse_arguments, shorten
+from holdfast.tools.validate import is_small, no_such_tool, parse_arguments
 
 _log = logging.getLogger(__name__)
 
@@ -105,8 +104,7 @@ class Dispatcher:
         """
         tool = self._registry.get(name)
         if tool is None or not self._exists_for(caller, tool):
-            near = nearest_tool(name, [tool.name for tool in self.list_tools(caller)])
-            raise NotFound(f"There is no tool {shorten(name)}.{f' Did you mean {near!r}?' if near else ''}")
+            raise no_such_tool(name, [tool.name for tool in self.list_tools(caller)])
         if refusal := _restriction_on(caller, tool):
             raise PermissionDenied(f"{name} is refused: {refusal}.")
         return tool

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { offerFolders } from "./folders";
 import { decisionOn, NOTHING_STAGED, others, stage } from "./staging";
 import { listTargets, nestFolders, pagesOf } from "./tree";
-import { measuresLine, outcome, promise, standing } from "./words";
+import { measuresLine, outcome, promise, shellWord, standing } from "./words";
 
 const total = (folder: string, files: number) => ({ folder, files, confidence: 0.9, is_new: false, done: 1 });
 
@@ -48,6 +48,7 @@ test("a plan says where it stands in the words of the commands", () => {
   expect(standing("RUNNING", { DONE: 2 }, 3, true).text).toBe("at work");
   expect(promise(1204, 14, 2)).toBe("1,204 files go to 14 folders, 2 of them new.");
   expect(promise(1, 1, 1)).toBe("1 file goes to 1 folder, a new one.");
+  expect([shellWord("/a/b-1.txt"), shellWord("/my files/it's")]).toEqual(["/a/b-1.txt", "'/my files/it'\\''s'"]);
   const measures = { files: 10, cache_hit_rate: 0, tokens_saved: 5, safety_skips: 2, do_nothing_ratio: 0.3 };
   expect(measuresLine(measures)).toBe("10 files scanned, 30 % stay, 2 skipped");
 });

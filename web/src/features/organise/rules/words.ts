@@ -65,3 +65,8 @@ export function measuresLine(measures: { files: number; cache_hit_rate: number; 
   if (measures.safety_skips > 0) parts.push(`${measures.safety_skips.toLocaleString("en-US")} skipped`);
   return parts.join(", ");
 }
+
+/** Return a path as a shell takes it. */
+export function shellWord(path: string): string {
+  return /^[\w@%+=:,./~-]+$/.test(path) ? path : `'${path.replaceAll("'", "'\\''")}'`;
+}

@@ -25,7 +25,7 @@ export function Banners({ head, isBusy, report, onForget }: BannersProps) {
     <>
       {(head.status === "CREATED" || head.status === "APPROVED") && !isBusy && <Staleness planId={head.plan_id} />}
       {head.remark && <p className={classes.banner}>{head.remark}</p>}
-      {report && <Corrected report={report} onForget={onForget} />}
+      {report && head.status === "CREATED" && <Corrected report={report} onForget={onForget} />}
     </>
   );
 }

@@ -13,6 +13,7 @@ import { Command, Empty, Fault, Loading } from "@/shared/states";
 import { quantity } from "@/shared/times";
 import { VirtualList } from "@/shared/VirtualList";
 import classes from "../organise.module.css";
+import { shellWord } from "../rules/words";
 
 const ROW_PX = 32;
 const MAX_KNOWN = 8;
@@ -114,7 +115,7 @@ export function Chooser() {
           <Button type="submit" size="sm" disabled={isOff}>
             {isBusy ? "Starting…" : "Scan this folder"}
           </Button>
-          <Command>{`holdfast organise scan ${displayName(path)}${withSubfolders ? " --subfolders" : ""}`}</Command>
+          <Command>{`holdfast organise scan ${shellWord(path)}${withSubfolders ? " --subfolders" : ""}`}</Command>
         </div>
       </form>
       {known.length > 0 && (
@@ -159,7 +160,7 @@ export function Chooser() {
           <Empty title={filter ? "No folder has that in its name." : "There is no folder in here."}>{filter ? "" : "The folder itself can be scanned."}</Empty>
         )}
         {rows.length > 0 && (
-          <div className={classes.directoryList}>
+          <div className={classes.directoryList} style={{ height: `min(${rows.length * ROW_PX + 2}px, 420px, 50vh)` }}>
             <VirtualList
               count={rows.length}
               rowHeight={ROW_PX}

@@ -19,6 +19,8 @@ export interface PlanBarProps {
   work: PlanWork;
   progress: PlanProgress | null;
   isBusy: boolean;
+  /** Whether the server works on it, so that there is something to stop; before that, stopping would close the plan. */
+  canStop: boolean;
   canAct: boolean;
   /** Why nothing can be approved at the moment. */
   problem: string | null;
@@ -28,7 +30,7 @@ export interface PlanBarProps {
 }
 
 export function PlanBar(props: PlanBarProps) {
-  const { head, work, progress, isBusy, canAct, problem, chosen, onUndo, onShowStayed } = props;
+  const { head, work, progress, isBusy, canStop, canAct, problem, chosen, onUndo, onShowStayed } = props;
   const { status, totals } = head;
   const main = useRef<HTMLButtonElement>(null);
   const [, navigate] = useLocation();
@@ -40,7 +42,7 @@ export function PlanBar(props: PlanBarProps) {
   const waits = status === "CREATED" && moves > 0;
   useKeys("Plan", [
     { keys: "a", label: "Approve and carry out (asks for Enter)", run: () => main.current?.focus(), isOff: isOff || !waits || problem !== null },
-    { keys: "s", label: "Stop", run: () => void work.stop(), isOff: !canAct || !isBusy },
+    { keys: "s", label: "Stop", run: () => void work.stop(), isOff: !canAct || !canStop },
   ]);
   const wasBusy = useRef(isBusy);
   useEffect(() => {
@@ -67,7 +69,7 @@ export function PlanBar(props: PlanBarProps) {
           </span>
           <Progress value={percent} aria-label="Progress" transitionDuration={0} />
         </span>
-        <Button ref={main} size="sm" variant="default" disabled={!canAct || work.isStopping} title="s" onClick={() => void work.stop()}>
+        <Button ref={main} size="sm" variant="default" disabled={!canAct || !canStop || work.isStopping} title="s" onClick={() => void work.stop()}>
           {work.isStopping ? "Stopping…" : "Stop"}
         </Button>
         <span className={classes.barHint}>{work.doing ? "Every file is whole all the time. Closing this tab stops it; it can be gone on with." : "You may leave this page meanwhile."}</span>

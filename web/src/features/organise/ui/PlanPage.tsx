@@ -287,6 +287,7 @@ function PlanView({ head, isWorkedOn, isFresh }: { head: PlanHead; isWorkedOn: b
         work={work}
         progress={progress}
         isBusy={isBusy}
+        canStop={isBusy && (progress !== null || isWorkedOn)}
         canAct={canAct}
         problem={isOpen ? problem : null}
         chosen={[...chosen.values()]}
@@ -316,7 +317,7 @@ function Filter({ value, onChange }: { value: string; onChange: (value: string) 
       id="plan-filter"
       className={classes.filter ?? ""}
       aria-label="Filter the files"
-      placeholder="Filter by name or folder"
+      placeholder="Filter names, folders"
       maxLength={255}
       value={typed}
       onChange={(event) => {
