@@ -18,7 +18,7 @@ _MAX_FOLDERS = 1_000
 _STAYED = (ItemStatus.SKIPPED, ItemStatus.ERROR)
 
 
-class _Entry(NamedTuple):
+class _PlanEntry(NamedTuple):
     """What is known of a row before it is written out; `target` is where it goes or might go, empty for neither."""
 
     source: Item | UncertainFile | SkippedFile | str
@@ -44,7 +44,7 @@ def build_rows(view: PlanView, args: PlanRows) -> PlanRowsAnswer:
     moves = [*_move_entries(view)]
     uncertain = [*_uncertain_entries(notes.uncertain)]
     left_alone = [*_left_alone_entries(view, moves)]
-    skipped = [_Entry(entry, replace_lone_surrogates(entry.relative), "") for entry in notes.skipped]
+    skipped = [_PlanEntry(entry, replace_lone_surrogates(entry.relative), "") for entry in notes.skipped]
     every = [*moves, *uncertain, *left_alone, *skipped]
     entries = {
         "moves": moves,
@@ -84,35 +84,35 @@ def build_rows(view: PlanView, args: PlanRows) -> PlanRowsAnswer:
     )
 
 
-def _is_selected(entry: _Entry, args: PlanRows) -> bool:
+def _is_selected(entry: _PlanEntry, args: PlanRows) -> bool:
     if args.folder is not None and entry.folder(args.side) != args.folder.strip("/"):
         return False
     part = args.filter.casefold()
     return not part or part in entry.path.casefold() or part in entry.target.casefold()
 
 
-def _move_entries(view: PlanView) -> Iterator[_Entry]:
+def _move_entries(view: PlanView) -> Iterator[_PlanEntry]:
     for item in view.moves:
         target = relative_path(parent_of(item.dest_path or ""), view.folder)
-        yield _Entry(item, relative_path(item.src_path, view.folder), target, item.confidence)
+        yield _PlanEntry(item, relative_path(item.src_path, view.folder), target, item.confidence)
 
 
-def _uncertain_entries(files: Iterable[UncertainFile]) -> Iterator[_Entry]:
+def _uncertain_entries(files: Iterable[UncertainFile]) -> Iterator[_PlanEntry]:
     for file in files:
         is_guess = file.confidence >= MIN_GUESS
         target = replace_lone_surrogates(file.category) if is_guess else ""
-        yield _Entry(file, replace_lone_surrogates(file.relative), target, file.confidence if is_guess else None)
+        yield _PlanEntry(file, replace_lone_surrogates(file.relative), target, file.confidence if is_guess else None)
 
 
-def _left_alone_entries(view: PlanView, moves: Sequence[_Entry]) -> Iterator[_Entry]:
+def _left_alone_entries(view: PlanView, moves: Sequence[_PlanEntry]) -> Iterator[_PlanEntry]:
     """Yield the files that somebody decided to leave where they are."""
     in_plan = {entry.path for entry in moves} | {file.relative for file in view.notes.uncertain}
     for relative, folder in view.notes.decisions.items():
         if folder is None and relative not in in_plan:
-            yield _Entry(relative, replace_lone_surrogates(relative), "")
+            yield _PlanEntry(relative, replace_lone_surrogates(relative), "")
 
 
-def _build_row(view: PlanView, entry: _Entry, new_folders: set[str]) -> PlanRow:
+def _build_row(view: PlanView, entry: _PlanEntry, new_folders: set[str]) -> PlanRow:
     source, decisions = entry.source, view.notes.decisions
     row = PlanRow(
         path=entry.path,
@@ -149,7 +149,7 @@ def _address(view: PlanView, absolute: str, relative: str) -> str:
     return address if address.startswith("file:") else relative
 
 
-def _folder_totals(entries: Sequence[_Entry], side: PlanSide, new_folders: set[str]) -> list[PlanFolder]:
+def _folder_totals(entries: Sequence[_PlanEntry], side: PlanSide, new_folders: set[str]) -> list[PlanFolder]:
     counts: Counter[str] = Counter()
     done: Counter[str] = Counter()
     sums: dict[str, float] = {}

@@ -10,6 +10,7 @@ import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
 import { Empty, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
+import { showFault } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
 import classes from "../organise.module.css";
 import { measuresLine, standing } from "../rules/words";
@@ -19,12 +20,11 @@ import { Explain } from "./Explain";
 import { MoveTo } from "./MoveTo";
 import { PlanBar } from "./PlanBar";
 import { PlanTree } from "./PlanTree";
-import { useProgress } from "./progress";
+import { useProgress, type PlanProgress } from "./progress";
 import { allRowsIn, type PlanHead, type PlanRow, type PlanRowsArguments } from "./rows";
 import { ScanView } from "./ScanView";
 import { Shelves } from "./Shelves";
 import { usePlanWork } from "./work";
-import { showFault } from "@/shared/toasts";
 
 const Measures = lazy(() => import("./Measures"));
 
@@ -82,7 +82,9 @@ function LoadedPlan({ planId, isWorkedOn }: { planId: string; isWorkedOn: boolea
   const [query] = useSearchParams();
   const side = SIDES.find((each) => each.id === query.get("side"))?.id ?? "target";
   const args = { plan_id: planId, view: "by_folder", side, limit: 1 } as const;
-  const head = useEntry("plans", "plan_rows", args, { refetchInterval: isWorkedOn ? BUSY_POLL_MS : false, placeholderData: (old) => old });
+  const progress = useProgress(planId);
+  const isPolled = isWorkedOn || progress !== null;
+  const head = useEntry("plans", "plan_rows", args, { refetchInterval: isPolled ? BUSY_POLL_MS : false, placeholderData: (old) => old });
   if (head.isError) {
     return (
       <div className={classes.scan}>
@@ -95,10 +97,17 @@ function LoadedPlan({ planId, isWorkedOn }: { planId: string; isWorkedOn: boolea
     );
   }
   if (head.isPending) return <Loading rows={8} label="Loading the plan" />;
-  return <PlanView head={head.data} isWorkedOn={isWorkedOn} isFresh={!head.isPlaceholderData} />;
+  return <PlanView head={head.data} progress={progress} isWorkedOn={isWorkedOn} isFresh={!head.isPlaceholderData} />;
 }
 
-function PlanView({ head, isWorkedOn, isFresh }: { head: PlanHead; isWorkedOn: boolean; isFresh: boolean }) {
+interface PlanViewProps {
+  head: PlanHead;
+  progress: PlanProgress | null;
+  isWorkedOn: boolean;
+  isFresh: boolean;
+}
+
+function PlanView({ head, progress, isWorkedOn, isFresh }: PlanViewProps) {
   const planId = head.plan_id;
   const [query, setQuery] = useSearchParams();
   const tab: Tab = TABS.find((each) => each.id === query.get("tab"))?.id ?? "moves";
@@ -121,7 +130,6 @@ function PlanView({ head, isWorkedOn, isFresh }: { head: PlanHead; isWorkedOn: b
   const canAct = useCanAct();
   const corrections = useCorrections(planId);
   const work = usePlanWork(head);
-  const progress = useProgress(planId);
   const [chosen, setChosen] = useState<ReadonlyMap<string, PlanRow>>(new Map());
   const [moving, setMoving] = useState<readonly PlanRow[] | null>(null);
   const [explained, setExplained] = useState<PlanRow | null>(null);

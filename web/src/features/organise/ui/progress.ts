@@ -21,7 +21,8 @@ export function useProgress(planId: string): PlanProgress | null {
         message: typeof data["message"] === "string" ? data["message"] : "",
       });
     }
-    if (name === "plan.changed" && data["id"] === planId && data["status"] !== "RUNNING") setProgress(null);
+    // Work begins and ends with such an event; what is stopped stays RUNNING.
+    if (name === "plan.changed" && data["id"] === planId) setProgress(null);
     if (name === "resync" || name === "hello") setProgress(null);
   });
   return progress;
