@@ -125,6 +125,7 @@ class Channel(StrEnum):
     CONSOLE = "console"
     TERMINAL = "terminal"
     ELICITATION = "elicitation"
+    PANEL = "panel"
     VSCODE = "vscode"
 
 

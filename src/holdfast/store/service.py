@@ -10,6 +10,7 @@ from hashlib import sha256
 from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
 from holdfast.errors import InvalidOffset, InvalidPath, IsDirectory, PayloadTooLarge, PermissionDenied
+from holdfast.observe.spans import record_part
 from holdfast.store.browse import Check, DirectoryPage, ProjectBrowser, list_beneath
 from holdfast.store.content import (
     check_offset,
@@ -269,7 +270,8 @@ class Store:
         self._database.close()
 
     def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> MutationResult:
-        with self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share) as mutation:
+        held = self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share)
+        with record_part("store transaction"), held as mutation:
             return run_mutation(MutationContext(mutation, self._limits, self._now()), request, work)
 
     def _days_ago(self, days: float) -> datetime:

@@ -1,7 +1,8 @@
 import { expect, test } from "vitest";
 import type { ShownReview } from "@/api/entries";
 import { makeModel } from "@/shared/diff/hunks";
-import { approval, approveLabel, countUnseen, hasUniformLineEnds, mark, NO_MARKS } from "./decision";
+import { approveLabel, countUnseen, mark, NO_MARKS } from "@/shared/reviews/marks";
+import { approval, hasUniformLineEnds } from "./decision";
 import { lineHunks } from "./line_diff";
 
 const review = { review_id: "r", shown_hash: "h" } as ShownReview;

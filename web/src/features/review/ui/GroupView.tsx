@@ -16,13 +16,14 @@ import { splitPath } from "@/shared/names";
 import { usePreferences } from "@/shared/preferences";
 import { Counts } from "@/shared/reviews/Counts";
 import { useDecide } from "@/shared/reviews/decide";
+import { NO_MARKS } from "@/shared/reviews/marks";
+import { Statement } from "@/shared/reviews/Statement";
 import { kindWord } from "@/shared/reviews/words";
 import { Fault, Loading } from "@/shared/states";
 import { showToast } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
-import { approval, NO_MARKS, rejection } from "../rules/decision";
+import { approval, rejection } from "../rules/decision";
 import { Question } from "./DecisionBar";
-import { Statement } from "./Statement";
 import classes from "./review.module.css";
 
 interface Outcome {
