@@ -79,12 +79,10 @@ export function PlanPage({ planId }: { planId: string }) {
 }
 
 function LoadedPlan({ planId, isWorkedOn }: { planId: string; isWorkedOn: boolean }) {
-  const [query] = useSearchParams();
-  const side = SIDES.find((each) => each.id === query.get("side"))?.id ?? "target";
-  const args = { plan_id: planId, view: "by_folder", side, limit: 1 } as const;
   const progress = useProgress(planId);
   const isPolled = isWorkedOn || progress !== null;
-  const head = useEntry("plans", "plan_rows", args, { refetchInterval: isPolled ? BUSY_POLL_MS : false, placeholderData: (old) => old });
+  const args = { plan_id: planId, view: "by_folder", limit: 1 } as const;
+  const head = useEntry("plans", "plan_rows", args, { refetchInterval: isPolled ? BUSY_POLL_MS : false });
   if (head.isError) {
     return (
       <div className={classes.scan}>
@@ -97,17 +95,16 @@ function LoadedPlan({ planId, isWorkedOn }: { planId: string; isWorkedOn: boolea
     );
   }
   if (head.isPending) return <Loading rows={8} label="Loading the plan" />;
-  return <PlanView head={head.data} progress={progress} isWorkedOn={isWorkedOn} isFresh={!head.isPlaceholderData} />;
+  return <PlanView head={head.data} progress={progress} isWorkedOn={isWorkedOn} />;
 }
 
 interface PlanViewProps {
   head: PlanHead;
   progress: PlanProgress | null;
   isWorkedOn: boolean;
-  isFresh: boolean;
 }
 
-function PlanView({ head, progress, isWorkedOn, isFresh }: PlanViewProps) {
+function PlanView({ head, progress, isWorkedOn }: PlanViewProps) {
   const planId = head.plan_id;
   const [query, setQuery] = useSearchParams();
   const tab: Tab = TABS.find((each) => each.id === query.get("tab"))?.id ?? "moves";
@@ -146,6 +143,8 @@ function PlanView({ head, progress, isWorkedOn, isFresh }: PlanViewProps) {
     () => ({ plan_id: planId, view: isFlat ? tab : side === "target" ? "moves" : "all", side: isFlat ? "target" : side, filter }),
     [planId, isFlat, tab, side, filter],
   );
+  const whole = useEntry("plans", "plan_rows", { plan_id: planId, view: "by_folder", side, limit: 1 }, { enabled: side !== "target" && !isFlat });
+  const shown = side === "target" || isFlat ? head : whole.data;
   const { decide } = corrections;
   const onDecide = useCallback(
     (rows: readonly PlanRow[], folder: string | null) => {
@@ -167,7 +166,7 @@ function PlanView({ head, progress, isWorkedOn, isFresh }: PlanViewProps) {
     void work.undo(ids);
   };
   const marked = useMemo(() => new Set(corrections.report?.changed.map((move) => move.path) ?? []), [corrections.report]);
-  const isShownWhole = isFresh && hashes.every((hash) => hash === head.plan_hash);
+  const isShownWhole = [...hashes, shown?.plan_hash].every((hash) => hash === head.plan_hash);
   const problem = corrections.isPending
     ? corrections.isSending
       ? "Judging the folder anew with your corrections…"
@@ -176,9 +175,9 @@ function PlanView({ head, progress, isWorkedOn, isFresh }: PlanViewProps) {
       ? null
       : "The plan has changed; what is shown is being brought up to date…";
   const step = (by: number) => {
-    const shown = tabsOf(head);
-    const at = shown.findIndex((each) => each.id === tab);
-    set({ tab: shown[(at + by + shown.length) % shown.length]?.id ?? "moves" });
+    const tabs = tabsOf(head);
+    const at = tabs.findIndex((each) => each.id === tab);
+    set({ tab: tabs[(at + by + tabs.length) % tabs.length]?.id ?? "moves" });
     setChosen(new Map());
   };
   useKeys("Views of the plan", [
@@ -268,6 +267,7 @@ function PlanView({ head, progress, isWorkedOn, isFresh }: PlanViewProps) {
         <PlanTree
           key={`${base.view ?? ""} ${base.side ?? ""}`}
           head={head}
+          folders={shown?.folders}
           base={base}
           isFlat={isFlat}
           isByTarget={isByTarget}

@@ -13,6 +13,8 @@ import { usePlanRows, type PlanHead, type PlanNode, type PlanRow, type PlanRowsA
 
 export interface PlanTreeProps {
   head: PlanHead;
+  /** The folders of the tree; undefined until they are there. */
+  folders: PlanHead["folders"] | undefined;
   base: PlanRowsArguments;
   isFlat: boolean;
   /** Whether folders are the targets of moves; else they are where everything lies. */
@@ -36,7 +38,7 @@ export interface PlanTreeProps {
 }
 
 export function PlanTree(props: PlanTreeProps) {
-  const { head, base, isFlat, isByTarget, label, empty, isPhone, isBusy, canCorrect, canUndo, staging, marked, chosen } = props;
+  const { head, folders, base, isFlat, isByTarget, label, empty, isPhone, isBusy, canCorrect, canUndo, staging, marked, chosen } = props;
   const { onChoose, onDecide, onMoveTo, onMoveFolder, onExplain, onUndo, onHashes } = props;
   const list = usePlanRows(base, isFlat);
   const [open, setOpen] = useState<ReadonlySet<string>>(new Set());
@@ -46,7 +48,7 @@ export function PlanTree(props: PlanTreeProps) {
   const { files, total, show } = list;
   const rows = useMemo<TreeRow<PlanNode>[]>(() => {
     if (isFlat) return flatten<PlanNode>(files(null, total ?? 0), new Set(), () => undefined);
-    const { roots, own } = isByTarget ? { roots: listTargets(head.folders), own: 0 } : nestFolders(head.folders);
+    const { roots, own } = isByTarget ? { roots: listTargets(folders ?? []), own: 0 } : nestFolders(folders ?? []);
     const nodes = new Map<string, FolderNode>();
     const add = (node: FolderNode) => {
       nodes.set(node.id, node);
@@ -58,7 +60,7 @@ export function PlanTree(props: PlanTreeProps) {
       return node ? [...node.folders, ...files(node.path, node.own)] : [];
     };
     return flatten<PlanNode>([...roots, ...files("", own)], open, childrenOf);
-  }, [isFlat, isByTarget, head.folders, files, total, open]);
+  }, [isFlat, isByTarget, folders, files, total, open]);
   const at = Math.max(0, rows.findIndex((row) => row.node.id === active));
   const activeNode = rows[at]?.node;
   const activeRow = activeNode?.type === "file" ? activeNode.row : undefined;
@@ -116,7 +118,7 @@ export function PlanTree(props: PlanTreeProps) {
   useEffect(() => onHashes(hashText === "" ? [] : hashText.split(" ")), [hashText, onHashes]);
 
   if (list.error) return <Fault error={list.error} onRetry={list.retry} />;
-  if (isFlat && total === undefined) return <Loading rows={8} label="Loading the files" />;
+  if (isFlat ? total === undefined : folders === undefined) return <Loading rows={8} label="Loading the files" />;
   if (rows.length === 0) return <p className={classes.none}>{empty}</p>;
   return (
     <div className={classes.tree}>
