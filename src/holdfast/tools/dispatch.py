@@ -93,7 +93,7 @@ class Dispatcher:
     def list_tools(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
         compat = self._settings.folders.compat
-        tools = [tool for tool in self._registry if self._is_permitted(caller, tool) and (tool.listed or compat)]
+        tools = [tool for tool in self._registry if self.offers(caller, tool) and (tool.listed or compat)]
         return tools if any(tool.run for tool in tools) else []
 
     def shows_panels(self, caller: Caller) -> bool:
@@ -259,7 +259,8 @@ class Dispatcher:
             self.metrics.call_limited(rate.value)
             raise
 
-    def _is_permitted(self, caller: Caller, tool: Tool) -> bool:
+    def offers(self, caller: Caller, tool: Tool) -> bool:
+        """Return whether this caller may call a tool."""
         return self._exists_for(caller, tool) and _restriction_on(caller, tool) is None
 
     def _exists_for(self, caller: Caller, tool: Tool) -> bool:
@@ -272,7 +273,7 @@ class Dispatcher:
 
 
 def _run_with_path_hints(app: App, caller: Caller, function: Callable[..., T], *args: Any) -> T:
-    """Call a function; an error about a path is told with what this caller may do instead."""
+    """Call a function; an error about a path gets a hint at what this caller may use instead."""
     try:
         return function(*args)
     except HoldfastError as error:

@@ -90,6 +90,8 @@ class CallThreads:
         except asyncio.CancelledError:
             self._forget(job)
             raise
+        finally:
+            del job  # an error's traceback holds this frame, the job holds the error: see `_run`
         return result
 
     def count_waiting(self) -> dict[tuple[str, ...], float]:
@@ -183,4 +185,9 @@ def _run(job: _Job) -> Callable[[], None]:
     try:
         return partial(job.future.set_result, job.work())
     except BaseException as error:  # noqa: BLE001 -- whoever awaits the future gets it
+        # Without this frame in its traceback: the frame holds the job, the job the error, and so the error what the work
+        # had read, megabytes for each call that fails, until the garbage collector comes by.
+        traceback = error.__traceback__
+        error.__traceback__ = traceback.tb_next if traceback else None
+        del traceback
         return partial(job.future.set_exception, error)

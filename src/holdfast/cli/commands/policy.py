@@ -78,13 +78,15 @@ def test(
     Without --root the allowed directories are those of the settings and of ROOT_DIR, else the working directory. The exit
     status is 0 when the agent may do it by itself, 3 when it waits for you, and 13 when it is refused.
     """
-    from holdfast.folders.access.policy import Access, Policy, PolicyRule
+    from holdfast.folders.access.policy import Access
+    from holdfast.folders.access.policy_rules import policy_for
 
     rules, _source = _load_rules(path)
     real = _real_path(tested_path)
     allowed = [os.path.realpath(Path(root).expanduser()) for root in roots or _usual_roots(path)]
     binding = [rule for rule in rules if rule.binds(client) and rule.access is not Access.ALLOW]
-    rule: PolicyRule | None = Policy(binding, allowed).rule_of(real)
+    policy = policy_for(binding, allowed)
+    rule = policy.rule_of(real) if policy is not None else None
     access = Access.ALLOW if rule is None else rule.access
     is_free = access is Access.ALLOW or (purpose == "read" and access is not Access.DENY)
     is_reviewed = not is_free and access is Access.REVIEW

@@ -12,7 +12,7 @@ from holdfast.auth.context import Caller, declare_client
 from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
 from holdfast.text.decode import has_lone_surrogate, replace_in_data, replace_lone_surrogates
-from holdfast.tools.answer import Answer, Media, Text
+from holdfast.tools.answer import Answer, Media, Text, length_of
 from holdfast.tools.declarations import mcp_declaration
 from holdfast.tools.registry import Tool
 from holdfast.transport.client.frames import EDGE_BYTES, OversizedLine, RequestId
@@ -142,8 +142,8 @@ def dump(value: Any) -> bytes:
 
 
 def content_size(result: dict[str, Any]) -> int:
-    """Return the length of a result's texts and media, which is most of it."""
-    return sum(len(block.get("text", "")) + len(block.get("data", "")) for block in result.get("content", ()))
+    """Return about how long a result is as JSON."""
+    return length_of(result.get("content")) + length_of(result.get("structuredContent"))
 
 
 def elicitation_request(question: Question) -> dict[str, Any]:

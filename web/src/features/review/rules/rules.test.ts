@@ -3,7 +3,7 @@ import type { ShownReview } from "@/api/entries";
 import { makeModel } from "@/shared/diff/hunks";
 import { approveLabel, countUnseen, mark, NO_MARKS } from "@/shared/reviews/marks";
 import { approval, hasUniformLineEnds } from "./decision";
-import { lineHunks } from "./line_diff";
+import { lineHunks } from "@/shared/diff/line_diff";
 
 const review = { review_id: "r", shown_hash: "h" } as ShownReview;
 const hunk = (hash: string, line: number) => ({ hash, header: `@@ -${line} +${line} @@`, body: "-a\n+b\n" });

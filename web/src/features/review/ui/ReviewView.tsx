@@ -12,8 +12,8 @@ import { approveLabel, countUnseen, isUndecided, mark, NO_MARKS, takenHunks } fr
 import { Statement } from "@/shared/reviews/Statement";
 import { Loading } from "@/shared/states";
 import { approval, approvalOfText, rejection, revision, type DecideArguments } from "../rules/decision";
-import { dropDraft, loadDraft, saveDraft } from "../rules/drafts";
-import { lineHunks } from "../rules/line_diff";
+import { dropDraft, loadDraft, saveDraft } from "@/shared/drafts";
+import { lineHunks } from "@/shared/diff/line_diff";
 import { DecisionBar, Question } from "./DecisionBar";
 import { Facts, HiddenWarning } from "./Facts";
 import { HunkHead } from "./HunkHead";
