@@ -78,7 +78,7 @@ export function Tree<N extends TreeNode>(props: TreeProps<N>) {
       ref={scroller}
       role="tree"
       aria-label={label}
-      aria-activedescendant={items.some((item) => item.index === active) ? rowId(label, active) : undefined}
+      aria-activedescendant={active >= 0 && active >= first && active <= last ? rowId(label, active) : undefined}
       tabIndex={0}
       className={classes.tree}
       onKeyDown={onKeyDown}
