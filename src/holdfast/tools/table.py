@@ -10,6 +10,7 @@ from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.panel import entries as panel
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
+from holdfast.tools.person import plan_facts
 from holdfast.tools.person import plans as person_plans
 from holdfast.tools.person import search as person_search
 from holdfast.tools.pipe import entry as pipe
@@ -28,6 +29,7 @@ _MODULES: tuple[ModuleType, ...] = (
     person_files,
     person_history,
     person_plans,
+    plan_facts,
     review,
     organiser,
     search,
