@@ -55,7 +55,7 @@ class Tab:
             for violation in found["violations"]
             for node in violation["nodes"]
         ]
-        assert told == []
+        assert not told, "\n".join(told)
 
     def check_everywhere(self, shots: Path, name: str) -> None:
         """Look at the page as it is in light and dark, wide and on a phone: accessible, nothing cut off, one picture each."""

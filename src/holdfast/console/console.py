@@ -45,8 +45,8 @@ class Console:
         """Return what is served: the API, whose requests a drain waits for, and the app for every other address."""
         server_id = secrets.token_hex(8)
         calls = ConsoleCalls(dispatcher, registry, path, facts.known_roots)
-        api = ConsoleApi(calls, self.sessions, dispatcher, facts, server_id)
         events = EventStreams(bulletin, self.gate, drain, server_id)
+        api = ConsoleApi(calls, self.sessions, dispatcher, facts, server_id, events.look_at_sessions)
 
         async def document(_request: Request) -> Response:
             return Response(to_json(openapi_document(registry)), media_type="application/json", headers=API_HEADERS)

@@ -7,9 +7,11 @@ from holdfast.tools.activity import figures
 from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
+from holdfast.tools.person import connect
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
 from holdfast.tools.person import plans as person_plans
+from holdfast.tools.person import policy as person_policy
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
 from holdfast.tools.review import entries as review
@@ -25,6 +27,8 @@ _MODULES: tuple[ModuleType, ...] = (
     person_files,
     person_history,
     person_plans,
+    person_policy,
+    connect,
     review,
     organiser,
     search,

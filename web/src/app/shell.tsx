@@ -152,7 +152,7 @@ function Header({ onPalette, onMap }: { onPalette: () => void; onMap: () => void
       </Link>
       <Place />
       <span className={classes.spring} />
-      <UnstyledButton className={classes.search} aria-label="Go to…" onClick={onPalette}>
+      <UnstyledButton className={classes.search} onClick={onPalette}>
         <IconSearch size={14} />
         <span className={classes.searchText}>Go to…</span>
         <span className={classes.searchKeys}>
