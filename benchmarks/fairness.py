@@ -22,7 +22,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from benchmarks.measure import files, process
-from benchmarks.measure.floods import BEGUN, FLOODS, PROJECT, TENANT, Target
+from benchmarks.measure.floods import FLOODS, PROJECT, STARTED_LINE, TENANT, Target
 from benchmarks.measure.quiet import PROJECT as QUIET_PROJECT
 from benchmarks.measure.quiet import TENANT as QUIET_TENANT
 from holdfast.adapters.open_store import open_store
@@ -150,11 +150,11 @@ def run_flood(name: str, servers: dict[int, Target], seconds: float, folder: Pat
         times.append(time.monotonic())
         peaks = {pid: memory[pid][0] for pid in servers}
         with contextlib.ExitStack() as floods:
-            begun = folder / f"flood-{name}.log"
-            with begun.open("w") as out:
+            log = folder / f"flood-{name}.log"
+            with log.open("w") as out:
                 for target in servers.values():
                     floods.enter_context(_run_module("floods", target, [name], out.fileno()))
-            until("the floods have begun", lambda: begun.read_text().count(BEGUN) == len(servers), 30)
+            until("the floods have begun", lambda: log.read_text().count(STARTED_LINE) == len(servers), 30)
             times[1] = time.monotonic()
             while time.monotonic() < times[1] + 2 * seconds:
                 time.sleep(0.1)

@@ -2,9 +2,10 @@
 
     python benchmarks/observe.py [--blocks 60] [--calls 300] [--json FILE]
 
-Two servers run side by side, one with both switched on (the default), one without. They take turns in blocks of calls, in
-an order that changes with each pair, so that a busy machine slows both. The ratio is the median of those of the pairs. The
-CPU time of a call is that of the whole server process, so what is written later by a thread of its own is in it.
+Three servers run side by side: one with both switched on (the default), one without, and one that also sends traces to a
+collector that takes them. They take turns in blocks of calls, in an order that changes with each round, so that a busy
+machine slows all. The ratio is the median of those of the rounds. The CPU time of a call is that of the whole server process,
+so what is written or sent later by a thread of its own is in it.
 """
 
 import argparse
@@ -14,6 +15,7 @@ import platform
 import random
 import socket
 import statistics
+import subprocess
 import sys
 import tempfile
 import time
@@ -26,7 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.measure import process
 from benchmarks.measure.table import Row, markdown
-from tests.helpers.doors import ACCEPT, INITIALIZE, MODERN_META, House, Pipes
+from tests.helpers.doors import ACCEPT, INITIALIZE, MODERN_META, House, Pipes, until
+from tests.helpers.scraper import scrape
 
 BAR = 1.03
 IN_FLIGHT = 16
@@ -65,18 +68,20 @@ class Side:
 
 
 def main() -> None:
-    """Run both servers in turns and print what each took."""
+    """Run the servers in turns and print what each took."""
     options = _options()
     with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as name, ExitStack() as stack:
+        url = stack.enter_context(_collector())
         sides = [
             stack.enter_context(_side(Path(name), "on", is_on=True)),
             stack.enter_context(_side(Path(name), "off", is_on=False)),
+            stack.enter_context(_side(Path(name), "traced", is_on=True, collector=url)),
         ]
         for door in ("stdio", "http"):
             for side in sides:
                 side.clients[door](options.calls, 1)
             for number in range(options.blocks):
-                for side in random.Random(number).sample(sides, 2):
+                for side in random.Random(number).sample(sides, 3):
                     side.run_block(door, options.calls)
     rows = [row for door in ("stdio", "http") for row in _rows(door, *sides)]
     print(f"{_machine()}\n\n{markdown(rows)}")
@@ -86,17 +91,41 @@ def main() -> None:
 
 
 @contextmanager
-def _side(folder: Path, name: str, *, is_on: bool) -> Iterator[Side]:
-    """Run a server and connect a client to each of its doors."""
+def _side(folder: Path, name: str, *, is_on: bool, collector: str = "") -> Iterator[Side]:
+    """Run a server and connect a client to each of its doors; one that traces must have sent every span at the end."""
     (folder / name).mkdir()
     house = House(folder / name)
     unlimited = {"local": dict.fromkeys(("read_per_minute", "write_per_minute", "search_per_minute"), 0)}
-    observe = {"calls": {"enabled": is_on}, "metrics": {"enabled": is_on}}
+    observe = {"calls": {"enabled": is_on}, "metrics": {"enabled": is_on}, "traces": {"endpoint": collector}}
     house.settings(json.dumps({"settings": {"limits": unlimited, "observe": observe}}))
     with house.serve(str(house.root)), house.relay() as relay, _http_lines(house) as lines:
         relay.initialize()
         path = str(house.root / "a.txt")
-        yield Side(name, house.facts()["pid"], {"stdio": _stdio_client(relay, path), "http": lines(path)})
+        side = Side(name, house.facts()["pid"], {"stdio": _stdio_client(relay, path), "http": lines(path)})
+        yield side
+        if collector:
+            until(
+                "every call was sent as a span", lambda: _spans(house, "sent") >= 2 * sum(map(len, side.times.values()))
+            )
+            assert _spans(house, "dropped") == 0
+
+
+def _spans(house: House, outcome: str) -> float:
+    return scrape(house).value("holdfast_spans_total", outcome=outcome)
+
+
+@contextmanager
+def _collector() -> Iterator[str]:
+    """Run a collector in a process of its own; it reads every request and keeps nothing."""
+    program = Path(__file__).parent / "measure" / "collector.py"
+    running = subprocess.Popen([sys.executable, str(program)], stdout=subprocess.PIPE, text=True)
+    assert running.stdout is not None
+    try:
+        yield running.stdout.readline().strip()
+    finally:
+        running.kill()
+        running.wait()
+        running.stdout.close()
 
 
 def _stdio_client(relay: Pipes, path: str) -> Client:
@@ -180,23 +209,23 @@ def _receive(line: socket.socket) -> bytes:
     return piece
 
 
-def _rows(door: str, on: Side, off: Side) -> list[Row]:
-    return [
-        _row(
-            f"{door}: calls a second, {IN_FLIGHT} in flight",
-            off.per_second[door],
-            on.per_second[door],
-            "",
-            is_rate=True,
-        ),
-        _row(f"{door}: p50 of a call", on.p50_ms[door], off.p50_ms[door], " ms"),
-        _row(f"{door}: p99 of a call", on.p99_ms[door], off.p99_ms[door], " ms"),
-        _row(f"{door}: CPU time of a call", on.cpu_ms[door], off.cpu_ms[door], " ms"),
-    ]
+def _rows(door: str, on: Side, off: Side, traced: Side) -> list[Row]:
+    rows = []
+    for what, side, bar in (("", on, BAR), ("with traces too, ", traced, None)):
+        rate = f"{door}: {what}calls a second, {IN_FLIGHT} in flight"
+        rows += [
+            _row(rate, off.per_second[door], side.per_second[door], "", bar, is_rate=True),
+            _row(f"{door}: {what}p50 of a call", side.p50_ms[door], off.p50_ms[door], " ms", bar),
+            _row(f"{door}: {what}p99 of a call", side.p99_ms[door], off.p99_ms[door], " ms", bar),
+            _row(f"{door}: {what}CPU time of a call", side.cpu_ms[door], off.cpu_ms[door], " ms", bar),
+        ]
+    return rows
 
 
-def _row(what: str, above: list[float], below: list[float], unit: str, *, is_rate: bool = False) -> Row:
-    """Compare pair by pair; for a rate the sides are given the other way round, so that less is better everywhere."""
+def _row(
+    what: str, above: list[float], below: list[float], unit: str, bar: float | None, *, is_rate: bool = False
+) -> Row:
+    """Compare round by round; for a rate the sides are given the other way round, so that less is better everywhere."""
     ratio = statistics.median(first / second for first, second in zip(above, below, strict=True))
     with_both, without = (below, above) if is_rate else (above, below)
     digits = 0 if is_rate else 3
@@ -205,8 +234,8 @@ def _row(what: str, above: list[float], below: list[float], unit: str, *, is_rat
         f"{statistics.median(with_both):.{digits}f}{unit}",
         f"{statistics.median(without):.{digits}f}{unit} without",
         ratio=ratio,
-        bar=BAR,
-        bar_text=f"≤ {BAR}",
+        bar=bar,
+        bar_text=f"≤ {bar}" if bar else "",
     )
 
 
@@ -216,7 +245,7 @@ def _machine() -> str:
 
 def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--blocks", type=int, default=60, help="pairs of blocks at each door")
+    parser.add_argument("--blocks", type=int, default=60, help="rounds of blocks at each door")
     parser.add_argument("--calls", type=int, default=300, help="calls in a block")
     parser.add_argument("--json", help="also write the figures here")
     return parser.parse_args()

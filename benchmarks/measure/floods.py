@@ -21,7 +21,7 @@ from tests.helpers.doors import ACCEPT, INITIALIZE, MODERN_META
 
 TENANT = "a-tenant-who-floods-the-server"
 PROJECT = "flood"
-BEGUN = "begun"
+STARTED_LINE = "begun"
 _PIECE_BYTES = 1 << 18
 
 
@@ -544,7 +544,7 @@ def _send_slowly(line: socket.socket, data: bytes) -> None:
 def main() -> None:
     """Run one flood until the process is ended."""
     os.nice(5)  # a client is elsewhere, and does not take the server's processors
-    print(BEGUN, flush=True)
+    print(STARTED_LINE, flush=True)
     FLOODS[sys.argv[1]](Target(**json.load(sys.stdin)))
 
 

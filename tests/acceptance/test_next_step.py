@@ -112,7 +112,7 @@ def test_a_path_that_is_not_there_names_the_nearest_one(agent: Agent, proj: Path
 
 
 @pytest.mark.req("SV-06.f")
-def test_a_missing_directory_on_the_way_is_named_with_the_one_that_may_be_meant(agent: Agent) -> None:
+def test_a_missing_directory_on_the_way_is_named_with_the_one_that_may_be_meant(agent: Agent, proj: Path) -> None:
     said = message(agent, "write_file", path="Src/new.py", content="x")
     assert said == (
         "The directory of Src/new.py does not exist. Call create_directory first. Src is not there, but src is."
@@ -120,7 +120,7 @@ def test_a_missing_directory_on_the_way_is_named_with_the_one_that_may_be_meant(
     said = message(agent, "write_file", path="docs/api/new.md", content="x")
     assert said == "The directory of docs/api/new.md does not exist. Call create_directory first. docs is not there."
     said = message(agent, "write_file", path="proj/src/new.py", content="x")
-    assert said.endswith("Call create_directory first. Did you mean src/new.py?")
+    assert said.endswith(f"Call create_directory first. Beneath {proj} the path is src/new.py.")
     assert message(agent, "list_directory", path="docs/api/old") == (
         "No such file or directory: docs/api/old. docs is not there."
     )
@@ -131,7 +131,11 @@ def test_forms_of_paths_that_are_not_taken_are_told_so(agent: Agent, proj: Path)
     assert message(agent, "list_directory", path="~/none") == (
         f"No such file or directory: ~/none. '~' is not expanded here. Relative paths start at {proj}."
     )
-    assert "Give a path, not a URI." in message(agent, "read_text_file", path="file:///etc/none")
+    assert message(agent, "read_text_file", path="file:///etc/none").endswith(
+        f"Give a path, not a URI. Relative paths start at {proj}."
+    )
+    gone = message(agent, "read_text_file", path="~/proj/none")
+    assert gone.endswith(f"'~' is not expanded here. Beneath {proj} the path is none.")
     assert "have no drive" in message(agent, "read_text_file", path="D:\\none")
 
 
@@ -169,7 +173,9 @@ def test_an_unknown_tool_names_the_one_that_is_meant_and_runs_nothing(agent: Age
     before = harvest(proj)
     for name, tool in meant.items():
         assert message(agent, name, path="README.md") == f"There is no tool '{name}'. Did you mean '{tool}'?"
-    assert message(agent, "zzzzzz") == "There is no tool 'zzzzzz'."
+    unknown = message(agent, "zzzzzz")
+    assert unknown.startswith("There is no tool 'zzzzzz'. The tools: ")
+    assert {"read_text_file", "edit_files", "file_write"} <= set(unknown.replace(",", "").split())
     assert harvest(proj) == before
 
 

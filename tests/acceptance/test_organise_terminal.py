@@ -120,6 +120,34 @@ def test_a_correction_says_which_other_files_change_their_places_and_gives_no_co
     assert "movie.mp4 stays where it is." in organise(ended_state, "move", "movie.mp4").stdout
 
 
+@pytest.mark.req("OR-51.a")
+def test_a_correction_makes_no_other_file_uncertain_whose_folder_it_does_not_question(
+    root: Path, ended_state: Path
+) -> None:
+    java = "public class {0} {{ public static void main(String[] a) {{ System.out.println({0}.class); }} }}\n"
+    plant(root, {**HOUSE, "README.md": "# A project\ncode install usage\n"})
+    plant(root, {f"{name}.java": java.format(name) for name in ("Main", "Shop", "Cart")})
+    plan = organised(ended_state, "scan", str(root))["plan_id"]
+    before = folders_by_file(organised(ended_state, "show", plan))
+    assert before["Main.java"] == "Code/Main.java"
+    organise(ended_state, "move", "README.md", "Code")
+    after = folders_by_file(organised(ended_state, "show", plan))
+    assert after == {**before, **after, "README.md": "Code/README.md"}
+    assert before.keys() <= after.keys()
+
+
+@pytest.mark.req("OR-45.a", "OR-51.a")
+def test_a_correction_that_was_taken_back_is_not_planned_again(root: Path, ended_state: Path) -> None:
+    plant(root, {**HOUSE, "strange.dat": "zz"})
+    plan = organised(ended_state, "scan", str(root))["plan_id"]
+    organise(ended_state, "move", "strange.dat", "Ideas")
+    approved(ended_state, plan)
+    organised(ended_state, "execute")
+    assert organise(ended_state, "undo", "strange.dat").returncode == 0
+    again = organised(ended_state, "scan", str(root))
+    assert "strange.dat" not in folders_by_file(organised(ended_state, "show", again["plan_id"]))
+
+
 def folders_by_file(plan: dict[str, Any]) -> dict[str, str]:
     return {move["path"]: move["to"] for move in plan["moves"]}
 

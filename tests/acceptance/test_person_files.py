@@ -337,3 +337,26 @@ def test_the_history_of_a_file_goes_back_through_its_moves(person: Person, agent
     assert first["has_more"] is True
     rest = person.call("history_of", path=str(root / "texts" / "b.txt"), older_than=first["changes"][-1]["change_id"])
     assert first["changes"] + rest["changes"] == history["changes"]
+
+
+@pytest.mark.req("SV-40.e")
+def test_names_and_lines_are_found_in_one_directory_or_in_all(person: Person, agent: Agent, root: Path) -> None:
+    plant(root, {"docs": {"Plan.md": "first\nthe (plan) of 1+1\n", LATIN: "the plan\n"}, "plan": {}, "b.bin": "\0plan"})
+
+    by_name = person.call("find_names", text="PLAN")
+    assert [(hit["name"], hit["type"]) for hit in by_name["hits"]] == [("Plan.md", "file"), ("plan", "directory")]
+    assert by_name["is_whole"] is True
+    (latin,) = person.call("find_names", text="caf")["hits"]
+    assert latin["path"] == f"file://{root}/docs/caf%E9.txt"
+
+    lines = person.call("find_lines", text="the (PLAN) of 1+", path=str(root))
+    assert lines["hits"] == [{"path": f"{root}/docs/Plan.md", "line": 2, "text": "the (plan) of 1+1"}]
+    assert person.call("find_lines", text="PLAN", match_case=True)["hits"] == []
+    pattern = person.call("find_lines", text="^the .?plan", is_pattern=True)["hits"]
+    assert [hit["path"] for hit in pattern] == [f"{root}/docs/Plan.md", latin["path"]]
+    cut = person.call("find_lines", text="plan", limit=1)
+    assert (len(cut["hits"]), cut["is_whole"]) == (1, False)
+    in_file = person.call("find_lines", text="first", path=f"{root}/docs/Plan.md")["hits"]
+    assert [(hit["path"], hit["line"]) for hit in in_file] == [(f"{root}/docs/Plan.md", 1)]
+    assert person.refused("find_lines", text="(", is_pattern=True)["code"] == "INVALID_QUERY"
+    assert person.refused("find_names", text="x", path="/")["code"] == "ACCESS_DENIED"

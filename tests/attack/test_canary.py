@@ -4,12 +4,14 @@ Looked at: what the server prints, its log, the call logs of the user and of a t
 Langfuse and to a collector of traces, and the errors that say "internal". A name may stand in its owner's call log.
 """
 
+import hashlib
 import json
 import secrets
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -19,6 +21,7 @@ import psycopg
 import pytest
 
 from tests.helpers.agent import Agent
+from tests.helpers.collector import Collector, trace_collector
 from tests.helpers.databases import postgres_database
 from tests.helpers.doors import House, until
 from tests.helpers.langfuse import LangfuseServer, langfuse_server
@@ -57,19 +60,20 @@ class Canaries:
 class Scene:
     house: House
     langfuse: LangfuseServer
+    collector: Collector
     canaries: Canaries
     internal_errors: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
-    """Give a house with listed keys that plans for Langfuse, on each database."""
-    with langfuse_server() as langfuse:
+    """Give a house with listed keys that tells Langfuse of plans and a collector of calls, on each database."""
+    with langfuse_server() as langfuse, trace_collector() as collector, ExitStack() as stack:
+        environment = langfuse.environment
         if request.param == "postgres":
-            with postgres_database(request.getfixturevalue("postgres_server_url")) as url:
-                yield Scene(House(tmp_path, DATABASE_URL=url, **langfuse.environment), langfuse, Canaries())
-        else:
-            yield Scene(House(tmp_path, **langfuse.environment), langfuse, Canaries())
+            server_url = request.getfixturevalue("postgres_server_url")
+            environment["DATABASE_URL"] = stack.enter_context(postgres_database(server_url))
+        yield Scene(House(tmp_path, **environment), langfuse, collector, Canaries())
 
 
 def use_as_agent(agent: Agent, scene: Scene) -> None:
@@ -162,7 +166,9 @@ def knock_at_the_door(house: House, canaries: Canaries) -> None:
 @pytest.mark.req("SV-31")
 def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp_path: Path) -> None:
     house, canaries = scene.house, scene.canaries
-    house.settings("settings: {auth: {mode: listed}, review: {wait_seconds: 0}}")
+    traces = {"endpoint": scene.collector.url}
+    tree = {"auth": {"mode": "listed"}, "review": {"wait_seconds": 0}, "observe": {"traces": traces}}
+    house.settings(json.dumps({"settings": tree}))
     printed = tmp_path / "printed"
     command = [sys.executable, "-m", "tests.helpers.crashing_server", "serve", "--port", "0", str(house.root)]
     with printed.open("wb") as output:
@@ -202,6 +208,12 @@ def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp
         assert canaries.leaked(log.read_text(errors="replace")) == []
     assert "fault" in printed.read_text(errors="replace")
     scene.langfuse.over.wait(0)
+    names = {span.name for span in scene.collector.spans}
+    assert {"tools/call write_file", "tools/call (unknown)", "child process", "index words"} <= names
+    assert len(scene.collector.spans) > ROUNDS * 25
+    assert canaries.leaked("\n".join(body.decode("latin-1") for body in scene.collector.bodies)) == []
+    assert canaries.leaked(str(scene.collector.spans)) == []
+    assert hashlib.sha256(key.encode()).hexdigest() not in str(scene.collector.spans)
     assert scene.langfuse.bodies
     assert canaries.leaked("\n".join(body.decode("latin-1") for body in scene.langfuse.bodies)) == []
     rows = recorded_rows(house)

@@ -22,6 +22,7 @@ import pytest
 from holdfast.cli.main import cli
 from tests.helpers.agent import Agent, command
 from tests.helpers.chat import chat_server
+from tests.helpers.collector import trace_collector
 from tests.helpers.documents import pdf, picture, word
 from tests.helpers.doors import children_of, is_alive, until
 from tests.helpers.langfuse import langfuse_server
@@ -173,16 +174,19 @@ def place_of(kind: str, folder: Path) -> Iterator[Traced]:
         models = stack.enter_context(model_server())
         chat = stack.enter_context(chat_server("Invoices"))
         langfuse = stack.enter_context(langfuse_server())
+        collector = stack.enter_context(trace_collector())
         embedder = {"kind": "openai", "endpoint": f"{models.url}/v1/embeddings", "api_key": "sk-test"}
         rerank = {"endpoint": f"{models.url}/v2/rerank"}
         settings["mcp"] = {"files": {"search": {"embedder": embedder, "rerank": rerank}}}
         settings["organiser"] = {"classifier": "openai", "share_content": True, "llm": {"endpoint": chat.url}}
+        settings["observe"] = {"traces": {"endpoint": collector.url}}
         place = Traced(folder, settings, {**langfuse.environment, "OPENAI_API_KEY": "sk-test"})
-        place.ports |= {urlsplit(url).port or 0 for url in (models.url, chat.url, langfuse.url)}
+        place.ports |= {urlsplit(url).port or 0 for url in (models.url, chat.url, langfuse.url, collector.url)}
         yield place
         assert models.requests, "the endpoint of embeddings was asked"
         assert chat.requests, "the chat model was asked"
         assert langfuse.bodies, "Langfuse was told"
+        assert collector.spans, "the collector of traces got spans"
 
 
 def use_every_tool(place: Traced) -> None:

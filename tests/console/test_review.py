@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.console.conftest import Desk
-from tests.helpers.agent import Reply
+from tests.helpers.agent import MODERN, Agent, Reply
 from tests.helpers.browser import Tab
-from tests.helpers.doors import until
+from tests.helpers.doors import House, free_port, until
+from tests.helpers.reviewer import Reviewer
 
 pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-41", "SV-46")]
 
@@ -130,9 +131,10 @@ def test_a_change_that_is_sent_back_comes_again_with_what_was_said(desk: Desk, t
     assert (answer["user_action"], answer["reason"]) == ("REVIEW", "keep the name")
 
     session = answer["session_path"]
-    desk.reviewer.start(path="back.txt", session_path=session, edits=[EDITS[0]])
+    more = [{"old_string": "line 9\n", "new_string": "line nine\n"}]
+    desk.reviewer.start(path="back.txt", session_path=session, edits=more)
+    until("it is proposed again", lambda: 2 in [each["round"] for each in pending(desk)])
     page.goto(desk.house.url)
-    page.get_by_text("round 2").wait_for() if page.get_by_text("round 2").count() else None
     open_review(page, "back.txt")
     expect(page.get_by_text("keep the name")).to_be_visible()
     expect(page.get_by_text("round 2")).to_be_visible()
@@ -154,6 +156,7 @@ def test_my_own_text_is_kept_over_a_reload_compared_and_approved(desk: Desk, tab
     expect(page.get_by_text("What your text changes in the proposal")).to_be_visible()
     expect(page.get_by_text("my own first line")).to_be_visible()
     page.keyboard.press("Enter")
+    expect(page.get_by_text("Approved. The agent writes it.")).to_be_visible()
 
     answer = future.result(10).ok().data
     assert "+my own first line" in answer["user_feedback_diff"]
@@ -192,7 +195,7 @@ def test_a_review_that_changed_is_not_decided_on_before_it_was_looked_at(desk: D
     expect(page.get_by_text("What changed since you looked")).to_be_visible()
     page.get_by_role("button", name="Show the new version").click()
     page.get_by_role("button", name="Approve", exact=True).wait_for()
-    expect(page.get_by_text("nine", exact=True)).to_be_visible()
+    expect(page.get_by_role("region", name="The change").get_by_text("nine")).to_be_visible()
     page.keyboard.press("a")
     page.keyboard.press("Enter")
 
@@ -211,17 +214,18 @@ def test_what_is_not_seen_is_shown_in_names_and_texts(desk: Desk, tab: Tab) -> N
     assert "\u202e" not in page.inner_text("body")
 
 
-def test_changes_that_came_together_are_approved_together(desk: Desk, tab: Tab) -> None:
-    futures = [propose(desk, f"many{at}.txt")[1] for at in range(3)]
+def test_twelve_changes_that_came_together_are_approved_together(desk: Desk, tab: Tab) -> None:
+    futures = [propose(desk, f"many{at}.txt")[1] for at in range(12)]
     page = tab.page
-    page.get_by_role("link", name=re.compile("3 files")).click()
-    page.get_by_role("heading", name="3 changes").wait_for()
+    page.get_by_role("link", name=re.compile("12 files")).click()
+    page.get_by_role("heading", name="12 changes").wait_for()
+    expect(page.get_by_role("button", name="Approve 12…")).to_be_enabled()
 
     page.keyboard.press("a")
-    page.get_by_role("button", name="Approve 3", exact=True).wait_for()
+    page.get_by_role("button", name="Approve 12", exact=True).wait_for()
     page.keyboard.press("Enter")
 
-    assert [future.result(10).ok().data["user_action"] for future in futures] == ["APPROVE"] * 3
+    assert [future.result(10).ok().data["user_action"] for future in futures] == ["APPROVE"] * 12
     expect(page.get_by_text("approved, not yet written").first).to_be_visible()
 
 
@@ -239,6 +243,44 @@ def test_a_change_is_written_for_an_agent_that_left_or_withdrawn(desk: Desk, tab
     page.get_by_role("link", name="Back to the inbox").click()
     page.get_by_role("link", name="Closed reviews").click()
     expect(page.get_by_role("listitem").filter(has_text="left.txt")).to_contain_text("written")
+
+
+def test_a_server_that_starts_again_in_the_middle_loses_no_draft_and_no_review(
+    browser: Browser, shots: Path, tmp_path: Path
+) -> None:
+    house = House(tmp_path)
+    house.settings(f"settings: {{server: {{port: {free_port()}}}}}\n")
+    try:
+        with Agent([house.root], house.state, mode=MODERN) as agent:
+            agent.call("list_allowed_directories").ok()
+            desk = Desk(house, Reviewer(agent, house.root, house.state), browser, shots)
+            _, future = propose(desk, "restart.txt")
+            tab = desk.sign_in()
+            page = tab.page
+            open_review(page, "restart.txt")
+            page.keyboard.press("e")
+            page.get_by_role("textbox", name="Your text").wait_for()
+            page.keyboard.press("Control+Home")
+            page.keyboard.type("while it was away\n")
+
+            house.run("stop")
+            expect(page.get_by_text("Reconnecting", exact=True)).to_be_visible()
+            expect(page.get_by_role("button", name="Approve my text…")).to_be_disabled()
+            house.run("open", "--print")
+            expect(page.get_by_text("Live", exact=True)).to_be_visible(timeout=20_000)
+
+            page.get_by_role("button", name="Approve my text…").click()
+            expect(page.get_by_text("What your text changes in the proposal")).to_be_visible()
+            page.keyboard.press("Enter")
+            expect(page.get_by_text("Approved. The agent writes it.")).to_be_visible()
+            answer = future.result(30).data
+            assert answer["user_action"] == "PENDING", "the server went while the agent waited"
+            desk.reviewer.commit(answer["session_path"], "restart.txt").ok()
+            assert (house.root / "restart.txt").read_text().startswith("while it was away\nline 1\n")
+            tab.check()
+            page.context.close()
+    finally:
+        house.end()
 
 
 def test_the_pages_are_accessible_in_light_and_dark_wide_and_on_a_phone(desk: Desk, tab: Tab) -> None:

@@ -56,7 +56,7 @@ def test_palette_and_map_of_keys_work_and_single_keys_can_be_switched_off(desk: 
     page.get_by_role("dialog", name="Palette").get_by_role("combobox").fill("inb")
     tab.check_everywhere(desk.shots, "palette")
     page.keyboard.press("Enter")
-    page.get_by_role("heading", name="Waits for you").wait_for()
+    page.get_by_role("heading", name="Waits for you", exact=True).wait_for()
 
     page.keyboard.press("?")
     page.get_by_role("dialog").get_by_text("Single keys", exact=True).wait_for()
@@ -69,7 +69,7 @@ def test_palette_and_map_of_keys_work_and_single_keys_can_be_switched_off(desk: 
     expect(page.get_by_role("dialog")).to_have_count(0)
     page.keyboard.press("c")
     page.wait_for_timeout(300)
-    expect(page.get_by_role("heading", name="Waits for you")).to_be_visible()
+    expect(page.get_by_role("heading", name="Waits for you", exact=True)).to_be_visible()
     tab.check()
     page.context.close()
 

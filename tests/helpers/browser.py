@@ -43,19 +43,20 @@ class Tab:
     def check(self) -> None:
         """Fail when the page wrote an error into the console, threw one, or was refused something by its policy."""
         violations = self.page.evaluate("window.policyViolations")
-        assert [*self.errors, *violations] == []
+        wrong = [*self.errors, *violations]
+        assert wrong == [], "\n".join(wrong)
 
     def check_accessibility(self) -> None:
         """Fail on any violation of WCAG A or AA that axe finds."""
         self.page.evaluate(_AXE.read_text())
         options = {"runOnly": {"type": "tag", "values": _STANDARDS}, "resultTypes": ["violations"]}
-        found: dict[str, Any] = self.page.evaluate("(options) => axe.run(document, options)", options)
-        told = [
+        report: dict[str, Any] = self.page.evaluate("(options) => axe.run(document, options)", options)
+        violations = [
             f"{violation['id']}: {node['html'][:200]} ({'; '.join(part['message'] for part in [*node['any'], *node['all']])[:300]})"
-            for violation in found["violations"]
+            for violation in report["violations"]
             for node in violation["nodes"]
         ]
-        assert not told, "\n".join(told)
+        assert violations == [], "\n".join(violations)
 
     def check_everywhere(self, shots: Path, name: str) -> None:
         """Look at the page as it is in light and dark, wide and on a phone: accessible, nothing cut off, one picture each."""

@@ -2,8 +2,10 @@
 
 import json
 import os
+import random
 import select
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -37,6 +39,15 @@ def until(what: str, holds: Any, seconds: float = 15.0) -> Any:
             return value
         time.sleep(0.02)
     raise AssertionError(f"never came true within {seconds} s: {what}")
+
+
+def free_port() -> int:
+    """Return a port below those that the kernel gives to clients: one of theirs could be taken while a server is down."""
+    while True:
+        port = random.randrange(18_000, 30_000)
+        with socket.socket() as probe, suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            return port
 
 
 def is_alive(pid: int) -> bool:

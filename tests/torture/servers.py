@@ -1,19 +1,17 @@
 """The parts that are killed: a PostgreSQL of its own, and servers that come back on the same port."""
 
 import os
-import random
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 
 from tests.helpers import databases
+from tests.helpers.doors import free_port
 from tests.torture.wire import Broken, NotSent, ask
 
 _SETTINGS = """settings:
@@ -86,7 +84,7 @@ class Instance:
         state.mkdir(mode=0o700, parents=True)
         (state / "settings.yml").write_text(_SETTINGS.format(share=share))
         self.state = state
-        self.port = _free_port()
+        self.port = free_port()
         self._mutant = mutant
         self._url = {"DATABASE_URL": database_url} if database_url else {}
         self._process: subprocess.Popen[bytes] | None = None
@@ -139,12 +137,3 @@ def stop_all(instances: Sequence[Instance]) -> None:
     """End every server at once."""
     for instance in instances:
         instance.kill()
-
-
-def _free_port() -> int:
-    """Return a port below those that the kernel gives to clients: one of theirs could be taken while a server is down."""
-    while True:
-        port = random.randrange(18_000, 30_000)
-        with socket.socket() as probe, suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            return port

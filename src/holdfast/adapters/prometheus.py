@@ -32,20 +32,10 @@ _WAIT_SECONDS = (5, 15, 60, 300, 900, 3_600, 14_400, 86_400)
 
 
 _REASONS = {
-    400: "malformed",
-    401: "no_valid_key",
-    403: "foreign_origin",
-    404: "not_there",
-    405: "wrong_method",
-    408: "slow_body",
-    413: "too_large",
-    421: "foreign_host",
-    429: "rate_limited",
-    431: "head_too_large",
-    500: "fault",
-    503: "busy",
+    400: "malformed", 401: "no_valid_key", 403: "foreign_origin", 404: "not_there", 405: "wrong_method", 408: "slow_body",
+    413: "too_large", 421: "foreign_host", 429: "rate_limited", 431: "head_too_large", 500: "fault", 503: "busy",
     505: "http_version",
-}
+}  # fmt: skip
 
 
 def _seconds(buckets_ms: tuple[float, ...]) -> tuple[float, ...]:
@@ -204,6 +194,7 @@ class PrometheusMetrics(Metrics):
         self._in_progress = Gauge("holdfast_calls_in_progress", "Tool calls under way.", registry=registry)
         self._limited = counter("holdfast_calls_rate_limited", "Calls refused by the limit of their class.", "class")
         self._dropped = counter("holdfast_call_log_dropped", "Calls that could not be written to the call log.")
+        self._spans = counter("holdfast_spans", "Spans for the collector of traces, sent or dropped.", "outcome")
         self.mutations = counter(
             "mcp_files_mutation", "Calls that change the project store, by tool and status.", "tool", "status"
         )
@@ -321,6 +312,10 @@ class PrometheusMetrics(Metrics):
     def calls_dropped(self, count: int) -> None:
         """Count calls that are not in the log."""
         self._dropped.inc(count)
+
+    def spans_ended(self, outcome: str, count: int) -> None:
+        """Count spans by what became of them."""
+        self._spans.labels(outcome).inc(count)
 
     def lock_waited(self, wait_ms: float) -> None:
         """Measure a wait for a project's lock."""

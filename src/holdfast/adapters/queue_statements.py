@@ -179,6 +179,7 @@ def claimed_job(row: Mapping[str, Any], claim: str) -> ClaimedJob:
         stage=Stage(row["stage"]),
         written_at=row["file_updated_at"],
         is_backlog=bool(row["is_backlog"]),
+        traceparent=row["traceparent"],
     )
 
 

@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from holdfast.errors import ResourceBusy
+from holdfast.observe.spans import current_traceparent
 from holdfast.store.model import (
     AppliedRequest,
     FileSummary,
@@ -114,7 +115,7 @@ class StatementMutation(ABC):
     def enqueue(self, jobs: Sequence[IndexJob], stamp: Stamp) -> None:
         """Add index jobs in the order of their paths; workers lock jobs in the same order, so there is no deadlock."""
         in_order = sorted([job.path, job.operation] for job in jobs)
-        self._write("enqueue_jobs", stamp, jobs=json.dumps(in_order))
+        self._write("enqueue_jobs", stamp, jobs=json.dumps(in_order), traceparent=current_traceparent())
 
     def settle(self, state: ProjectState, stamp: Stamp, applied: AppliedRequest | None, growth: Growth) -> None:
         """Write the counters, and the answer of a request with an idempotency key."""

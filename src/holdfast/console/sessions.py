@@ -103,9 +103,9 @@ class BrowserSessions:
             self._forget_expired(now)
             own = self.all_of(auth)
             others = [] if auth.is_local else [each for each in self._sessions.values() if not each.auth.is_local]
-            crowded = own if len(own) >= _MAX_OWN_SESSIONS else others if len(others) >= _MAX_SESSIONS else []
-            if crowded:
-                del self._sessions[min(crowded, key=lambda each: each.last_used_at).cookie_hash]
+            candidates = own if len(own) >= _MAX_OWN_SESSIONS else others if len(others) >= _MAX_SESSIONS else []
+            if candidates:
+                del self._sessions[min(candidates, key=lambda each: each.last_used_at).cookie_hash]
             self._sessions[session.cookie_hash] = session
         return SignIn(session, cookie, key)
 

@@ -84,6 +84,9 @@ class Metrics:
     def calls_dropped(self, count: int) -> None:
         """So many calls could not be written to the call log."""
 
+    def spans_ended(self, outcome: str, count: int) -> None:
+        """So many spans were "sent" to the collector of traces, or "dropped"."""
+
     def lock_waited(self, wait_ms: float) -> None:
         """A mutation waited that long for the lock of its project, and got it or gave up."""
 

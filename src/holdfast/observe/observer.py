@@ -7,19 +7,23 @@ from typing import Any
 from holdfast.observe.call_log import CallLog, EndedCall
 from holdfast.observe.metrics import Metrics
 from holdfast.observe.model import CallerLabels, CallFilter, CallStatus, LoggedCall
+from holdfast.observe.spans import SpanContext, Tracer
 
 
 class Observer:
     """What happens to the record of a call. Its methods never raise and never wait."""
 
-    def __init__(self, log: CallLog | None, metrics: Metrics) -> None:
+    def __init__(self, log: CallLog | None, metrics: Metrics, tracer: Tracer | None = None) -> None:
         self._log = log
         self._metrics = metrics
+        self._tracer = tracer
 
-    def begin(self, tool: str, *, is_recorded: bool = True) -> "WatchedCall":
-        """Return a watch for one call that begins here."""
+    def begin(self, tool: str, parent: SpanContext | None = None, *, is_recorded: bool = True) -> "WatchedCall":
+        """Return a watch for one call that begins here, as part of the trace of `parent` where its caller has one."""
         self._metrics.call_began()
-        return WatchedCall(self._log if is_recorded else None, self._metrics, tool)
+        return WatchedCall(
+            self._log if is_recorded else None, self._metrics, self._tracer if is_recorded else None, tool, parent
+        )
 
     def find_calls(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
         """Return the newest recorded calls of a tenant that match, none when nothing is recorded."""
@@ -44,12 +48,16 @@ class Observer:
 class WatchedCall:
     """One call, from its beginning to its end."""
 
-    __slots__ = ("_began", "_log", "_metrics", "_started_at", "_tool")
+    __slots__ = ("_began", "_log", "_metrics", "_span", "_started_at", "_tool", "_tracer")
 
-    def __init__(self, log: CallLog | None, metrics: Metrics, tool: str) -> None:
+    def __init__(
+        self, log: CallLog | None, metrics: Metrics, tracer: Tracer | None, tool: str, parent: SpanContext | None
+    ) -> None:
         self._log = log
         self._metrics = metrics
+        self._tracer = tracer
         self._tool = tool
+        self._span = tracer.begin_call(tool, parent) if tracer is not None else None
         self._started_at = time.time()
         self._began = time.perf_counter()
 
@@ -59,6 +67,8 @@ class WatchedCall:
         """Record how the call ended."""
         duration_ms = (time.perf_counter() - self._began) * 1000
         self._metrics.call_ended(self._tool, status, code, duration_ms)
+        if self._tracer is not None and self._span is not None:
+            self._tracer.end_call(self._span, caller, status, code)
         if self._log is not None:
             self._log.add(
                 EndedCall(self._tool, caller, self._started_at, duration_ms, status, code, arguments, is_small)

@@ -34,6 +34,7 @@ class Unit(StrEnum):
     PHOTO = "photo with its sidecars"
     ARCHIVE = "split archive"
     PAGE = "web page with its files"
+    FILM = "video with its subtitles"
 
 
 class ScannedFile(NamedTuple):

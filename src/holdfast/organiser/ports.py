@@ -56,6 +56,9 @@ class Corrections(Protocol):
     def load_corrections(self, root_dir: str) -> list[Example]:
         """Return the corrections made in a folder, oldest first."""
 
+    def delete_corrections(self, root_dir: str, hashes: Sequence[str]) -> None:
+        """Delete the corrections of these files that were made in a folder."""
+
 
 class PlanNotes(Protocol):
     """Keeps the notes of plans, and finds moves in the journal by path."""

@@ -1,15 +1,15 @@
 """The use cases of the organiser: make a plan, show it, correct it, explain a file. `changes` carries plans out."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from holdfast.auth.context import ClientInfo
+from holdfast.auth.context import CallerKind, ClientInfo
 from holdfast.bulletin import Bulletin
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
-from holdfast.changes.model import Item, Op, Plan, PlanStatus, is_beneath
+from holdfast.changes.model import Item, Op, Plan, PlanStatus, UndoResult, is_beneath
 from holdfast.changes.plans.service import Plans
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound, PermissionDenied
@@ -29,6 +29,7 @@ from holdfast.organiser.planning.classify_files import PlanStep, report_step
 from holdfast.organiser.planning.corrections import (
     compare_moves,
     index_by_path,
+    moves_to_keep,
     resolve_file,
     resolve_folder,
     revise_notes,
@@ -181,6 +182,18 @@ class Organiser:
                 notes = self._correct(folders, call, view, folder_survey, path_decisions, recording)
             return self._save_notes(folders, plan_id, notes)
 
+    def undo(self, folders: Folders, call: Call, view: PlanView, positions: Collection[int] | None) -> UndoResult:
+        """Undo a plan, or its moves at these positions.
+
+        When a person takes back single files, their corrections are forgotten, so the next plan does not repeat them.
+        """
+        result = self.plans.undo(folders, call, view.plan, positions)
+        is_persons = call.caller.kind is CallerKind.PERSON or call.caller.client.is_command
+        if positions is not None and is_persons:
+            hashes = [item.composite_hash for item in view.moves if item.position in positions and item.composite_hash]
+            self._state.corrections.delete_corrections(view.folder, hashes)
+        return result
+
     def _resolve_decisions(
         self, folders: Folders, call: Call, plan_id: str, decisions: Decisions
     ) -> tuple[PlanView, SurveyedFolder, Decisions]:
@@ -221,6 +234,7 @@ class Organiser:
             include_subfolders=view.notes.include_subfolders,
             only=in_plan,
             new_corrections=corrections,
+            earlier=moves_to_keep(view.moves, view.folder, path_decisions),
             by_agent=view.notes.agent_decisions - path_decisions.keys(),
         )
         revision = compare_moves(view.moves, draft.moves)

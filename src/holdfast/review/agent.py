@@ -191,7 +191,6 @@ class AgentReviews:
             answered=None,
             decided_by=None,
             decided_at=None,
-            reason=None,
             note=note,
             expires_at=utc_in(records.settings.expires_hours * 3600.0),
         )

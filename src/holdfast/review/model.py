@@ -144,8 +144,8 @@ class Review:
     `path_change` is set when it is no change of a text; then `proposed` is the statement of it that a person is shown,
     and there is no `base`. `answered` is the person's last text of this round. A review that has ended has no texts.
     `version` counts the changes of the row. `directory` is the identity of the directory that held the file when it was
-    proposed, None for a review of an earlier release. `note` is the agent's reason in its own words, and `client` the
-    program that proposed it.
+    proposed, None for a review of an earlier release. `reason` is what the person said last, also of an earlier round;
+    `note` is the agent's reason in its own words, and `client` the program that proposed it.
     """
 
     id: str

@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from holdfast.errors import SearchBackendError
 from holdfast.observe.metrics import Metrics
+from holdfast.observe.spans import record_part
 from holdfast.search.model import Candidate, Hit, Passage, Scope, SearchLimits, Statistics, Vector, WordMatches
 from holdfast.search.ports import Embedder, EmbedFault, IndexFault, Lookup, Reranker, RerankFault
 from holdfast.search.scores import PendingMatch, Weights, fuse, scan_pending
@@ -122,17 +123,20 @@ class Retriever:
         SearchBackendError when neither words nor vectors can be searched. What changes while the reranker works is left
         out.
         """
-        vectors = self._embed_query(query)
+        with record_part("search: embed the query"):
+            vectors = self._embed_query(query)
         ranked: list[_RankedPassage] = []
         pending: dict[int, PendingMatch] = {}
         for _ in range(_ATTEMPTS):
             query.check()
             candidates, pending = self._find_candidates(query, vectors)
-            ranked = self._load_live_passages(query, candidates, pending)
+            with record_part("search: load passages"):
+                ranked = self._load_live_passages(query, candidates, pending)
             if len(ranked) == len(candidates):
                 break
         if self._reranker is not None and ranked:
-            reranked = self._rerank(query, self._reranker, ranked)
+            with record_part("search: rerank"):
+                reranked = self._rerank(query, self._reranker, ranked)
             ranked = self._load_live_passages(query, reranked, pending)
         return [(passage.chunk_id, _to_hit(passage, score)) for passage, score in ranked[: query.limit]]
 
@@ -154,8 +158,10 @@ class Retriever:
         self, query: SearchQuery, vectors: dict[str, Vector]
     ) -> tuple[list[Candidate], dict[int, PendingMatch]]:
         """Return the fused candidates, and by their negative ids the matches in pending files."""
-        matches, pending_matches = self._search_words(query)
-        semantic = self._search_vectors(query, vectors)
+        with record_part("search: words"):
+            matches, pending_matches = self._search_words(query)
+        with record_part("search: vectors"):
+            semantic = self._search_vectors(query, vectors)
         if matches is None and semantic is None:
             raise SearchBackendError("search cannot answer now; try again")
         pending = {-1 - position: match for position, match in enumerate(pending_matches)}

@@ -196,7 +196,8 @@ class IndexJob:
 class ClaimedJob:
     """A job under a lease: only the holder of the claim can finish it, and only for the version it was claimed with.
 
-    Backlog jobs index existing files again; all other jobs are of fresh changes.
+    Backlog jobs index existing files again; all other jobs are of fresh changes. `traceparent` names the span of the write
+    that added the job, where that was traced.
     """
 
     tenant: str
@@ -210,6 +211,7 @@ class ClaimedJob:
     stage: Stage
     written_at: datetime
     is_backlog: bool = False
+    traceparent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -151,6 +151,28 @@ def write_file(context: MutationContext, path: StorePath, data: bytes, mode: Wri
     return _save_content(context, path, file, content, answer=len(data))
 
 
+def replace_text(context: MutationContext, path: StorePath, data: bytes, expected_hash: str | None) -> MutationResult:
+    """Replace a file that has the expected SHA-256, or create one where none is expected; Conflict for another file.
+
+    The same bytes again change nothing.
+    """
+    file = _find_writable(context.mutation, path, with_content=True)
+    present = None if file is None else hashlib.sha256(file.content or b"").hexdigest()
+    if present != expected_hash:
+        raise _not_expected(path, present)
+    if file is not None and file.content == data:
+        return MutationResult(len(data), size=file.size)
+    return _save_content(context, path, file, data, answer=len(data))
+
+
+def _not_expected(path: str, present: str | None) -> Conflict:
+    if present is None:
+        return Conflict(f"{path} is not there any more. Nothing was written.")
+    return Conflict(
+        f"{path} is not the file that expected_hash describes. Nothing was written.", present_hash=f"sha256:{present}"
+    )
+
+
 def restore_version(context: MutationContext, path: StorePath, version: int, since: datetime) -> MutationResult:
     """Write the bytes of an earlier version and answer how many; NotFound when it is not kept."""
     content = context.mutation.load_version(path, stored_version(version), since)
@@ -175,6 +197,21 @@ def delete_path(context: MutationContext, path: StorePath, *, recursive: bool) -
     mutation.delete(span, context.stamp)
     total = sum(sizes.values())
     return MutationResult(len(sizes), tuple(after_delete(sizes)), files=-len(sizes), bytes=-total, history_bytes=total)
+
+
+def delete_counted(context: MutationContext, path: StorePath, expected_files: int) -> MutationResult:
+    """Delete a file or a directory with all its files; Conflict when they are not as many as were counted."""
+    result = delete_path(context, path, recursive=True)
+    if result.answer != expected_files:
+        raise Conflict(f"{path} has {result.answer} files, not {expected_files}. Nothing was deleted.")
+    return result
+
+
+def restore_deleted(context: MutationContext, path: StorePath, version: int, since: datetime) -> MutationResult:
+    """Bring back a deleted file as it was in a version; AlreadyExists when a file is there again."""
+    if _find_writable(context.mutation, path, with_content=False) is not None:
+        raise _already_exists(path)
+    return restore_version(context, path, version, since)
 
 
 def rename_path(context: MutationContext, source: StorePath, target: StorePath, *, overwrite: bool) -> MutationResult:

@@ -49,7 +49,7 @@ def parse_path(path: str) -> StorePath:
     if path in ("", "/"):
         return ROOT
     if not path.startswith("/"):
-        raise InvalidPath(f"path must start with '/': {_quote(path)}")
+        raise InvalidPath(f"path must start with '/': {_quote(path)}. Write {_quote(f'/{path}')}.")
     if not _PATH_CHARS.match(path):
         raise InvalidPath(f"path may hold printable ASCII without spaces only: {_quote(path)}")
     if len(path) > MAX_PATH_BYTES:

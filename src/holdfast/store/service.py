@@ -5,10 +5,13 @@ Each method takes the caller first, and every statement below is scoped by the c
 
 from collections.abc import Callable
 from datetime import datetime, timedelta
+from hashlib import sha256
 
 from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
 from holdfast.errors import InvalidOffset, InvalidPath, IsDirectory, PayloadTooLarge, PermissionDenied
+from holdfast.observe.spans import record_part
+from holdfast.store.browse import Check, DirectoryPage, ProjectBrowser, list_beneath
 from holdfast.store.content import (
     check_offset,
     check_range,
@@ -21,6 +24,7 @@ from holdfast.store.listing import effective_limit, list_levels, list_path
 from holdfast.store.model import (
     ContentSlice,
     DirectoryListing,
+    FileSummary,
     ProjectSummary,
     Stat,
     StoreLimits,
@@ -33,9 +37,12 @@ from holdfast.store.mutations import (
     MutationContext,
     MutationResult,
     Work,
+    delete_counted,
     delete_path,
     identify_request,
     rename_path,
+    replace_text,
+    restore_deleted,
     restore_version,
     run_mutation,
     stored_version,
@@ -55,6 +62,7 @@ class Store:
         self._limits = limits
         self._share = share_of(limits.max_tenant_bytes, limits.max_file_bytes)
         self._now = now
+        self._browser = ProjectBrowser()
 
     def stat(self, auth: AuthContext | None, project: str, path: str) -> Stat:
         """Return type, size and times of what is at a path; that nothing is there is no error."""
@@ -182,6 +190,58 @@ class Store:
             self._mutate(tenant, project, request, lambda context: restore_version(context, checked, version, since))
         )
 
+    def browse(
+        self,
+        auth: AuthContext | None,
+        project: str,
+        path: str,
+        *,
+        offset: int,
+        limit: int,
+        name_part: str = "",
+        check: Check = lambda: None,
+    ) -> DirectoryPage:
+        """Return a page of a directory with the true total, directories first. NotFound for what is no directory."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_path(path)
+        with self._database.snapshot(tenant) as snapshot:
+            return self._browser.browse(
+                snapshot, tenant, project, checked, offset=offset, limit=limit, name_part=name_part, check=check
+            )
+
+    def list_beneath(
+        self, auth: AuthContext | None, project: str, path: str, check: Check = lambda: None
+    ) -> list[FileSummary]:
+        """Return the file at a path, or every file beneath it, in the order of their paths. NotFound when there is none."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_path(path)
+        with self._database.snapshot(tenant) as snapshot:
+            return list_beneath(snapshot, project, checked, check)
+
+    def replace_text(
+        self, auth: AuthContext | None, project: str, path: str, text: str, expected_hash: str | None
+    ) -> str:
+        """Write a whole text where a file has the expected SHA-256, or none is there; returns its own. Conflict."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        data = encode_content(text, "")
+        self._mutate(tenant, project, None, lambda context: replace_text(context, checked, data, expected_hash))
+        return sha256(data).hexdigest()
+
+    def delete_counted(self, auth: AuthContext | None, project: str, path: str, expected_files: int) -> list[str]:
+        """Delete a file or directory of so many files and return their paths. NotFound, Conflict for another number."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        result = self._mutate(tenant, project, None, lambda context: delete_counted(context, checked, expected_files))
+        return [job.path for job in result.jobs]
+
+    def restore_deleted(self, auth: AuthContext | None, project: str, path: str) -> None:
+        """Bring back a deleted file as it was last. NotFound when nothing is kept of it, AlreadyExists."""
+        tenant, project, checked = tenant_of(auth), check_project(project), parse_file_path(path)
+        since = self._days_ago(self._limits.version_days)
+        with self._database.snapshot(tenant) as snapshot:
+            versions = snapshot.list_versions(project, checked, since, 1)
+        if not versions:
+            raise path_not_found(checked)
+        version = versions[0].version
+        self._mutate(tenant, project, None, lambda context: restore_deleted(context, checked, version, since))
+
     def projects(self, auth: AuthContext | None) -> list[ProjectSummary]:
         """Return the caller's own projects that hold files, by name."""
         with self._database.snapshot(tenant_of(auth)) as snapshot:
@@ -210,7 +270,8 @@ class Store:
         self._database.close()
 
     def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> MutationResult:
-        with self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share) as mutation:
+        held = self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share)
+        with record_part("store transaction"), held as mutation:
             return run_mutation(MutationContext(mutation, self._limits, self._now()), request, work)
 
     def _days_ago(self, days: float) -> datetime:

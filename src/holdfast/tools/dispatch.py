@@ -28,7 +28,6 @@ from holdfast.errors import (
     HoldfastError,
     Internal,
     InvalidArgument,
-    NotFound,
     PermissionDenied,
     RateLimited,
     ResourceBusy,
@@ -39,15 +38,15 @@ from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.model import UNKNOWN_TOOL, CallerLabels, CallStatus
 from holdfast.observe.observer import Observer
+from holdfast.observe.spans import SpanContext, carry_span
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, PersonNeeded, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
-from holdfast.tools.validate import is_small, nearest_tool, parse_arguments, shorten
+from holdfast.tools.validate import is_small, no_such_tool, parse_arguments
 
 _log = logging.getLogger(__name__)
-
 T = TypeVar("T")
 _COUNTING_THREADS = 4
 
@@ -105,8 +104,7 @@ class Dispatcher:
         """
         tool = self._registry.get(name)
         if tool is None or not self._exists_for(caller, tool):
-            near = nearest_tool(name, [tool.name for tool in self.list_tools(caller)])
-            raise NotFound(f"There is no tool {shorten(name)}.{f' Did you mean {near!r}?' if near else ''}")
+            raise no_such_tool(name, [tool.name for tool in self.list_tools(caller)])
         if refusal := _restriction_on(caller, tool):
             raise PermissionDenied(f"{name} is refused: {refusal}.")
         return tool
@@ -121,15 +119,16 @@ class Dispatcher:
         on_wait: Callable[[], None] = lambda: None,
         *,
         may_wait: bool = True,
+        parent: SpanContext | None = None,
     ) -> Answer:
-        """Run one tool for one caller; cancelling stops the work below. `on_wait` is called when it begins to wait.
+        """Run one tool for one caller; cancelling stops the work below. `on_wait` is called when it begins to wait, and
+        `parent` is the span of the caller's own trace that the call belongs to.
 
         Raises HoldfastError and nothing else, but for the InputNeeded of an `elicit` that needs the call made again.
         """
         entry, is_light = self._registry.get(name), is_small(arguments)
-        watched = self._observer.begin(
-            entry.name if entry else UNKNOWN_TOOL, is_recorded=entry is None or entry.is_recorded
-        )
+        tool, is_recorded = (entry.name, entry.is_recorded) if entry else (UNKNOWN_TOOL, True)
+        watched = self._observer.begin(tool, parent, is_recorded=is_recorded)
         status, code = CallStatus.OK, ""
         try:
             waiting = _WaitOptions(elicit, on_wait, may_wait)
@@ -205,7 +204,7 @@ class Dispatcher:
     async def in_thread(self, caller: Caller, function: Callable[..., T], *args: Any, load: Load = Load.LIGHT) -> T:
         """Call a blocking function in one of the threads, as part of the caller's share. ResourceBusy when too many wait."""
         return await self._threads.run(
-            caller.share, _run_with_path_hints, self._app, caller, function, *args, load=load
+            caller.share, carry_span(_run_with_path_hints), self._app, caller, function, *args, load=load
         )
 
     @contextmanager

@@ -12,10 +12,12 @@ from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
 from holdfast.tools.person import plans as person_plans
 from holdfast.tools.person import policy as person_policy
+from holdfast.tools.person import search as person_search
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
 from holdfast.tools.review import entries as review
 from holdfast.tools.store import entries as store
+from holdfast.tools.store import person as store_person
 
 _MODULES: tuple[ModuleType, ...] = (
     read_text,
@@ -32,7 +34,9 @@ _MODULES: tuple[ModuleType, ...] = (
     review,
     organiser,
     search,
+    person_search,
     store,
+    store_person,
     pipe,
     activity,
     figures,

@@ -9,7 +9,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from holdfast.errors import InvalidArgument
+from holdfast.errors import InvalidArgument, NotFound
 from holdfast.tools.registry import OTHER_NAMES, Tool
 
 MAX_VALUES = 20_000
@@ -93,6 +93,13 @@ def nearest_tool(name: str, known: list[str]) -> str | None:
     plain = _HUMPS.sub("_", name[:_MAX_NAME_CHARS]).casefold().replace("-", "_")
     other_name = OTHER_NAMES.get(plain)
     return other_name if other_name in known else nearest_name(name, known)
+
+
+def no_such_tool(name: str, known: list[str]) -> NotFound:
+    """Return the error about a tool that there is not; it names the one that is meant, or else all that there are."""
+    near = nearest_tool(name, known)
+    hint = f"Did you mean {near!r}?" if near else f"The tools: {', '.join(known)}"
+    return NotFound(f"There is no tool {shorten(name)}. {hint}")
 
 
 def shorten(name: str) -> str:

@@ -4,6 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 
 from holdfast.adapters.counters import MemoryCounters
 from holdfast.adapters.langfuse import CLOUD, LangfuseAccess, LangfuseObserver
@@ -17,6 +18,8 @@ from holdfast.adapters.open_store import (
     search_limits_from_settings,
     store_limits_from_settings,
 )
+from holdfast.adapters.otlp import Collector, OtlpExporter
+from holdfast.adapters.otlp import is_installed as has_otlp
 from holdfast.adapters.redis import RedisCounters, RedisKeyStore
 from holdfast.adapters.sqlite.calls import LocalCalls
 from holdfast.adapters.sqlite.search.folder_index import SqliteFolderIndex
@@ -47,6 +50,7 @@ from holdfast.observe.call_log import CallLog, CallLogLimits
 from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.observer import Observer
 from holdfast.observe.redact import Redactor
+from holdfast.observe.spans import Tracer, add_part
 from holdfast.organiser.classify.cascade import Cascade
 from holdfast.organiser.planning.build_plan import MeasuredPlans, OrganiserState
 from holdfast.organiser.ports import Classifier, PlanObserver
@@ -82,6 +86,7 @@ def build(
     `settings_path` is the file that the settings came from, if it is not the usual one: its policy may change.
     """
     metrics = open_metrics(settings) if is_measured and settings.observe.metrics.enabled else Metrics()
+    exporter = _exporter(settings, metrics) if is_measured else None
     CHILDREN.watch(metrics)
     bulletin = Bulletin()
     policy = PolicyFile(settings_path)
@@ -97,10 +102,12 @@ def build(
     )
     changes.recover()
     reviews = _reviews(settings, reviews_beside(journal), changes, state_dir, metrics, bulletin)
-    store_ports = open_store(state_dir, variable("DATABASE_URL"), metrics.lock_waited)
+    store_ports = open_store(state_dir, variable("DATABASE_URL"), partial(_record_lock_wait, metrics))
     store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
-    workers = _workers(settings.mcp.files, store_ports, store, embedder, settings.mcp.files.index.workers, metrics)
+    tracer = Tracer(exporter.add, settings.observe.traces.sample_ratio) if exporter is not None else None
+    lanes = settings.mcp.files.index.workers
+    workers = _workers(settings.mcp.files, store_ports, store, embedder, lanes, metrics, tracer)
     search = _search(settings.mcp.files, store_ports, embedder, metrics)
     memory = OrganiserDatabases(open_file_cache(state_dir), open_plan_notes(state_dir))
     langfuse = _langfuse()
@@ -108,13 +115,13 @@ def build(
     organiser = _organiser(settings, changes, memory, embedder, MeasuredPlans(metrics, plan_observer), bulletin)
     metrics.watch(Reading.SCANS_RUNNING, lambda: len(organiser.jobs.running()))
     in_folders = _folder_search(settings, state_dir, embedder)
-    observer = _observer(settings, state_dir, store_ports, metrics)
+    observer = _observer(settings, state_dir, store_ports, metrics, tracer)
     app_parts = (changes, store, search, in_folders, reviews, organiser, observer, workers.on_model_key)
     app = App(settings, folders.folders_of, *app_parts, bulletin, folders.connected_roots, policy=folders.rules)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)
-    return ServerParts(dispatcher, folders, app, admission, store_ports, workers, memory, keys, plan_observer)
+    return ServerParts(dispatcher, folders, app, admission, store_ports, workers, memory, keys, plan_observer, exporter)
 
 
 @contextmanager
@@ -126,6 +133,8 @@ def open_workers(
     With a model that wants tenants' keys, which only the servers have, such a process does words alone;
     InvalidArgument when it `needs_keys` and cannot get them.
     """
+    exporter = _exporter(settings, metrics) if lanes else None
+    tracer = Tracer(exporter.add, settings.observe.traces.sample_ratio) if exporter is not None else None
     store_ports = open_store(state_dir, variable("DATABASE_URL"))
     store = Store(store_ports.database, store_limits_from_settings(settings.mcp.files))
     embedder = _embedder(settings.mcp.files)
@@ -136,14 +145,16 @@ def open_workers(
                 "a separate worker needs Redis to get tenants' keys: set REDIS_URL and "
                 "settings.mcp.files.security.encryption_keks as the servers have them"
             )
-        workers = _workers(settings.mcp.files, store_ports, store, None, lanes, metrics, is_alone=False)
+        workers = _workers(settings.mcp.files, store_ports, store, None, lanes, metrics, tracer, is_alone=False)
     else:
-        workers = _workers(settings.mcp.files, store_ports, store, embedder, lanes, metrics)
+        workers = _workers(settings.mcp.files, store_ports, store, embedder, lanes, metrics, tracer)
     try:
         yield workers
     finally:
         workers.stop()
         store_ports.close()
+        if exporter is not None:
+            exporter.close()
 
 
 def _embedder(files: FilesSettings) -> Embedder | None:
@@ -189,10 +200,11 @@ def _workers(
     embedder: Embedder | None,
     lanes: int,
     metrics: Metrics | None = None,
+    tracer: Tracer | None = None,
     *,
     is_alone: bool = True,
 ) -> Workers:
-    stats = IndexingStats(metrics)
+    stats = IndexingStats(metrics, tracer=tracer)
     timed = TimedEmbedder(embedder, stats) if embedder else None
     needs_key = timed is not None and timed.needs_key
     keys: ModelKeys = NoKeys()
@@ -217,15 +229,33 @@ def open_metrics(settings: Settings) -> Metrics:
     return metrics
 
 
-def _observer(settings: Settings, state_dir: str, store_ports: StorePorts, metrics: Metrics) -> Observer:
+def _record_lock_wait(metrics: Metrics, wait_ms: float) -> None:
+    metrics.lock_waited(wait_ms)
+    add_part("lock of the project", wait_ms)
+
+
+def _exporter(settings: Settings, metrics: Metrics | None) -> OtlpExporter | None:
+    """Return what sends spans to the collector of the settings, None when there is none or the extra is missing."""
+    traces = settings.observe.traces
+    if traces.endpoint and not has_otlp():
+        _log.warning("calls are not traced: settings.observe.traces.endpoint is set; install holdfast[otel]")
+    if not traces.endpoint or not has_otlp():
+        return None
+    headers = {name: Secret(value.get_secret_value()) for name, value in traces.headers.items()}
+    return OtlpExporter(Collector(traces.endpoint, headers), (metrics or Metrics()).spans_ended)
+
+
+def _observer(
+    settings: Settings, state_dir: str, store_ports: StorePorts, metrics: Metrics, tracer: Tracer | None
+) -> Observer:
     call_settings = settings.observe.calls
     if not call_settings.enabled:
-        return Observer(None, metrics)
+        return Observer(None, metrics, tracer)
     redactor = Redactor(table.TOOLS.vocabulary, call_settings.preview_bytes if call_settings.preview else 0)
     tenants = store_ports.open_calls(settings.auth.mode == "listed")
     limits = CallLogLimits(call_settings.keep_days, call_settings.max_rows)
     log = CallLog(LOCAL_TENANT, LocalCalls(state_dir), tenants, redactor, limits, metrics.calls_dropped)
-    return Observer(log, metrics)
+    return Observer(log, metrics, tracer)
 
 
 def _has_shared_keys(settings: Settings) -> bool:

@@ -6,11 +6,13 @@ from collections.abc import Callable
 from holdfast.adapters.langfuse import CLOUD, LangfuseAccess, access_fault
 from holdfast.adapters.models.build import embedder_fault
 from holdfast.adapters.open_store import migrate_store, missing_store_migrations, read_usages
+from holdfast.adapters.otlp import Collector, collector_fault
 from holdfast.adapters.redis import redis_fault
 from holdfast.adapters.sqlite.state.database import inspect_database
 from holdfast.adapters.sqlite.state.image_table import read_image_usage
 from holdfast.changes.disk.image_room import describe_full_roots, find_cap
 from holdfast.config.environment import variable
+from holdfast.config.observe_settings import TraceSettings
 from holdfast.config.settings import EmbedderSettings, FilesSettings, Settings
 from holdfast.secret import Secret
 from holdfast.store.tenant_share import describe_usages
@@ -60,3 +62,9 @@ def counter_fault(redis_url: str) -> str | None:
 def langfuse_fault(public_key: str, secret_key: str, host: str | None) -> str | None:
     """Return what keeps plans from being recorded by Langfuse, None when nothing does; it is asked."""
     return access_fault(LangfuseAccess(public_key, Secret(secret_key), host or CLOUD))
+
+
+def trace_fault(settings: TraceSettings) -> str | None:
+    """Return what keeps spans from the collector of the settings, None when it takes an empty request."""
+    headers = {name: Secret(value.get_secret_value()) for name, value in settings.headers.items()}
+    return collector_fault(Collector(settings.endpoint, headers))

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from holdfast.adapters.langfuse import LangfuseObserver
 from holdfast.adapters.open_store import StorePorts
+from holdfast.adapters.otlp import OtlpExporter
 from holdfast.adapters.sqlite.state.file_cache import SqliteFileCache
 from holdfast.adapters.sqlite.state.plan_notes import SqlitePlanNotes
 from holdfast.app import App
@@ -43,6 +44,7 @@ class ServerParts:
     memory: OrganiserDatabases
     keys: ApiKeys | None = None
     plan_observer: LangfuseObserver | None = None
+    exporter: OtlpExporter | None = None
 
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
         """Return the holder of a listed key by its hash, None for nobody."""
@@ -73,6 +75,8 @@ class ServerParts:
         self.dispatcher.close()
         self.app.observer.close()
         self.workers.stop()
+        if self.exporter is not None:
+            self.exporter.close()
         self.admission.close()
         if self.keys is not None:
             self.keys.close()

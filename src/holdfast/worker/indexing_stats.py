@@ -8,10 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from holdfast.observe.metrics import Metrics
+from holdfast.observe.spans import Tracer, parse_traceparent
 from holdfast.search.model import Vector
 from holdfast.search.ports import Embedder
 from holdfast.secret import Secret
-from holdfast.store.model import Stage
+from holdfast.store.model import ClaimedJob, Stage
 
 WINDOW_SECONDS = 300.0
 _MAX_SAMPLES = 20_000
@@ -40,11 +41,14 @@ class Speed:
 class IndexingStats:
     """Collects the measurements of all lanes: those of the last minutes stay here, and each goes on to the metrics.
 
-    Safe to use from any thread.
+    With a tracer each job that ended is a span, too. Safe to use from any thread.
     """
 
-    def __init__(self, metrics: Metrics | None = None, window_seconds: float = WINDOW_SECONDS) -> None:
+    def __init__(
+        self, metrics: Metrics | None = None, window_seconds: float = WINDOW_SECONDS, tracer: Tracer | None = None
+    ) -> None:
         self.metrics = metrics or Metrics()
+        self._tracer = tracer
         self._window_seconds = window_seconds
         self._lock = threading.Lock()
         self._lags: dict[Stage, deque[tuple[float, float]]] = {stage: deque(maxlen=_MAX_SAMPLES) for stage in Stage}
@@ -58,9 +62,20 @@ class IndexingStats:
         for lag_ms in lags:
             self.metrics.file_indexed(stage.value, lag_ms)
 
-    def record_job(self, stage: Stage, outcome: str, began: float) -> None:
-        """Record how a job ended that was claimed at this time of the monotonic clock."""
-        self.metrics.job_ended(stage.value, outcome, (time.monotonic() - began) * 1000)
+    def record_job(self, job: ClaimedJob, outcome: str, began: float) -> None:
+        """Record how a job ended that was claimed at this time of the monotonic clock; a fresh one links to its write."""
+        seconds, stage = time.monotonic() - began, job.stage.value
+        self.metrics.job_ended(stage, outcome, seconds * 1000)
+        write = parse_traceparent(job.traceparent)
+        if self._tracer is not None and (write is not None or job.is_backlog):
+            attributes = {
+                "holdfast.job.outcome": outcome,
+                "holdfast.job.operation": job.operation.value,
+                "holdfast.job.attempts": job.retry_count,
+                "holdfast.job.backlog": int(job.is_backlog),
+            }
+            error = "" if outcome == "done" else outcome
+            self._tracer.job_ended(f"index {stage}", seconds, write, error, attributes)
 
     def record_embedding(self, texts: int, seconds: float) -> None:
         """Record one request to the model."""

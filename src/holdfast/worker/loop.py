@@ -131,7 +131,7 @@ class Loop:
             try:
                 self._index_meaning(job, waiting, began)
             except ClaimLost:
-                self.stats.record_job(Stage.MEANING, "lost", began)
+                self.stats.record_job(job, "lost", began)
                 _log.debug("the claim of job %d was lost", job.id)
             except (WorkerStopping, BacklogYields) as reason:
                 for unfinished in (job, *waiting):
@@ -164,8 +164,8 @@ class Loop:
         outcomes = list(zip(jobs, needs_meaning, strict=True))
         self.stats.record_visible(Stage.WORDS, [job.written_at for job in jobs if not job.is_backlog], self.now())
         self.queue.finish_all([(job, Stage.MEANING if further else None) for job, further in outcomes], self.now())
-        for _ in jobs:
-            self.stats.record_job(Stage.WORDS, "done", began)
+        for job in jobs:
+            self.stats.record_job(job, "done", began)
         if self.needs_key:
             for job, further in outcomes:
                 if not further:
@@ -179,7 +179,7 @@ class Loop:
         self.indexing.index_meaning(job, key, _LeaseKeeper(self, job, waiting).check)
         if self.queue.finish(job, self.now()):
             self.stats.record_visible(Stage.MEANING, [] if job.is_backlog else [job.written_at], self.now())
-            self.stats.record_job(Stage.MEANING, "done", began)
+            self.stats.record_job(job, "done", began)
             if self.needs_key:
                 self.keys.forget_key(job)
 
@@ -189,7 +189,7 @@ class Loop:
         _log.warning("job %d (%s) failed, attempt %d: %s", job.id, job.stage, attempt, reason)
         is_hopeless = isinstance(error, EmbedFault) and not error.retryable
         is_given_up = attempt >= self.policy.retry_max or is_hopeless
-        self.stats.record_job(job.stage, "failed" if is_given_up else "retried", began)
+        self.stats.record_job(job, "failed" if is_given_up else "retried", began)
         try:
             if is_given_up:
                 self.queue.fail(job, reason, self.now())

@@ -10,6 +10,7 @@ from holdfast.organiser.model import DestinationFolder, Notes, ScannedFile, Unce
 from holdfast.organiser.planning.corrections import (
     compare_moves,
     index_by_path,
+    moves_to_keep,
     resolve_file,
     resolve_folder,
     revise_notes,
@@ -71,6 +72,14 @@ def test_only_what_differs_changes_in_a_plan() -> None:
     assert change.dests == {1: "/r/B/other", 2: None, 3: None}
     assert change.reasons == {0: ("why", 0.9), 1: ("why", 0.9)}
     assert [added.src for added in change.added] == ["/r/changed", "/r/more"]
+
+
+def test_a_correction_questions_only_the_folder_that_it_keeps_a_file_from() -> None:
+    moves = [move(0, "a", "A"), move(1, "b", "A"), move(2, "c", "B")]
+    assert {path: verdict.category for path, verdict in moves_to_keep(moves, "/r", {"a": "B"}).items()} == {"/r/c": "B"}
+    assert moves_to_keep(moves, "/r", {"a": None}).keys() == {"/r/c"}
+    assert moves_to_keep(moves, "/r", {"a": "A"}).keys() == {"/r/b", "/r/c"}
+    assert moves_to_keep(moves, "/r", {"new": "B"}).keys() == {"/r/a", "/r/b", "/r/c"}
 
 
 def test_a_decision_on_single_files_leaves_the_rest_of_the_notes() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from holdfast.organiser.classify.starter import STARTERS, find_starter, match_starters, starter_categories
-from holdfast.organiser.classify.taxonomy import clean_name
+from holdfast.organiser.classify.taxonomy import clean_name, merge_categories
 from holdfast.organiser.model import Excerpt, ScannedFile
 
 
@@ -33,6 +33,15 @@ def best(name: str, text: str = "") -> str:
         ("MyResume.docx", "Resumes"),
         ("meeting notes.md", "Notes"),
         ("boarding-pass.pdf", "Travel"),
+        ("Screen Shot 2023-12-24 at 10.11.12.png", "Screenshots"),
+        ("meeting 2024-05-02.mp4", "Video"),
+        ("Keynote speech.mp3", "Music"),
+        ("receipt 2024-05.jpg", "Receipts"),
+        ("Anna Becker.vcf", "Address Book"),
+        ("bookmarks_01.02.24.html", "Web Pages"),
+        ("Ten ways to cook rice.html", "Web Pages"),
+        ("fix-login.patch", "Code"),
+        ("benchy_PLA_0.2mm.gcode", "Design"),
         ("发票.pdf", "Invoices"),
     ],
 )
@@ -68,6 +77,11 @@ def test_every_name_is_one_that_any_system_can_bear_and_none_occurs_twice() -> N
     names = [category.name for category in starter_categories()]
     assert [clean_name(name) for name in names] == names
     assert len({name.casefold() for name in names}) == len(names) == len(STARTERS)
+
+
+def test_no_two_categories_are_merged_into_one() -> None:
+    categories = starter_categories()
+    assert merge_categories(categories, len(categories)) == categories
 
 
 def test_no_type_belongs_to_two_categories() -> None:

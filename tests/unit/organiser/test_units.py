@@ -85,6 +85,20 @@ def test_the_volumes_of_an_archive_stay_together(files: list[str], unit: tuple[s
     assert find_groups(files, ()) == ([(Unit.ARCHIVE, unit)] if unit else [])
 
 
+@pytest.mark.parametrize(
+    ("files", "unit"),
+    [
+        (["film.mkv", "film.srt"], ("film.mkv", "film.srt")),
+        (["Film.MP4", "film.de.srt", "film.en.srt", "other.srt"], ("Film.MP4", "film.de.srt", "film.en.srt")),
+        (["film.srt", "film.idx"], None),
+        (["film.mkv", "sequel.srt"], None),
+        (["film.pdf", "film.srt"], None),
+    ],
+)
+def test_a_video_keeps_its_subtitles(files: list[str], unit: tuple[str, ...] | None) -> None:
+    assert find_groups(files, ()) == ([(Unit.FILM, unit)] if unit else [])
+
+
 def test_a_saved_page_keeps_its_folder() -> None:
     assert find_groups(["News.html", "Other.htm"], {"News_files", "Invoices"}) == [
         (Unit.PAGE, ("News.html", "News_files"))
@@ -107,5 +121,6 @@ def test_a_name_that_cannot_belong_to_others_is_passed_over() -> None:
     assert may_be_grouped("a.JPG")
     assert may_be_grouped("a.z01")
     assert may_be_grouped("a.html")
+    assert may_be_grouped("a.srt")
     assert not may_be_grouped("a.pdf")
     assert not may_be_grouped("README")

@@ -9,7 +9,7 @@ export function KeyMap({ isOpen, onClose }: { isOpen: boolean; onClose: () => vo
   const layers = useActions();
   const [isOn, setOn] = useState(areKeysOn);
   return (
-    <Modal opened={isOpen} onClose={onClose} title="Keys" size={560}>
+    <Modal opened={isOpen} onClose={onClose} title="Keys" closeButtonProps={{ "aria-label": "Close" }} size={560}>
       <Switch
         label="Single keys"
         description="Off, only Ctrl K, Enter, Escape and Tab do something."

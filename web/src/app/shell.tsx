@@ -23,6 +23,7 @@ import { Palette } from "./palette";
 import { routesFor } from "./routes";
 
 const IS_MAC = navigator.userAgent.includes("Mac");
+const PALETTE_KEYS = IS_MAC ? "⌘ K" : "Ctrl K";
 
 const WORDS: Record<Connection, string> = {
   connecting: "Connecting",
@@ -152,12 +153,10 @@ function Header({ onPalette, onMap }: { onPalette: () => void; onMap: () => void
       </Link>
       <Place />
       <span className={classes.spring} />
-      <UnstyledButton className={classes.search} onClick={onPalette}>
+      <UnstyledButton className={classes.search} aria-label={`Go to… ${PALETTE_KEYS}`} onClick={onPalette}>
         <IconSearch size={14} />
         <span className={classes.searchText}>Go to…</span>
-        <span className={classes.searchKeys}>
-          {IS_MAC ? "⌘ K" : "Ctrl K"}
-        </span>
+        <span className={classes.searchKeys}>{PALETTE_KEYS}</span>
       </UnstyledButton>
       <ConnectionWord />
       <ThemeMenu />

@@ -25,6 +25,7 @@ from holdfast.clock import utc_now
 from holdfast.errors import AccessDenied, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import Jail, Place
 from holdfast.observe.metrics import Metrics
+from holdfast.observe.spans import add_part
 
 
 class Executor:
@@ -80,7 +81,9 @@ class Executor:
         """Make outcomes and the next intents durable; returns the plan's status."""
         began = time.perf_counter()
         status = self._plans.advance(plan_id, outcomes, intents, utc_now())
-        self._metrics.journal_committed((time.perf_counter() - began) * 1000)
+        commit_ms = (time.perf_counter() - began) * 1000
+        self._metrics.journal_committed(commit_ms)
+        add_part("commit of the journal", commit_ms)
         for outcome, count in Counter(outcome.status.value for outcome in outcomes).items():
             self._metrics.moves_ended(outcome.lower(), count)
         return status

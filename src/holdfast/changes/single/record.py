@@ -16,6 +16,7 @@ from holdfast.clock import utc_now
 from holdfast.errors import Conflict, HoldfastError
 from holdfast.folders.access.jail import Jail
 from holdfast.observe.metrics import Metrics
+from holdfast.observe.spans import add_part
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,9 @@ class Recorder:
         except BaseException:
             self._images.remove_files(image.file for image in images if image.file)
             raise
-        self._metrics.journal_committed((time.perf_counter() - started_at) * 1000)
+        commit_ms = (time.perf_counter() - started_at) * 1000
+        self._metrics.journal_committed(commit_ms)
+        add_part("commit of the journal", commit_ms)
         self._metrics.change_began(plan.kind.value, len(images), sum(image.size_bytes for image in images))
         self._images.remove_files(image.file for image in kept_before if image.file)
         try:

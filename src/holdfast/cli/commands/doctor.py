@@ -73,6 +73,7 @@ def run_checks(settings_path: str | None) -> list[Finding]:
         _check_redis,
         lambda: _check_model(settings_path),
         _check_langfuse,
+        lambda: _check_traces(settings_path),
         _check_disk,
         _check_kernel,
         _check_ripgrep,
@@ -260,6 +261,26 @@ def _check_langfuse() -> Iterator[Finding]:
         yield Finding(
             WARNING, "Langfuse", f"{fault}; plans are made but not recorded",
             "Install holdfast[langfuse], and correct LANGFUSE_HOST and the keys, or unset them.",
+        )  # fmt: skip
+
+
+def _check_traces(settings_path: str | None) -> Iterator[Finding]:
+    try:
+        traces = load(settings_path).settings.observe.traces
+    except HoldfastError:
+        return
+    if not traces.endpoint:
+        return
+
+    from holdfast.wiring.probes import trace_fault
+
+    fault = trace_fault(traces)
+    if fault is None:
+        yield Finding(OK, "traces", f"spans go to {traces.endpoint}, which takes them")
+    else:
+        yield Finding(
+            WARNING, "traces", f"{traces.endpoint}: {fault}; calls are made but not traced",
+            "Install holdfast[otel], and correct settings.observe.traces, or remove its endpoint.",
         )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from holdfast.folders.access.syscalls import (
     landlock_restrict_thread,
 )
 from holdfast.observe.metrics import Metrics, Reading
+from holdfast.observe.spans import record_part
 
 _READ = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR
 _RUN = LANDLOCK_READ_FILE | LANDLOCK_READ_DIR | LANDLOCK_EXECUTE
@@ -143,11 +144,18 @@ def run_child(
     with each piece of output, returns True. `while_running` is called repeatedly until then, to report progress.
     """
     call.check()
+    with record_part("child process"):
+        return _run_started(call, child, enough, while_running or (lambda: None))
+
+
+def _run_started(
+    call: Call, child: Child, enough: Callable[[bytes], bool] | None, while_running: Callable[[], None]
+) -> ChildExit:
     process, lifeline = _start(child)
     CHILDREN.add_started()
     try:
         _limit(process.pid, child, call.remaining())
-        return _Pump(call, child, process, enough, while_running or (lambda: None)).run()
+        return _Pump(call, child, process, enough, while_running).run()
     finally:
         was_killed = process.poll() is None
         with suppress(ProcessLookupError):

@@ -99,7 +99,7 @@ class _Search:
         self._listings: dict[str, list[str]] = {}
         parts = _split(path)[:_MAX_PARTS]
         roots = [root.path for root in jail.roots[:_MAX_ROOTS_SEARCHED]]
-        if path.startswith("/"):
+        if _to_plain(path).startswith("/"):
             above = {root.path: _split(root.path) for root in jail.roots}
             self._whole = [(root, parts[len(up) :]) for root, up in above.items() if parts[: len(up)] == up]
         else:
@@ -116,11 +116,14 @@ class _Search:
         return next((root for root, parts in self._whole if parts[-1:] == [posixpath.basename(root)]), None)
 
     def describe_missing_directory(self) -> str:
-        """Return which directory of the path is missing, and the one it may have been; empty when only its last name is."""
+        """Return which directory of the path is missing, and the one it may have been; empty when only its last name is.
+
+        A path that leads through the name of a root is told in its short form: its last name may be missing there too.
+        """
         for root, parts in self._whole:
             inside = parts[parts.index(posixpath.basename(root)) + 1 :] if posixpath.basename(root) in parts else []
             if inside and len(self._resolve(root, inside[:-1], _Likeness.EQUAL)) == len(inside) - 1:
-                return f"Did you mean {display_name(self._path_text(root, inside))}?"
+                return f"Beneath {display_name(root)} the path is {display_name('/'.join(inside))}."
         for root, parts in self._whole[:1]:
             names = self._resolve(root, parts[:-1], _Likeness.EQUAL)
             if len(names) < len(parts) - 1:
@@ -162,11 +165,7 @@ class _Search:
 
 def _split(path: str) -> list[str]:
     """Return the names in a path, whatever form it has: POSIX, Windows, a URI, with `~` or quotes."""
-    plain = unquote(_URI.sub("", path)) if _URI.match(path) else path
-    plain = plain.strip().strip("\"'`")
-    if "\\" in plain:
-        plain = plain.replace("\\", "/")
-    parts = [part for part in plain.removeprefix("~").split("/") if part not in ("", ".")]
+    parts = [part for part in _to_plain(path).removeprefix("~").split("/") if part not in ("", ".")]
     straight: list[str] = []
     for part in parts:
         if part == "..":
@@ -174,6 +173,12 @@ def _split(path: str) -> list[str]:
         else:
             straight.append(part)
     return straight
+
+
+def _to_plain(path: str) -> str:
+    """Return a path with slashes between its names, without the scheme of a URI, quotes and blanks around it."""
+    plain = unquote(_URI.sub("", path)) if _URI.match(path) else path
+    return plain.strip().strip("\"'`").replace("\\", "/")
 
 
 def _nearest_name(part: str, names: Sequence[str], likeness: _Likeness) -> str | None:

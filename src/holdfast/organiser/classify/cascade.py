@@ -31,7 +31,7 @@ from holdfast.text.display import display_name
 if TYPE_CHECKING:
     from holdfast.organiser.classify.evaluate import EvaluationReport
 
-VERSION = "4"
+VERSION = "5"
 MAX_TOGETHER = 2_000
 """Files that are learned from and classified together; more are split into parts, each an even sample."""
 
@@ -187,8 +187,8 @@ def _verdict_of_same_text(excerpt: Excerpt, known_texts: dict[str, tuple[str, st
 def _join_starter(verdict: Verdict, rules: NameAndTypeRules, file: ScannedFile, excerpt: Excerpt) -> Verdict:
     """Return the verdict on a text, joined with the starter category that fits the file.
 
-    The same category raises the confidence. Another one replaces the verdict only if its folder has no files yet and the
-    verdict is not for a folder with files.
+    The same category raises the confidence. Another one replaces the verdict only if that is not for a folder with files,
+    and the other folder has no files yet or is the one for files of this type.
     """
     suggestion = rules.match_starter(file, excerpt) if verdict.confidence < _STARTER_BELOW else None
     if suggestion is None:
@@ -199,7 +199,8 @@ def _join_starter(verdict: Verdict, rules: NameAndTypeRules, file: ScannedFile, 
         evidence = replace(verdict.evidence, rule=match.rule)
         return replace(verdict, confidence=max(verdict.confidence, joined), evidence=evidence)
     is_for_known_folder = verdict.confidence >= _BY_NAME_BELOW and rules.has_files(verdict.category)
-    if is_for_known_folder or verdict.confidence >= match.confidence or rules.has_files(category):
+    says_too_little = rules.has_files(category) and not rules.is_telling(file, match)
+    if is_for_known_folder or verdict.confidence >= match.confidence or says_too_little:
         return verdict
     evidence = Evidence((), match.terms, match.rule)
     return Verdict(category, match.confidence, reasoning=f"{category}: {match.rule}.", evidence=evidence)

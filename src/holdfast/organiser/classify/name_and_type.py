@@ -83,6 +83,10 @@ class NameAndTypeRules:
                 return self.starters[match.name], match
         return None
 
+    def is_telling(self, file: ScannedFile, match: StarterMatch) -> bool:
+        """Return whether the type of a file, and nothing else, suggests its starter category, as `.java` does."""
+        return file.suffix not in _GENERIC_TYPES and not match.terms
+
     def has_files(self, category: str) -> bool:
         """Return whether a category has examples."""
         return any(category in counts for counts in self.suffixes.values())

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from dataclasses import dataclass
 from functools import cache
+from itertools import pairwise
 
 from holdfast.organiser.model import Category, Excerpt, ScannedFile
 
@@ -172,24 +173,34 @@ STARTERS = (
         also="photo pictures fotos bilder images camera",
     ),
     _of("Images", "png gif webp bmp tif tiff svg ico avif", also="graphics pictures"),
-    _of("Design", "psd ai xcf sketch fig indd afdesign blend stl obj fbx dwg dxf", also="designs"),
+    _of("Design", "psd ai xcf sketch fig indd afdesign blend stl obj fbx dwg dxf 3mf gcode", also="designs"),
     _of("Archives", "zip rar 7z tar gz tgz bz2 xz zst", also="archive compressed"),
     _of("Installers", "dmg pkg exe msi deb rpm appimage apk iso flatpak snap", "setup installer", also="software apps programs"),
     _of("Fonts", "ttf otf woff woff2", also="font"),
     _of(
+        "Web Pages",
+        "html htm xhtml mht mhtml url webloc webarchive",
+        "bookmarks lesezeichen",
+        also="websites bookmarks lesezeichen webpages",
+    ),
+    _of(
         "Code",
-        "py js ts tsx jsx java c h cpp hpp cs go rs rb php swift kt scala sh bash ps1 sql lua r jl ipynb html css scss vue",
+        "py js ts tsx jsx java c h cpp hpp cs go rs rb php swift kt scala sh bash ps1 sql lua r jl ipynb css scss vue patch diff",
         also="source scripts programming",
     ),
     _of("Data", "json jsonl xml yaml yml parquet sqlite db log", also="datasets logs"),
     _of("Torrents", "torrent", also="torrent"),
-    _of("Calendar", "ics vcf", also="contacts"),
+    _of("Calendar", "ics", also="calendars kalender"),
+    _of("Address Book", "vcf", "contacts kontakte adressbuch", also="addresses adressbuch contacts kontakte"),
 )  # fmt: skip
 """The most specific first: where two fit equally well, the earlier one wins."""
 
 _STARTER_BY_NAME = {starter.name.casefold(): starter for starter in STARTERS}
 _STARTER_BY_SUFFIX = {suffix: starter for starter in STARTERS for suffix in starter.suffixes}
 _STARTERS_PER_WORD = Counter(word for starter in STARTERS for word in starter.name_words)
+_WITHOUT_WORDS = frozenset(("Music", "Video", "Fonts", "Torrents", "Calendar", "Address Book"))
+"""Categories of types whose files are no documents: a recording of a meeting is a video, whatever its name says."""
+
 _AMBIGUOUS = frozenset(
     ("account", "address", "application", "bill", "book", "bon", "brief", "claim", "daily", "guide", "insurance", "lab",
      "mail", "notice", "paper", "policy", "press", "setup", "statement", "ticket", "toast", "trip", "wa")
@@ -231,9 +242,14 @@ def match_starters(file: ScannedFile, excerpt: Excerpt) -> list[StarterMatch]:
 
 
 def _match_name(file: ScannedFile) -> list[StarterMatch]:
-    words = set(split_words(file.name.rpartition(".")[0] or file.name))
+    in_order = split_words(file.name.rpartition(".")[0] or file.name)
+    words = {*in_order, *map("".join, pairwise(in_order))}
+    by_type = _STARTER_BY_SUFFIX.get(file.suffix)
+    is_document = by_type is None or by_type.name not in _WITHOUT_WORDS
     matches = []
     for starter in STARTERS:
+        if starter.text_words and not is_document:
+            continue
         if matched := words & starter.name_words:
             word = min(matched, key=lambda candidate: (_is_ambiguous(candidate), candidate))
             confidence = _BY_AMBIGUOUS_NAME if _is_ambiguous(word) else _BY_NAME

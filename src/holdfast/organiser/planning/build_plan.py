@@ -175,12 +175,14 @@ class PlanBuilder:
         include_subfolders: bool,
         only: set[str] | None = None,
         new_corrections: Sequence[Example] | None = None,
+        earlier: Mapping[str, Verdict] | None = None,
         by_agent: frozenset[str] = frozenset(),
     ) -> tuple[PlanDraft, Notes]:
         """Return the draft of a plan for a folder, and its notes; `only` limits it to these absolute paths.
 
         `by_agent` are the files whose decision was the agent's and not the user's.
-        With new corrections every file is classified again, whatever is in the cache.
+        With new corrections every file is classified again, whatever is in the cache. `earlier` are moves by absolute path
+        that stay what they are unless another folder passes the gate.
         """
         jail, folder, settings = folders.jail, folder_survey.folder, self.settings
         corrections = [*self.state.corrections.load_corrections(folder), *(new_corrections or ())]
@@ -205,6 +207,7 @@ class PlanBuilder:
             recording.calls.append,
         )
         classified = run.classify(to_classify, categories, corrections, use_cache=new_corrections is None)
+        classified = _keep_earlier_moves(classified, earlier or {}, categories.folders, settings.confidence_gate)
         classified += classify_by_decisions(folder_survey.files, decisions, by_agent)
         draft = self.draft(jail, folder, classified, categories.folders)
         recording.counts = {
@@ -256,6 +259,22 @@ def classify_by_decisions(
             verdict = Verdict(folder or KEEP, 1.0, reasoning=reasoning)
             classified.append(ClassifiedFile(entry.file, entry.file_hash, verdict))
     return classified
+
+
+def _keep_earlier_moves(
+    classified: Sequence[ClassifiedFile], earlier: Mapping[str, Verdict], folders: Mapping[str, str], gate: float
+) -> list[ClassifiedFile]:
+    """Return the files, with the verdict of an earlier move for those whose own verdict leads nowhere."""
+    category_of = {folder: category for category, folder in folders.items()}
+
+    def keep(entry: ClassifiedFile) -> ClassifiedFile:
+        move = earlier.get(entry.file.path)
+        leads_on = entry.verdict.category in folders and entry.verdict.confidence >= gate
+        if move is None or leads_on or move.category not in category_of:
+            return entry
+        return entry._replace(verdict=replace(move, category=category_of[move.category]))
+
+    return [keep(entry) for entry in classified]
 
 
 def _categories_for(

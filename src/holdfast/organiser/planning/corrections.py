@@ -8,7 +8,7 @@ from holdfast.changes.names import collision_key, parent_of
 from holdfast.changes.plans.resolve_moves import MoveRequest
 from holdfast.errors import InvalidArgument
 from holdfast.organiser.classify.taxonomy import clean_name
-from holdfast.organiser.model import DestinationFolder, Notes, UncertainFile
+from holdfast.organiser.model import DestinationFolder, Notes, UncertainFile, Verdict
 from holdfast.organiser.scan.survey import SurveyedFile
 
 _MAX_DEPTH = 8
@@ -80,6 +80,24 @@ def compare_moves(moves: Sequence[Item], requests: Sequence[MoveRequest]) -> Pla
         revision.reasons[item.position] = (request.reasoning or "", request.confidence or 0.0)
     revision.added = list(by_source.values())
     return revision
+
+
+def moves_to_keep(moves: Iterable[Item], folder: str, decisions: Mapping[str, str | None]) -> dict[str, Verdict]:
+    """Return the moves of a plan that decisions on other files do not call into question, as verdicts by absolute path.
+
+    The category of a verdict is the folder of the move. A folder that one of the decided files is kept from is in
+    question, with every move to it.
+    """
+    base = f"{folder.rstrip('/')}/"
+    verdicts: dict[str, Verdict] = {}
+    withdrawn: set[str] = set()
+    for item in moves:
+        target = parent_of(item.dest_path or "").removeprefix(base)
+        if (path := item.src_path.removeprefix(base)) not in decisions:
+            verdicts[item.src_path] = Verdict(target, item.confidence or 0.0, reasoning=item.reasoning or "")
+        elif decisions[path] != target:
+            withdrawn.add(target)
+    return {path: verdict for path, verdict in verdicts.items() if verdict.category not in withdrawn}
 
 
 def revise_notes(

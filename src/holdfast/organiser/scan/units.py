@@ -36,6 +36,8 @@ _RAW = frozenset(
 _PICTURES = _RAW | frozenset("jpg jpeg png tif tiff webp avif".split())
 _SIDECARS = frozenset("xmp aae thm pp3 dop on1 cos arp nksc vrd wav json".split())
 _CLIPS = frozenset("mov mp4".split())
+_FILMS = _CLIPS | frozenset("mkv avi webm m4v mpg mpeg wmv ts".split())
+_SUBTITLES = frozenset("srt sub idx ass ssa vtt smi".split())
 _WEAK_SIDECARS = frozenset("json wav mov mp4".split())
 _PAGES = frozenset("html htm xhtml mht".split())
 _PAGE_FOLDERS = ("_files", "_Dateien", "_fichiers", "_archivos", ".files")
@@ -48,7 +50,7 @@ _VOLUMES = (
     re.compile(r"(?P<stem>.+)\.(?P<kind>)\d{3}\Z"),
 )
 _HEAD_OF = {"z": "zip", "r": "rar", "s": "rar", "a": "ace", "exe": "rar"}
-GROUP_SUFFIXES = _PICTURES | _SIDECARS | _CLIPS | _PAGES | frozenset({"rar", "zip", "7z", "exe"})
+GROUP_SUFFIXES = _PICTURES | _SIDECARS | _FILMS | _SUBTITLES | _PAGES | frozenset({"rar", "zip", "7z", "exe"})
 
 Group = tuple[Unit, tuple[str, ...]]
 
@@ -84,7 +86,12 @@ def find_groups(files: Sequence[str], directories: Iterable[str]) -> list[Group]
     """Return the groups among the entries of one directory, each with its main file first; no name is in two."""
     grouped_names: set[str] = set()
     groups: list[Group] = []
-    for unit, members in (*_archive_groups(files), *_page_groups(files, frozenset(directories)), *_photo_groups(files)):
+    for unit, members in (
+        *_archive_groups(files),
+        *_page_groups(files, frozenset(directories)),
+        *_photo_groups(files),
+        *_film_groups(files),
+    ):
         free = tuple(name for name in members if name not in grouped_names)
         if len(free) > 1:
             grouped_names.update(free)
@@ -171,6 +178,19 @@ def _goes_with(suffix: str, name: str, main: Sequence[str], from_camera: bool) -
     if suffix == "json":  # Google Takeout writes IMG_1.jpg.json; a plain IMG_1.json may be anything
         return name.lower().rpartition(".")[0] in [picture.lower() for picture in main]
     return suffix not in _WEAK_SIDECARS or from_camera
+
+
+def _film_groups(files: Sequence[str]) -> list[Group]:
+    """Group videos with their subtitles: `film.mkv`, `film.srt` and `film.en.srt`."""
+    subtitles = [name for name in files if _suffix(name) in _SUBTITLES]
+    films = {name.rpartition(".")[0].lower(): name for name in files if _suffix(name) in _FILMS} if subtitles else {}
+    members: dict[str, list[str]] = {}
+    for name in subtitles:
+        stem = name.rpartition(".")[0].lower()
+        film = films.get(stem) or films.get(stem.rpartition(".")[0])
+        if film is not None:
+            members.setdefault(film, []).append(name)
+    return [(Unit.FILM, (film, *names)) for film, names in members.items()]
 
 
 def _photo_stem(name: str) -> str:

@@ -12,7 +12,7 @@ from holdfast.text.display import quantity
 from holdfast.tools.answer import Answer
 from holdfast.tools.registry import Effect, Group, NoArguments, tool
 
-_SHOWN = {
+_LABELS_OF = {
     "holdfast_calls_total": ("status",),
     "holdfast_calls_in_progress": (),
     "holdfast_calls_waiting": (),
@@ -38,7 +38,7 @@ _SHOWN = {
 """The figures, and the labels that stay of each; values that differ in others only are added up."""
 
 
-class Figure(BaseModel):
+class ServerFigure(BaseModel):
     """One value of a figure."""
 
     labels: dict[str, str]
@@ -49,7 +49,9 @@ class ServerFiguresAnswer(BaseModel):
     """The figures of this moment."""
 
     is_measured: bool = Field(description="false when metrics are switched off in the settings")
-    figures: dict[str, list[Figure]] = Field(description="by name, as at /metrics; histograms by cumulative buckets")
+    figures: dict[str, list[ServerFigure]] = Field(
+        description="by name, as at /metrics; histograms by cumulative buckets"
+    )
 
 
 @tool(
@@ -64,15 +66,17 @@ class ServerFiguresAnswer(BaseModel):
 def server_figures(app: App, _call: Call, _args: NoArguments) -> Answer:
     """Say what the server measures: calls and their latency, the index and its queue, memory and disk."""
     snapshot = app.observer.metrics.snapshot()
-    figures = {name: _add_up(snapshot[name], label_names) for name, label_names in _SHOWN.items() if name in snapshot}
+    figures = {
+        name: _add_up(snapshot[name], label_names) for name, label_names in _LABELS_OF.items() if name in snapshot
+    }
     data = ServerFiguresAnswer(is_measured=bool(snapshot), figures=figures)
     return Answer.of(f"{quantity(len(figures), 'figure')}.", data=data)
 
 
-def _add_up(entries: Sequence[Mapping[str, Any]], label_names: tuple[str, ...]) -> list[Figure]:
+def _add_up(entries: Sequence[Mapping[str, Any]], label_names: tuple[str, ...]) -> list[ServerFigure]:
     """Return the values added up by the labels that stay."""
     totals: dict[tuple[str, ...], float] = {}
     for entry in entries:
         key = tuple(str(entry["labels"].get(label, "")) for label in label_names)
         totals[key] = totals.get(key, 0.0) + float(entry["value"])
-    return [Figure(labels=dict(zip(label_names, key, strict=True)), value=total) for key, total in totals.items()]
+    return [ServerFigure(labels=dict(zip(label_names, key, strict=True)), value=total) for key, total in totals.items()]

@@ -159,7 +159,7 @@ def undo_plan(app: App, call: Call, arguments: UndoPlan) -> Answer:
     folders = app.folders_of(call.caller)
     view = app.organiser.show(folders, arguments.plan_id)
     positions = None if arguments.paths is None else _find_positions(view, arguments.paths)
-    undone = describe_undo(app.changes.plans.undo(folders, call, view.plan, positions))
+    undone = describe_undo(app.organiser.undo(folders, call, view, positions))
     plan = app.organiser.show(folders, arguments.plan_id)
     totals = count_moves(plan.moves)
     data = UndoneAnswer(plan_id=plan.plan.id, status=plan.plan.status.value, totals=totals, **dict(undone))

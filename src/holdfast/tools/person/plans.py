@@ -218,7 +218,7 @@ def undo_plan_items(app: App, call: Call, args: UndoPlanItems) -> Answer:
     positions = None if args.item_ids is None else set(args.item_ids)
     if positions is not None and (unknown := positions - {item.position for item in view.moves}):
         raise InvalidArgument(f"Plan {args.plan_id} has no move {min(unknown)}.")
-    report = describe_undo(app.changes.plans.undo(folders, call, view.plan, positions))
+    report = describe_undo(app.organiser.undo(folders, call, view, positions))
     view = app.organiser.show(folders, args.plan_id)
     status, totals = view.plan.status.value, count_moves(view.moves)
     data = UndonePlanItems(plan_id=args.plan_id, status=status, totals=totals, **dict(report))

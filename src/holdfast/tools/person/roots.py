@@ -8,7 +8,7 @@ from pathlib import Path
 from holdfast.app import App
 from holdfast.call import Call
 from holdfast.changes.model import is_beneath
-from holdfast.errors import AccessDenied, InvalidPath
+from holdfast.errors import AccessDenied, InvalidPath, NotFound
 from holdfast.folders.access.path_syntax import check_syntax
 from holdfast.folders.service import Folders
 from holdfast.text.display import display_name
@@ -54,6 +54,15 @@ def folders_at(app: App, call: Call, *addresses: str) -> tuple[Folders, list[str
     if folders.jail.allowed_paths != roots:
         raise AccessDenied(f"Access denied: {display_name(roots[0])} is not the directory any more that it was.")
     return folders, paths
+
+
+def folders_of_person(app: App, call: Call) -> Folders:
+    """Return the folders of all known directories that exist and lie in no other. NotFound when there are none."""
+    known = [root.path for root in list_known_roots(app) if os.path.isdir(root.path)]
+    roots = [path for path in known if not is_beneath(path, [other for other in known if other != path])]
+    if not roots:
+        raise NotFound("No directory is known yet. Connect an agent with one, or name it in settings.folders.roots.")
+    return app.folders_of(replace(call.caller, roots=tuple(roots), cwd="/"))
 
 
 def _innermost(path: str, known: Sequence[str]) -> str:

@@ -150,3 +150,70 @@ class PersonChange(BaseModel):
 
     change_id: str | None
     path: str
+
+
+class PassageAnswer(BaseModel):
+    """One hit; a web page has no line."""
+
+    path: str
+    line: int | None = None
+    text: str
+    score: float
+
+
+class PassagesAnswer(BaseModel):
+    """Hits, best first, notices about them, and how much of the index is ready, in percent."""
+
+    hits: list[PassageAnswer]
+    notices: list[str]
+    ready: int
+
+
+class FindNames(Arguments):
+    """Arguments of find_names."""
+
+    text: str = Field(min_length=1, max_length=255, description="Part of the name.")
+    path: str = Field("", max_length=20_000, description="Directory to search, as an address; '' is everywhere.")
+    limit: int = Field(100, ge=1, le=1_000, description="Maximum number of hits.")
+
+
+class FoundPath(BaseModel):
+    """One file or directory whose name matches."""
+
+    path: str
+    name: str
+    type: Literal["file", "directory", "link", "other"]
+
+
+class FoundNames(BaseModel):
+    """Answer of find_names, in the order of paths."""
+
+    hits: list[FoundPath]
+    is_whole: bool = Field(description="there are no more hits")
+
+
+class FindLines(Arguments):
+    """Arguments of find_lines."""
+
+    text: str = Field(min_length=1, max_length=2_000, description="Text, or regular expression, to look for.")
+    path: str = Field(
+        "", max_length=20_000, description="Directory or file to search, as an address; '' is everywhere."
+    )
+    is_pattern: bool = Field(False, description="The text is a regular expression.")
+    match_case: bool = Field(False, description="Upper and lower case differ.")
+    limit: int = Field(200, ge=1, le=2_000, description="Maximum number of hits.")
+
+
+class FoundLine(BaseModel):
+    """One line that matches."""
+
+    path: str
+    line: int
+    text: str
+
+
+class FoundLines(BaseModel):
+    """Answer of find_lines, in the order of paths and lines."""
+
+    hits: list[FoundLine]
+    is_whole: bool = Field(description="there are no more hits")

@@ -47,7 +47,7 @@ def describe_review(app: App, review: Review) -> ReviewAnswer:
         kind=review.kind.value,
         session_path=app.reviews.agent.session_path(review.session),
         user_feedback_diff=_feedback(review, app.settings.folders.max_answer_tokens * 3 // 4),
-        reason=review.reason,
+        reason=_comment(review),
         decided_by=review.decided_by,
         expires_at=review.expires_at if review.is_open else None,
         change_id=review.id if review.state is ReviewState.COMMITTED else None,
@@ -67,13 +67,18 @@ def review_texts(review: Review, data: ReviewAnswer, path: str, budget: int) -> 
             f"{name}: {display_name(path)}\nsession_path: {display_name(data.session_path)}\nkind: {review.kind}{until}"
         )
         yield f"{data.user_action}{by}: {what}{_next(review)}\n{handle}"
-    if review.reason:
-        comment, is_cut = cut_to_budget(review.reason, budget // 4)
+    if data.reason:
+        comment, is_cut = cut_to_budget(data.reason, budget // 4)
         yield f"The user's comment: {comment}{_CUT_COMMENT if is_cut else ''}"
     if data.user_feedback_diff:
         yield f"How the user's text differs from your proposal:\n{data.user_feedback_diff}"
     elif review.action is UserAction.REVIEW and review.kind is ReviewKind.EDIT:
         yield "The user left the text as you proposed it."
+
+
+def _comment(review: Review) -> str | None:
+    """Return what the person said with a decision; a proposal that waits again holds what was said of the one before."""
+    return None if review.state is ReviewState.PENDING else review.reason
 
 
 def _next(review: Review) -> str:

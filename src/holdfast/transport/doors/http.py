@@ -35,7 +35,7 @@ from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
-from holdfast.transport.mcp.run import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns, run_tool
+from holdfast.transport.mcp.run import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns, parent_span, run_tool
 from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
 _SUBPROTOCOL = "mcp"
@@ -148,7 +148,8 @@ class McpDoor:
         call = parse_call(message) if fault == LONE_SURROGATE else None
         if call is None:
             return None
-        result = await run_tool(self._dispatcher, caller, call.name, call.arguments, None)
+        parent = parent_span(call.meta)
+        result = await run_tool(self._dispatcher, caller, call.name, call.arguments, None, parent=parent)
         if PROTOCOL_VERSION_META_KEY in call.meta:
             result = wire.stateless_result(result, self._server_info)
         response = {"jsonrpc": "2.0", "id": call.request_id, "result": result}

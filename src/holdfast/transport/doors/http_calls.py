@@ -9,6 +9,7 @@ import mcp_types as types
 from mcp.server.streamable_http import check_accept_headers
 from mcp.shared.inbound import InboundLadderRejection, classify_inbound_request, find_duplicated_routing_header
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
+from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
@@ -19,7 +20,7 @@ from holdfast.errors import HoldfastError, NotFound, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_statelessly
-from holdfast.transport.mcp.run import parse_message, run_tool, write_result
+from holdfast.transport.mcp.run import parent_span, parse_message, run_tool, write_result
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.wire import ToolCall, parse_call
 
@@ -86,7 +87,8 @@ class HttpCalls:
         is_done = anyio.Event()
 
         async def run() -> None:
-            result = await run_tool(self._dispatcher, caller, call.name, call.arguments, None, elicit)
+            parent = parent_span(call.meta, Headers(scope=scope).get("traceparent"))
+            result = await run_tool(self._dispatcher, caller, call.name, call.arguments, None, elicit, parent=parent)
             stamped = wire.stateless_result(result, self._server_info)
             answers.append(await write_result(self._dispatcher, caller, call.request_id, stamped))
             is_done.set()

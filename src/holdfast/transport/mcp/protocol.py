@@ -19,7 +19,7 @@ from holdfast.call import ProgressSink
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_through_sdk
-from holdfast.transport.mcp.run import TURN, TURN_BYTES, Turn, progress_to, run_tool
+from holdfast.transport.mcp.run import TURN, TURN_BYTES, Turn, parent_span, progress_to, run_tool
 from holdfast.transport.mcp.stateless_elicitation import BadState
 
 Context = ServerRequestContext[Any, Any]
@@ -50,9 +50,12 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
             elicit = elicit_through_sdk(caller, ctx)
         except BadState as fault:
             raise MCPError(code=types.INVALID_PARAMS, message=str(fault)) from None
+        header = ctx.request.headers.get("traceparent") if isinstance(ctx.request, Request) else None
+        parent = parent_span(ctx.meta, header)
         async with anyio.create_task_group() as tasks:
             with _progress_of(ctx, tasks) as progress:
-                result = await run_tool(dispatcher, caller, params.name, params.arguments or {}, progress, elicit)
+                arguments = params.arguments or {}
+                result = await run_tool(dispatcher, caller, params.name, arguments, progress, elicit, parent=parent)
         if turn is not None and wire.content_size(result) > TURN_BYTES:
             await turn.take()
         if "inputRequests" in result:

@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakValueDictionary
@@ -13,6 +13,7 @@ from pydantic_core import to_json
 from holdfast.auth.context import Caller
 from holdfast.call import Elicit, InputNeeded, ProgressSink
 from holdfast.errors import HoldfastError, ResourceBusy
+from holdfast.observe.spans import SpanContext, parse_traceparent
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.threads import Load
 from holdfast.transport.client.frames import SERVER_ERROR, RequestId
@@ -38,10 +39,11 @@ async def run_tool(
     progress: ProgressSink | None,
     elicit: Elicit | None = None,
     on_wait: Callable[[], None] = lambda: None,
+    parent: SpanContext | None = None,
 ) -> dict[str, Any]:
     """Run one tool and return the result of `tools/call`; an error is a result too, and so is a question to the person."""
     try:
-        answer = await dispatcher.call(caller, name, arguments, progress, elicit, on_wait)
+        answer = await dispatcher.call(caller, name, arguments, progress, elicit, on_wait, parent=parent)
         if answer.size <= LARGE_BYTES:
             return wire.answer_result(answer)
         return await dispatcher.in_thread(caller, wire.answer_result, answer)
@@ -49,6 +51,11 @@ async def run_tool(
         return wire.error_result(error)
     except InputNeeded as needed:
         return wire.input_required_result(needed)
+
+
+def parent_span(meta: Mapping[str, Any] | None, header: str | None = None) -> SpanContext | None:
+    """Return the span of the caller's own trace: that of the message comes before that of the HTTP request around it."""
+    return parse_traceparent((meta or {}).get("traceparent")) or parse_traceparent(header)
 
 
 async def parse_message(dispatcher: Dispatcher, caller: Caller, raw: bytes) -> tuple[dict[str, Any], wire.Fault | None]:

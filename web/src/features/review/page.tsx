@@ -63,9 +63,13 @@ function SinglePage({ id }: { id: string }) {
   const [isBusy, setBusy] = useState(false);
   const [appliedAs, setAppliedAs] = useState<string | null>(null);
   const [onScreen, setOnScreen] = useState<ShownReview | null>(null);
+  const [hasDecided, setDecided] = useState(false);
 
   const fresh = shown.data;
-  if (fresh && fresh !== onScreen && (!onScreen || isSameProposal(fresh, onScreen))) setOnScreen(fresh);
+  if (fresh && fresh !== onScreen && (!onScreen || hasDecided || isSameProposal(fresh, onScreen))) {
+    setOnScreen(fresh);
+    setDecided(false); // what comes after the decision's own outcome is news again
+  }
   const newer = fresh && onScreen && !isSameProposal(fresh, onScreen) ? fresh : null;
 
   const order = useMemo(() => {
@@ -98,7 +102,7 @@ function SinglePage({ id }: { id: string }) {
     setBusy(false);
     dropDraft(id);
     showToast(<Decided path={onScreen?.path ?? ""} decision={decision.decision} />);
-    setOnScreen(null);
+    setDecided(true);
     await client.invalidateQueries({ queryKey: ["reviews", "show_review", { review_id: id }] });
     const next = order[at + 1] ?? order[at - 1];
     if (next) open(next);

@@ -136,15 +136,16 @@ WHERE mcp_files.apikey_hash = %(apikey_hash)s AND mcp_files.project = %(project)
 -- A running words job goes on and is repeated afterwards; a running meaning job, which may be slow, loses its claim at once.
 INSERT INTO mcp_file_index_jobs (
     apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
-    created_at, updated_at
+    created_at, updated_at, traceparent
 )
 SELECT %(apikey_hash)s, %(project)s, value ->> 0, value ->> 1, %(at)s::timestamptz, %(version)s::bigint, 'pending', 0,
-       %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz
+       %(at)s::timestamptz, %(at)s::timestamptz, %(at)s::timestamptz, %(traceparent)s::text
 FROM json_array_elements(%(jobs)s::json)
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO UPDATE SET
     operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
     retry_count = 0, updated_at = excluded.updated_at, stage = 'words', is_backlog = false,
+    traceparent = excluded.traceparent,
     status = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words' THEN 'processing'
                   ELSE 'pending' END,
     claim = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words'
@@ -263,7 +264,7 @@ FROM (
 ) AS due
 WHERE job.apikey_hash = due.apikey_hash AND job.id = due.id
 RETURNING job.apikey_hash, job.project, job.file_path, job.operation, job.version, job.retry_count, job.id, job.stage,
-          job.is_backlog, job.file_updated_at;
+          job.is_backlog, job.file_updated_at, job.traceparent;
 
 -- name: next_due
 SELECT apikey_hash, available_at AS due_at

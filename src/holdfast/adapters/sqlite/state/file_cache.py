@@ -109,6 +109,12 @@ class SqliteFileCache:
             for file_hash, name, category, text, content_type in rows
         ]
 
+    def delete_corrections(self, root_dir: str, hashes: Sequence[str]) -> None:
+        """Delete the corrections of these files that were made in a folder."""
+        root = _to_utf8(root_dir)
+        with self._transaction():
+            self._run_many("delete_correction", [{"root_dir": root, "file_hash": file_hash} for file_hash in hashes])
+
     def close(self) -> None:
         """Close the connection."""
         with self._lock:

@@ -52,5 +52,8 @@ VALUES (:root_dir, :file_hash, :name, :category, :text, :content_type)
 ON CONFLICT (root_dir, file_hash) DO UPDATE SET
     name = excluded.name, category = excluded.category, text = excluded.text, content_type = excluded.content_type;
 
+-- name: delete_correction
+DELETE FROM file_lessons WHERE root_dir = :root_dir AND file_hash = :file_hash;
+
 -- name: load_corrections
 SELECT file_hash, name, category, text, content_type FROM file_lessons WHERE root_dir = :root_dir ORDER BY seq;

@@ -165,6 +165,9 @@ _MIGRATIONS = (
     GROUP BY apikey_hash;
     CREATE INDEX mcp_files_oldest ON mcp_files (apikey_hash, deleted_at) WHERE deleted;
     """,
+    """
+    ALTER TABLE mcp_file_index_jobs ADD COLUMN traceparent TEXT;
+    """,
 )
 
 

@@ -128,15 +128,16 @@ WHERE mcp_files.apikey_hash = :apikey_hash AND mcp_files.project = :project AND 
 -- A running words job goes on and is repeated afterwards; a running meaning job, which may be slow, loses its claim at once.
 INSERT INTO mcp_file_index_jobs (
     apikey_hash, project, file_path, operation, file_updated_at, version, status, retry_count, available_at,
-    created_at, updated_at
+    created_at, updated_at, traceparent
 )
 SELECT :apikey_hash, :project, json_extract(value, '$[0]'), json_extract(value, '$[1]'), :at, :version, 'pending', 0,
-       :at, :at, :at
+       :at, :at, :at, :traceparent
 FROM json_each(:jobs) WHERE true
 ON CONFLICT (apikey_hash, project, file_path) WHERE status IN ('pending', 'processing', 'waiting_credential')
 DO UPDATE SET
     operation = excluded.operation, file_updated_at = excluded.file_updated_at, version = excluded.version,
     retry_count = 0, updated_at = excluded.updated_at, stage = 'words', is_backlog = false,
+    traceparent = excluded.traceparent,
     status = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words' THEN 'processing'
                   ELSE 'pending' END,
     claim = CASE WHEN mcp_file_index_jobs.status = 'processing' AND mcp_file_index_jobs.stage = 'words'
@@ -249,7 +250,8 @@ WHERE (apikey_hash, id) IN (
     WHERE stage = :stage AND is_backlog = :is_backlog AND status IN ('pending', 'processing') AND available_at <= :at
     ORDER BY available_at, id LIMIT :limit
 )
-RETURNING apikey_hash, project, file_path, operation, version, retry_count, id, stage, is_backlog, file_updated_at;
+RETURNING apikey_hash, project, file_path, operation, version, retry_count, id, stage, is_backlog, file_updated_at,
+          traceparent;
 
 -- name: next_due
 SELECT apikey_hash, available_at AS due_at

@@ -30,7 +30,14 @@ from holdfast.transport.doors.streams.client_roots import NO_ROOTS, ClientRoots,
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import LARGE_BYTES, parse_message, progress_to, run_tool, write_result
+from holdfast.transport.mcp.run import (
+    LARGE_BYTES,
+    parent_span,
+    parse_message,
+    progress_to,
+    run_tool,
+    write_result,
+)
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse_call, parse_id
 
@@ -247,7 +254,14 @@ class _Connection:
                 caller = declare_client(caller, call.meta.get(types.CLIENT_INFO_META_KEY))
             with self._progress_of(call) as progress:
                 result = await run_tool(
-                    self._dispatcher, caller, call.name, call.arguments, progress, elicit, slot.free
+                    self._dispatcher,
+                    caller,
+                    call.name,
+                    call.arguments,
+                    progress,
+                    elicit,
+                    slot.free,
+                    parent_span(call.meta),
                 )
             await self._respond(call.request_id, version, result)
         finally:
