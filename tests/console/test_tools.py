@@ -46,7 +46,7 @@ def schemas(schema: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 @pytest.mark.req("SV-43.a")
-def test_a_tool_is_filled_in_and_run_by_mouse_and_its_change_is_undone(desk: Desk, tab: Tab, tmp_path: Path) -> None:
+def test_a_tool_is_filled_in_and_run_by_mouse_and_its_change_is_undone(desk: Desk, tab: Tab) -> None:
     page, path = tab.page, desk.reviewer.write("tool.txt", "the plan\n")
     page.get_by_role("link", name="Tools").click()
     page.get_by_role("link", name="edit_files", exact=True).click()
@@ -61,16 +61,17 @@ def test_a_tool_is_filled_in_and_run_by_mouse_and_its_change_is_undone(desk: Des
     result = page.get_by_role("region", name="Result")
     expect(result).to_contain_text("applied")
     assert path.read_text() == "the better plan\n"
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text("Undone")).to_be_visible()
+    assert path.read_text() == "the plan\n"
+
+    change = desk.reviewer.agent.call("list_changes").data["changes"][1]
     page.get_by_text("Agent", exact=True).click()
-    expect(result).to_contain_text(desk.reviewer.agent.call("list_changes").data["changes"][0]["change_id"])
+    expect(result).to_contain_text(change["change_id"])
     expect(result.get_by_text("token")).not_to_have_count(0)
     page.get_by_text("Raw", exact=True).click()
     expect(result).to_contain_text('"duration_ms"')
     tab.check_everywhere(desk.shots, "tool-result")
-
-    page.get_by_role("button", name="Undo").click()
-    expect(page.get_by_text("Undone")).to_be_visible()
-    assert path.read_text() == "the plan\n"
 
 
 def test_a_tool_is_found_and_run_by_keys_and_wrong_json_stops_it(desk: Desk, tab: Tab) -> None:

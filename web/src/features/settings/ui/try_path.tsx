@@ -27,8 +27,8 @@ export function TryPath() {
       <h2 className={classes.title}>Try the rules</h2>
       <p className={classes.hint}>Those in force, on any path: nothing needs to exist there.</p>
       <form className={classes.tryForm} onSubmit={(event) => void submit(event)}>
-        <TextInput label="Path" placeholder="~/project/.env" spellCheck={false} value={path} onChange={(event) => setPath(event.currentTarget.value)} />
-        <TextInput label="Client" placeholder="any" spellCheck={false} value={client} onChange={(event) => setClient(event.currentTarget.value)} />
+        <TextInput size="xs" label="Path" placeholder="~/project/.env" spellCheck={false} value={path} onChange={(event) => setPath(event.currentTarget.value)} />
+        <TextInput size="xs" label="Client" placeholder="any" spellCheck={false} value={client} onChange={(event) => setClient(event.currentTarget.value)} />
         <Button type="submit" variant="default" disabled={path.trim() === ""}>
           Try
         </Button>

@@ -22,18 +22,18 @@ describe("a JSON text", () => {
   });
 
   it("says the line, the column and the reason where it is wrong", () => {
-    expect(faultOf('{\n  "a": 1,\n}')).toBe('3:1 A name in double quotes is expected: "}"');
-    expect(faultOf('{"a" 1}')).toBe('1:6 A colon is expected after the name: "1"');
-    expect(faultOf('{"a": 1 "b": 2}')).toBe('1:9 A comma or } is expected: "\\""');
-    expect(faultOf("[1, 2")).toBe("1:6 A comma or ] is expected: the text ends here");
-    expect(faultOf("{'a': 1}")).toBe('1:2 A name in double quotes is expected: "\'"');
-    expect(faultOf('{"a": tru}')).toBe('1:7 A value is expected: "t"');
+    expect(faultOf('{\n  "a": 1,\n}')).toBe('3:1 A name in double quotes is expected, found }');
+    expect(faultOf('{"a" 1}')).toBe('1:6 A colon is expected after the name, found 1}');
+    expect(faultOf('{"a": 1 "b": 2}')).toBe('1:9 A comma or } is expected, found "b": 2}');
+    expect(faultOf("[1, 2")).toBe("1:6 A comma or ] is expected, found the end");
+    expect(faultOf("{'a': 1}")).toBe('1:2 A name in double quotes is expected, found \'a\': 1}');
+    expect(faultOf('{"a": tru}')).toBe('1:7 A value is expected, found tru}');
     expect(faultOf('{"a": "x\ny"}')).toMatch(/^1:9 A line end or control character/);
     expect(faultOf('{"a": "x')).toBe("1:7 This text in quotes has no end.");
     expect(faultOf('{"a": "\\x"}')).toMatch(/^1:8 A backslash/);
-    expect(faultOf('{"a": 01}')).toBe('1:8 This is no number of JSON: "1"');
+    expect(faultOf('{"a": 01}')).toBe('1:8 This is no number of JSON, found 1}');
     expect(faultOf('{"a": -}')).toBe("1:7 A digit is expected after the minus.");
-    expect(faultOf("{} x")).toBe('1:4 Nothing may follow the value: "x"');
+    expect(faultOf("{} x")).toBe('1:4 Nothing may follow the value, found x');
     expect(faultOf("  ")).toBe("1:1 The text is empty: {} is a call without arguments.");
     expect(faultOf("[".repeat(300))).toMatch(/Nested deeper than 200/);
   });

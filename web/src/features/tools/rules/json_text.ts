@@ -19,6 +19,7 @@ export interface TextFault extends Place {
 export type ReadText = { fault: TextFault } | { fault: null; value: unknown; places: ReadonlyMap<string, Place>; isExact: boolean };
 
 const MAX_DEPTH = 200;
+const MAX_SHOWN = 20;
 const NUMBER = /-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?/y;
 const BLANK = /[ \t\r\n]*/y;
 const HEX = /^[0-9a-fA-F]{4}$/;
@@ -74,7 +75,7 @@ class Reader {
     this.skipBlank();
     if (this.at === this.text.length) throw new Wrong("The text is empty: {} is a call without arguments.", 0);
     this.readValue([]);
-    if (this.at < this.text.length) throw new Wrong(`Nothing may follow the value: ${this.shown()}`, this.at);
+    if (this.at < this.text.length) throw new Wrong(`Nothing may follow the value, found ${this.shown()}`, this.at);
   }
 
   private readValue(path: Path): void {
@@ -98,16 +99,16 @@ class Reader {
     do {
       this.skipBlank();
       const from = this.at;
-      if (this.text[from] !== '"') throw new Wrong(`A name in double quotes is expected: ${this.shown()}`, from);
+      if (this.text[from] !== '"') throw new Wrong(`A name in double quotes is expected, found ${this.shown()}`, from);
       const name = this.readString();
       if (names.has(name)) throw new Wrong(`The name ${JSON.stringify(name)} stands twice.`, from);
       names.add(name);
       this.skipBlank();
-      if (!this.take(":")) throw new Wrong(`A colon is expected after the name: ${this.shown()}`, this.at);
+      if (!this.take(":")) throw new Wrong(`A colon is expected after the name, found ${this.shown()}`, this.at);
       this.skipBlank();
       this.readValue([...path, name]);
     } while (this.take(","));
-    if (!this.take("}")) throw new Wrong(`A comma or } is expected: ${this.shown()}`, this.at);
+    if (!this.take("}")) throw new Wrong(`A comma or } is expected, found ${this.shown()}`, this.at);
   }
 
   private readArray(path: Path): void {
@@ -120,7 +121,7 @@ class Reader {
       this.readValue([...path, index]);
       index += 1;
     } while (this.take(","));
-    if (!this.take("]")) throw new Wrong(`A comma or ] is expected: ${this.shown()}`, this.at);
+    if (!this.take("]")) throw new Wrong(`A comma or ] is expected, found ${this.shown()}`, this.at);
   }
 
   private readString(): string {
@@ -153,12 +154,12 @@ class Reader {
     if (!Number.isFinite(value) || (Number.isInteger(value) && !Number.isSafeInteger(value))) this.isExact = false;
     this.at += found.length;
     const next = this.text[this.at];
-    if (next !== undefined && /[\w.+-]/.test(next)) throw new Wrong(`This is no number of JSON: ${this.shown()}`, this.at);
+    if (next !== undefined && /[\w.+-]/.test(next)) throw new Wrong(`This is no number of JSON, found ${this.shown()}`, this.at);
   }
 
   private readWord(): void {
     const word = ["true", "false", "null"].find((each) => this.text.startsWith(each, this.at));
-    if (!word) throw new Wrong(`A value is expected: ${this.shown()}`, this.at);
+    if (!word) throw new Wrong(`A value is expected, found ${this.shown()}`, this.at);
     this.at += word.length;
   }
 
@@ -174,8 +175,8 @@ class Reader {
   }
 
   private shown(): string {
-    const char = this.text.slice(this.at, this.at + 1);
-    return char === "" ? "the text ends here" : JSON.stringify(char);
+    const rest = this.text.slice(this.at, this.at + MAX_SHOWN).split("\n")[0] ?? "";
+    return rest === "" ? "the end" : rest;
   }
 }
 

@@ -15,6 +15,7 @@ const look = EditorView.theme({
   ".cm-gutters": { background: "var(--hf-raised)", color: "var(--hf-dim)", borderInlineEnd: "1px solid var(--hf-line)" },
   ".cm-content": { caretColor: "var(--hf-text)" },
   ".cm-cursor": { borderLeftColor: "var(--hf-text)" },
+  "&.cm-focused .cm-matchingBracket": { background: "var(--hf-selected)" },
   ".cm-specialChar": { color: "var(--hf-warn-text)", background: "var(--hf-warn-soft)" },
   "&.cm-focused": { outline: "2px solid var(--hf-accent)", outlineOffset: "-2px" },
 });

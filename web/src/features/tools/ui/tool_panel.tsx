@@ -154,7 +154,7 @@ export function ToolPanel({ tool }: { tool: ToolFacts }) {
               <Button leftSection={<IconPlayerPlay size={14} />} disabled={!canRun} onClick={ask}>
                 Run
               </Button>
-              <span className={classes.dim}>
+              <span className={classes.runKeys}>
                 <Keys>Ctrl Enter</Keys>
               </span>
               {stop && <span className={classes.dim}>{stop}</span>}
