@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry traces of our own: takes OTLP over HTTP and reads it, or refuses as it is told to."""
+"""A collector of OpenTelemetry traces for tests: takes OTLP over HTTP and reads it, or refuses as a test sets it."""
 
 import threading
 from collections.abc import Iterator

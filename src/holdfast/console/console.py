@@ -54,12 +54,10 @@ class Console:
         async def page(request: Request) -> Response:
             if not self.gate.is_shell(request.url.path):
                 raise NotFound("There is nothing at this address.")
-            if request.method not in ("GET", "HEAD"):
-                return Response("Pages are for GET.\n", 405, {"allow": "GET, HEAD"})
             return await self.pages.page(request)
 
-        def route(address: str, endpoint: Endpoint, method: str | None = "GET") -> Route:
-            return Route(address, _Drained(answering(endpoint), drain), methods=[method] if method else None)
+        def route(address: str, endpoint: Endpoint, method: str = "GET") -> Route:
+            return Route(address, _Drained(answering(endpoint), drain), methods=[method])
 
         return [
             Route("/api/events", answering(events.answer), methods=["GET"]),
@@ -75,7 +73,7 @@ class Console:
             route("/api/openapi.json", document),
             route("/api/{entry}", calls.answer, "POST"),
             route("/assets/{name:path}", self.pages.asset),
-            route("/{page:path}", page, None),
+            route("/{page:path}", page),
         ]
 
 

@@ -146,7 +146,7 @@ class IndexQueue(Protocol):
     def claim(
         self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS, for_backlog: int = 0
     ) -> list[ClaimedJob]:
-        """Lease jobs of a stage that are due, or whose lease has ended; nobody else gets them until the lease ends.
+        """Lease jobs of a stage that are due, or whose lease has ended; no other worker gets them until the lease ends.
 
         Fresh changes of every tenant come before anybody's backlog, except in the `for_backlog` slots.
         """
