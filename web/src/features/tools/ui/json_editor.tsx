@@ -3,21 +3,16 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirro
 import { json } from "@codemirror/lang-json";
 import { bracketMatching } from "@codemirror/language";
 import { Compartment, EditorState, type Extension } from "@codemirror/state";
-import { Decoration, drawSelection, EditorView, highlightSpecialChars, keymap, lineNumbers } from "@codemirror/view";
+import { Decoration, EditorView, keymap } from "@codemirror/view";
 import { useEffect, useRef } from "react";
-import { cspNonce } from "@/shared/nonce";
+import { codeExtensions } from "@/shared/code/extensions";
 import type { Place } from "../rules/json_text";
 import classes from "../tools.module.css";
 
-const look = EditorView.theme({
-  "&": { fontSize: "13px", height: "100%" },
-  ".cm-content, .cm-gutters": { fontFamily: "var(--hf-mono)", lineHeight: "20px" },
-  ".cm-gutters": { background: "var(--hf-raised)", color: "var(--hf-dim)", borderInlineEnd: "1px solid var(--hf-line)" },
-  ".cm-content": { caretColor: "var(--hf-text)" },
-  ".cm-cursor": { borderLeftColor: "var(--hf-text)" },
-  "&.cm-focused .cm-matchingBracket": { background: "var(--hf-selected)" },
-  ".cm-specialChar": { color: "var(--hf-warn-text)", background: "var(--hf-warn-soft)" },
+/** The page's own ring says where the focus is. */
+const ring = EditorView.theme({
   "&.cm-focused": { outline: "2px solid var(--hf-accent)", outlineOffset: "-2px" },
+  "&.cm-focused .cm-matchingBracket": { background: "var(--hf-selected)" },
 });
 
 /** Return the mark on a fault: its line, and the character where reading stopped. */
@@ -55,19 +50,14 @@ export default function JsonEditor({ text, fault, goTo, onChange }: JsonEditorPr
       parent: host.current,
       doc: first.current,
       extensions: [
-        EditorView.cspNonce.of(cspNonce()),
-        lineNumbers(),
+        codeExtensions("Arguments as JSON", first.current),
         history(),
         json(),
         bracketMatching(),
-        highlightSpecialChars(),
-        drawSelection(),
-        EditorView.lineWrapping,
         EditorState.tabSize.of(2),
-        EditorView.contentAttributes.of({ "aria-label": "Arguments as JSON" }),
         // Ctrl Enter runs the tool: the page hears it, and no line is opened here.
         keymap.of([{ key: "Mod-Enter", run: () => true }, { key: "Escape", run: (own) => (own.contentDOM.blur(), true) }, ...defaultKeymap, ...historyKeymap, indentWithTab]),
-        look,
+        ring,
         faults.of([]),
         EditorView.updateListener.of((update) => {
           if (update.docChanged) changed.current(update.state.sliceDoc());
