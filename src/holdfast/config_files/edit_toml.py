@@ -10,7 +10,7 @@ import tomllib
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.cli.install.config_format import (
+from holdfast.config_files.config_format import (
     CannotEdit,
     ConfigFault,
     ConfigFormat,

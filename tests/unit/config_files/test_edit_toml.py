@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.install.config_format import CannotEdit, ConfigFault, install_entry, uninstall_entry
-from holdfast.cli.install.edit_toml import TOML, scan_toml
+from holdfast.config_files.config_format import CannotEdit, ConfigFault, install_entry, uninstall_entry
+from holdfast.config_files.edit_toml import TOML, scan_toml
 
 ENTRY = {"command": "/opt/holdfast", "args": ["stdio", "/notes"]}
 TABLE = '[mcp_servers.holdfast]\ncommand = "/opt/holdfast"\nargs = ["stdio", "/notes"]\n'

@@ -9,7 +9,7 @@ from typing import Any
 
 import yaml
 
-from holdfast.cli.install.config_format import (
+from holdfast.config_files.config_format import (
     CannotEdit,
     ConfigFault,
     ConfigFormat,
@@ -49,20 +49,20 @@ def add(text: str, section: str, name: str, fields: Fields) -> str:
     root = yaml.compose(text)
     newline = newline_of(text)
     if root is None:
-        return _append(text, [f"{_render_key(section)}:", *_entry_lines(name, fields, "  ")], newline)
-    servers = _find(_block(root, "the file"), section)
+        return append_lines(text, [f"{_render_key(section)}:", *_entry_lines(name, fields, "  ")], newline)
+    servers = find_pair(_block(root, "the file"), section)
     if servers is None:
         lines = [f"{_render_key(section)}:", *_entry_lines(name, fields, "  ")]
-        return _insert_lines(text, _end_of(root), lines, newline)
+        return insert_lines(text, end_of(root), lines, newline)
     key, value = servers
-    if _is_empty(value):
-        colon = _colon_after(text, key)
-        line_end = _line_end(text, max(colon, value.end_mark.index))
-        comment = text[colon:line_end].replace("{}", "", 1).replace("null", "", 1).replace("~", "", 1).rstrip()
+    if is_empty(value):
+        colon = colon_after(text, key)
+        end = line_end(text, max(colon, value.end_mark.index))
+        comment = text[colon:end].replace("{}", "", 1).replace("null", "", 1).replace("~", "", 1).rstrip()
         lines = _entry_lines(name, fields, "  ")
-        return apply_edits(text, [(colon, line_end, comment + newline + newline.join(lines))])
+        return apply_edits(text, [(colon, end, comment + newline + newline.join(lines))])
     indent = " " * _block(value, repr(section)).value[0][0].start_mark.column
-    return _insert_lines(text, _end_of(value), _entry_lines(name, fields, indent), newline)
+    return insert_lines(text, end_of(value), _entry_lines(name, fields, indent), newline)
 
 
 def change(text: str, section: str, name: str, fields: Fields) -> str:
@@ -70,14 +70,14 @@ def change(text: str, section: str, name: str, fields: Fields) -> str:
     for key, value in fields.items():
         _key, _servers, entry = _find_entry(text, section, name)
         entry_value = _block(entry[1], repr(name))
-        pair = _find(entry_value, key)
+        pair = find_pair(entry_value, key)
         if pair is None:
             column = entry_value.value[0][0].start_mark.column
             line = f"{' ' * column}{_render_key(key)}: {json.dumps(value, ensure_ascii=False)}"
-            text = _insert_lines(text, _end_of(entry_value), [line], newline_of(text))
+            text = insert_lines(text, end_of(entry_value), [line], newline_of(text))
             continue
-        colon = _colon_after(text, pair[0])
-        end = max(colon, _end_of(pair[1]))
+        colon = colon_after(text, pair[0])
+        end = max(colon, end_of(pair[1]))
         if pair[1].start_mark.index < pair[0].end_mark.index:
             raise CannotEdit(f"{key!r} of {name!r} is an alias")
         end = colon + len(text[colon:end].rstrip())
@@ -89,12 +89,12 @@ def remove(text: str, section: str, name: str) -> str:
     """Return the text without the lines of the entry; a section without entries stays as an empty one."""
     key, servers, entry = _find_entry(text, section, name)
     start = text.rfind("\n", 0, entry[0].start_mark.index) + 1
-    end = _end_of(entry[1])
+    end = end_of(entry[1])
     if end and text[end - 1] != "\n":
-        end = min(_line_end(text, end) + 1, len(text))
+        end = min(line_end(text, end) + 1, len(text))
     edits = [(start, end, "")]
     if len(servers.value) == 1:
-        colon = _colon_after(text, key)
+        colon = colon_after(text, key)
         edits.append((colon, colon, " {}"))
     return apply_edits(text, edits)
 
@@ -104,11 +104,11 @@ YAML = ConfigFormat(read, add, change, remove)
 
 def _find_entry(text: str, section: str, name: str) -> tuple[yaml.Node, yaml.MappingNode, tuple[yaml.Node, yaml.Node]]:
     root = yaml.compose(text)
-    servers = _find(_block(root, "the file"), section)
+    servers = find_pair(_block(root, "the file"), section)
     if servers is None:
         raise CannotEdit(f"there is no {section!r}")
     mapping = _block(servers[1], repr(section))
-    entry = _find(mapping, name)
+    entry = find_pair(mapping, name)
     if entry is None:
         raise CannotEdit(f"there is no {name!r} in {section!r}")
     return servers[0], mapping, entry
@@ -120,15 +120,17 @@ def _block(node: yaml.Node | None, what: str) -> yaml.MappingNode:
     return node
 
 
-def _find(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+def find_pair(mapping: yaml.MappingNode, key: str) -> tuple[yaml.Node, yaml.Node] | None:
+    """Return a key of a mapping with its value, the last one where it stands twice; None when it is not there."""
     return next((pair for pair in reversed(mapping.value) if pair[0].value == key), None)
 
 
-def _is_empty(node: yaml.Node) -> bool:
+def is_empty(node: yaml.Node) -> bool:
+    """Return whether a value is missing, null, or holds nothing."""
     return not node.value or (isinstance(node, yaml.ScalarNode) and node.value in ("null", "~"))
 
 
-def _end_of(node: yaml.Node) -> int:
+def end_of(node: yaml.Node) -> int:
     """Return the end of the last thing that a node holds; the parser's own end of a block is after what follows it."""
     while isinstance(node, yaml.CollectionNode) and not node.flow_style and node.value:
         last = node.value[-1]
@@ -139,7 +141,7 @@ def _end_of(node: yaml.Node) -> int:
     return int(node.end_mark.index)
 
 
-def _colon_after(text: str, key: yaml.Node) -> int:
+def colon_after(text: str, key: yaml.Node) -> int:
     """Return the offset after the colon of a key."""
     match = _COLON.match(text, key.end_mark.index)
     if match is None:
@@ -147,24 +149,26 @@ def _colon_after(text: str, key: yaml.Node) -> int:
     return match.end()
 
 
-def _line_end(text: str, at: int) -> int:
+def line_end(text: str, at: int) -> int:
+    """Return the offset of the end of a line after a value; CannotEdit when more than a comment follows it."""
     match = _AFTER_VALUE.match(text, at)
     if match is None:
         raise CannotEdit("more than one value on a line")
     return match.end()
 
 
-def _insert_lines(text: str, at: int, lines: list[str], newline: str) -> str:
+def insert_lines(text: str, at: int, lines: list[str], newline: str) -> str:
     """Return the text with lines after the one that holds an offset."""
     if at and text[at - 1] == "\n":
         return apply_edits(text, [(at, at, newline.join([*lines, ""]))])
-    end = _line_end(text, at)
+    end = line_end(text, at)
     if end == len(text):
-        return _append(text, lines, newline)
+        return append_lines(text, lines, newline)
     return apply_edits(text, [(end + 1, end + 1, newline.join([*lines, ""]))])
 
 
-def _append(text: str, lines: list[str], newline: str) -> str:
+def append_lines(text: str, lines: list[str], newline: str) -> str:
+    """Return the text with lines at its end."""
     start = text if not text or text.endswith("\n") else text + newline
     return start + newline.join([*lines, ""])
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.install.clients import McpClient
-from holdfast.cli.install.config_file import ConfigFile, backups_of, check_writable, read_config, replace_config
-from holdfast.cli.install.config_format import CannotEdit, ConfigFault, entries, install_entry, uninstall_entry
-from holdfast.cli.install.entry import EntryOptions, merge_environment, starts_holdfast, stdio_arguments
+from holdfast.config_files.clients import McpClient
+from holdfast.config_files.config_file import ConfigFile, backups_of, check_writable, read_config, replace_config
+from holdfast.config_files.config_format import CannotEdit, ConfigFault, entries, install_entry, uninstall_entry
+from holdfast.config_files.entry import EntryOptions, merge_environment, starts_holdfast, stdio_arguments
 from holdfast.errors import Conflict, InvalidArgument
 from holdfast.text.diff import unified_diff
 

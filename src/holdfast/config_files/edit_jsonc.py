@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.cli.install.config_format import (
+from holdfast.config_files.config_format import (
     CannotEdit,
     ConfigFormat,
     Fields,

@@ -5,6 +5,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+ENTRY_NAME = "holdfast"
+"""The name of an entry, unless a person chooses another."""
+
 MANAGED_VARIABLES = ("HOLDFAST_STATE_DIR", "HOLDFAST_SETTINGS")
 """The variables of an entry that are written here; any other one that an entry has stays."""
 

@@ -5,10 +5,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from holdfast.cli.install.config_format import ConfigFormat
-from holdfast.cli.install.edit_jsonc import JSONC
-from holdfast.cli.install.edit_toml import TOML
-from holdfast.cli.install.edit_yaml import YAML
+from holdfast.config_files.config_format import ConfigFormat
+from holdfast.config_files.edit_jsonc import JSONC
+from holdfast.config_files.edit_toml import TOML
+from holdfast.config_files.edit_yaml import YAML
 
 _STDIO = {"type": "stdio"}
 _WORKSPACE = "${workspaceFolder}"

@@ -7,8 +7,8 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.install.config_format import CannotEdit, ConfigFault, install_entry, uninstall_entry
-from holdfast.cli.install.edit_yaml import YAML
+from holdfast.config_files.config_format import CannotEdit, ConfigFault, install_entry, uninstall_entry
+from holdfast.config_files.edit_yaml import YAML
 
 ENTRY = {"cmd": "/opt/holdfast", "args": ["stdio", "/notes"]}
 GOOSE = """\

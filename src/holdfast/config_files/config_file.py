@@ -1,4 +1,4 @@
-"""Reads and replaces one configuration file of a client: atomically, with a backup beside it, mode and links as they were."""
+"""Reads and replaces one configuration file: atomically, with a backup beside it, mode and links as they were."""
 
 import codecs
 import os
@@ -70,13 +70,13 @@ def check_writable(file: ConfigFile) -> None:
         )
 
 
-def replace_config(file: ConfigFile, content: bytes | None) -> str | None:
-    """Replace the file by new content, None to remove it; return the path of the backup, None for a new file.
+def replace_config(file: ConfigFile, content: bytes | None, *, keeps_backup: bool = True) -> str | None:
+    """Replace the file by new content, None to remove it; return the path of the backup, None when there is none.
 
     Raises Conflict when the file is no longer as it was read.
     """
     try:
-        backup = _back_up(file) if file.raw is not None else None
+        backup = _back_up(file) if keeps_backup and file.raw is not None else None
         if content is None:
             _check_unchanged(file)
             os.unlink(file.path)

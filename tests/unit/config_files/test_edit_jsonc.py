@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.cli.install.config_format import CannotEdit, ConfigFault, install_entry, uninstall_entry
-from holdfast.cli.install.edit_jsonc import JSONC, read
+from holdfast.config_files.config_format import CannotEdit, ConfigFault, install_entry, uninstall_entry
+from holdfast.config_files.edit_jsonc import JSONC, read
 
 ENTRY = {"command": "/opt/holdfast", "args": ["stdio", "/notes"]}
 
