@@ -46,7 +46,7 @@ _MAX_BODY_BYTES = 16_384
 
 
 class ConsoleApi:
-    """The endpoints; each answer is made for the session in the request's scope."""
+    """The endpoints; each answer is made for the session in the request's scope. `on_end` is called when a session ended."""
 
     def __init__(
         self,
@@ -56,6 +56,7 @@ class ConsoleApi:
         dispatcher: Dispatcher,
         facts: ServerFacts,
         server_id: str,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._calls = calls
         self._path = path
@@ -63,6 +64,7 @@ class ConsoleApi:
         self._dispatcher = dispatcher
         self._facts = facts
         self._server_id = server_id
+        self._on_end = on_end
 
     async def me(self, request: Request) -> Response:
         """Say who is signed in; the page asks it when it begins, so this is where times of use are written."""
@@ -191,6 +193,7 @@ class ConsoleApi:
 
     async def _end(self, auth: AuthContext, session_id: str) -> bool:
         has_ended = self._sessions.end(auth, session_id)
+        self._on_end()
         if auth.is_local:
             await anyio.to_thread.run_sync(self._sessions.save)
         return has_ended

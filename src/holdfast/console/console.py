@@ -46,8 +46,8 @@ class Console:
         """Return what is served: the API, whose requests a drain waits for, and the app for every other address."""
         server_id = secrets.token_hex(8)
         calls = ConsoleCalls(dispatcher, registry, path, facts.known_roots)
-        api = ConsoleApi(calls, path, self.sessions, dispatcher, facts, server_id)
         events = EventStreams(bulletin, self.gate, drain, server_id)
+        api = ConsoleApi(calls, path, self.sessions, dispatcher, facts, server_id, events.look_at_sessions)
 
         @cache
         def make_document() -> bytes:
@@ -59,8 +59,6 @@ class Console:
             return Response(body, media_type="application/json", headers=API_HEADERS)
 
         async def page(request: Request) -> Response:
-            if request.method not in ("GET", "HEAD"):
-                return Response("This address is for GET.\n", 405, {"allow": "GET, HEAD"})
             if not self.gate.is_shell(request.url.path):
                 raise NotFound("There is nothing at this address.")
             return await self.pages.page(request)

@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
@@ -186,14 +187,17 @@ def _block(block: Text | Media) -> dict[str, Any]:
 def _make_sendable(data: dict[str, Any]) -> dict[str, Any]:
     """Return data that JSON can hold: a file's text may have put a lone surrogate into it, and the caller needs an answer.
 
-    The encoder finds out many times faster than a walk through the data would.
+    The encoder finds out many times faster than a walk through the data would; it holds the interpreter for all of a long
+    text, so those are looked at one by one.
     """
-    try:
-        to_json(data)
-    except ValueError:
-        sendable: dict[str, Any] = replace_in_data(data)
-        return sendable
-    return data
+    long_texts = {name: text for name, text in data.items() if isinstance(text, str) and len(text) > _PIECE_CHARS}
+    is_sendable = not any(map(has_lone_surrogate, long_texts.values()))
+    with suppress(ValueError):
+        to_json({name: value for name, value in data.items() if name not in long_texts})
+        if is_sendable:
+            return data
+    sendable: dict[str, Any] = replace_in_data(data)
+    return sendable
 
 
 def is_cheap(raw: bytes) -> bool:

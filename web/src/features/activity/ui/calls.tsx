@@ -8,10 +8,10 @@ import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { CopyButton, Empty, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
-import { quantity } from "@/shared/times";
+import { formatDuration, quantity } from "@/shared/times";
 import { VirtualList } from "@/shared/VirtualList";
 import classes from "../activity.module.css";
-import { commandOf, conditionsOf, countNew, formatDuration, SPANS } from "../rules/calls";
+import { commandOf, conditionsOf, countNew, SPANS } from "../rules/calls";
 import { FilterSelect, FilterText, useFilters } from "./filters";
 
 type CallFacts = DataOf<"list_calls">["calls"][number];
