@@ -257,17 +257,19 @@ def take_tour(studio: Studio) -> bytes:
 def animate(frames: list[tuple[bytes, int]]) -> bytes:
     """Return frames, each with its milliseconds, as one GIF."""
     images = [Image.open(io.BytesIO(png)).convert("RGB").quantize(128, dither=Image.Dither.NONE) for png, _ in frames]
-    made = io.BytesIO()
+    buffer = io.BytesIO()
     durations = [milliseconds for _, milliseconds in frames]
-    images[0].save(made, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True)
-    return made.getvalue()
+    images[0].save(buffer, "GIF", save_all=True, append_images=images[1:], duration=durations, loop=0, optimize=True)
+    return buffer.getvalue()
 
 
 def compress(png: bytes) -> bytes:
     """Return a picture with 256 colours, which is a third of its bytes."""
-    made = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(made, "PNG", optimize=True)
-    return made.getvalue()
+    buffer = io.BytesIO()
+    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
+        buffer, "PNG", optimize=True
+    )
+    return buffer.getvalue()
 
 
 def main() -> None:
@@ -280,12 +282,12 @@ def main() -> None:
         if "tour".startswith(only):
             with open_studio(browser) as studio:
                 save("tour.gif", take_tour(studio))
-        wanted = {name: take for name, take in TAKES.items() if name.startswith(only)}
-        if wanted:
+        takes = {name: take for name, take in TAKES.items() if name.startswith(only)}
+        if takes:
             with open_studio(browser) as studio:
                 work(studio)
                 propose_all(studio)
-                for name, take in wanted.items():
+                for name, take in takes.items():
                     save(f"{name}.png", compress(take(studio)))
 
 

@@ -41,7 +41,7 @@ class Collector:
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def named(self, name: str) -> list[CollectedSpan]:
+    def with_name(self, name: str) -> list[CollectedSpan]:
         """Return the spans of that name."""
         return [span for span in self.spans if span.name == name]
 

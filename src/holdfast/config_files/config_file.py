@@ -31,9 +31,16 @@ class ConfigFile:
         return mark + text.encode()
 
 
-def read_config(path: str) -> ConfigFile:
-    """Read a file that may be missing. Raises InvalidArgument when it is no text file, PermissionDenied when it is closed."""
+def read_config(path: str, project: str | None = None) -> ConfigFile:
+    """Read a file that may be missing. Raises InvalidArgument when it is no text file, PermissionDenied when it is closed.
+
+    PermissionDenied, too, when a link leads out of the project whose file it is: others may have put it there.
+    """
     real = os.path.realpath(path)
+    if project is not None and not real.startswith(os.path.join(os.path.realpath(project), "")):
+        raise PermissionDenied(
+            f"{path} leads out of the project, to {real}; nothing was changed. If that file is meant, name it with --config."
+        )
     try:
         raw, status = _read(real)
     except FileNotFoundError:

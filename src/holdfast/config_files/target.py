@@ -37,16 +37,17 @@ class ConfigEdit:
 
 
 class Target:
-    """The configuration of a client at one path, and the name of our entry in it."""
+    """The configuration of a client at one path, and the name of our entry in it; a project's own lies in its folder."""
 
-    def __init__(self, client: McpClient, path: str, name: str) -> None:
+    def __init__(self, client: McpClient, path: str, name: str, project: str | None = None) -> None:
         self._client = client
         self._path = path
         self._name = name
+        self._project = project
 
     def entry(self) -> dict[str, Any] | None:
         """Return our entry as the file has it, None when it has none. Raises what reading the file raises."""
-        file = read_config(self._path)
+        file = read_config(self._path, self._project)
         try:
             return self._entry_in(file.text)
         except (ConfigFault, CannotEdit) as fault:
@@ -59,7 +60,7 @@ class Target:
         another server, PermissionDenied for one that is read-only.
         """
         arguments = stdio_arguments(program, options)
-        file = read_config(self._path)
+        file = read_config(self._path, self._project)
         try:
             entry = self._our_entry_in(file.text)
             env = merge_environment(self._client.env_of(entry or {}), variables)
@@ -82,7 +83,7 @@ class Target:
 
         Raises what `plan_install` raises.
         """
-        file = read_config(self._path)
+        file = read_config(self._path, self._project)
         try:
             entry = self._our_entry_in(file.text)
             if entry is None:

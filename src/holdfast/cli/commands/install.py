@@ -193,7 +193,7 @@ def _target(
     if project:
         if client.project_place is None:
             raise InvalidArgument(f"{client.title} has no configuration for a project; leave --project out.")
-        return Target(client, os.path.join(os.getcwd(), client.project_place), name)
+        return Target(client, os.path.join(os.getcwd(), client.project_place), name, os.getcwd())
     if not client.places and needs_place:
         raise InvalidArgument(f"Where {client.title} keeps its configuration is not known here: name it with --config.")
     return Target(client, place_of(client) or "", name)

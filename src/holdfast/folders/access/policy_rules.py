@@ -1,18 +1,20 @@
 """The rules of the policy as the settings have them, and which of them bind a caller; they change while a server runs."""
 
+import itertools
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Literal
 
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.config.settings import PolicySettings
 from holdfast.errors import InvalidArgument
-from holdfast.folders.access.policy import ACCESS_BY_NAME, Access, Policy, PolicyRule
+from holdfast.folders.access.policy import ACCESS_BY_NAME, Access, Policy, PolicyRule, rules_near
+from holdfast.text.glob import has_magic
 
 _CHECK_SECONDS = 0.5
 _log = logging.getLogger(__name__)
@@ -132,8 +134,33 @@ def decide_access(rules: Rules, path: str, client: str, allowed: Sequence[str]) 
     """
     real = os.path.realpath(Path(path).expanduser())
     binding = [rule for rule in rules if rule.binds(client) and rule.access is not Access.ALLOW]
-    rule = Policy(binding, [os.path.realpath(Path(root).expanduser()) for root in allowed]).rule_of(real)
+    policy = policy_for(binding, [os.path.realpath(Path(root).expanduser()) for root in allowed])
+    rule = None if policy is None else policy.rule_of(real)
     return PolicyDecision(real, Access.ALLOW if rule is None else rule.access, rule)
+
+
+def policy_for(rules: Sequence[PolicyRule], allowed: Sequence[str]) -> Policy | None:
+    """Return the policy of these rules in allowed directories, None where no rule can hold.
+
+    A pattern that leads through a symbolic link also holds for what the link leads to at this time.
+    """
+    near = rules_near(rules, allowed)
+    linked = rules_near([each for rule in near for each in _follow_links(rule, allowed)], allowed)
+    return Policy([*near, *linked], allowed) if near else None
+
+
+def _follow_links(rule: PolicyRule, allowed: Sequence[str]) -> Iterator[PolicyRule]:
+    """Yield the rule for the real paths that the names at the beginning of its pattern lead to, where they differ."""
+    if "/" not in rule.glob.removeprefix("./").rstrip("/"):
+        return
+    segments = [segment for segment in rule.glob.split("/") if segment not in ("", ".")]
+    names = list(itertools.takewhile(lambda segment: not has_magic(segment), segments))
+    rest = "/".join(segments[len(names) :])
+    for root in rule.roots or allowed:
+        written = os.path.join(root, *names)
+        real = os.path.realpath(written)
+        if real != written:
+            yield replace(rule, roots=(real,), glob=f"/{rest}" if rest else "")
 
 
 def describe_rules(rules: Sequence[PolicyRule]) -> list[dict[str, object]]:

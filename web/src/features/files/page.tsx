@@ -48,6 +48,7 @@ export default function FilesPage() {
   const search = useCallback((typed: string, way: By) => go({ q: typed, by: way }), [go]);
   const showSide = (side: string) => {
     setStep("side");
+    if (side !== "search" && place) void fileTree.reveal(place);
     go(side === "search" ? { side, q: query } : { side: null, q: null, by: null });
   };
   useReveal(tops.entries, place);

@@ -166,9 +166,16 @@ export class FileTree {
       if (filter !== this.filterOf(id)) return;
       this.take(id, page, entries, total, filter);
     } catch (error) {
-      const folder = this.folders.get(id) ?? emptyFolder(filter);
-      folder.error = asFault(error).message;
-      this.folders.set(id, folder);
+      const fault = asFault(error);
+      const isTop = this.tops.some((top) => idOf(top.place) === id);
+      if (!isTop && (fault.code === "NOT_FOUND" || fault.code === "NOT_DIRECTORY")) {
+        this.open.delete(id);
+        this.folders.delete(id);
+      } else {
+        const folder = this.folders.get(id) ?? emptyFolder(filter);
+        folder.error = fault.message;
+        this.folders.set(id, folder);
+      }
     } finally {
       this.asked.delete(asked);
     }

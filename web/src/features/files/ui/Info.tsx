@@ -19,13 +19,11 @@ export function Info({ opened }: { opened: Opened }) {
   const isAddress = place.kind === "local" && place.path.startsWith("file://");
   const facts = ownFacts(opened);
   return (
-    <dl className={classes.facts}>
-      {facts.map(([label, value]) => (
-        <FactRow key={label} label={label} value={value} />
-      ))}
+    <div className={classes.facts}>
+      <FactList facts={facts} />
       {place.kind === "local" && opened.type !== "gone" && !isAddress && <LocalFacts path={place.path} />}
       {place.kind === "store" && opened.type !== "gone" && place.path !== "" && <StoredFacts project={place.project} path={place.path} />}
-    </dl>
+    </div>
   );
 }
 
@@ -61,23 +59,32 @@ function LocalFacts({ path }: { path: string }) {
     ["Tokens", data["tokens"] === undefined ? null : `${data["estimated"] === true ? "about " : ""}${Number(data["tokens"]).toLocaleString("en-US")}`],
     ["Shape", data["shape"] as string | undefined],
   ];
-  return entries.map(([label, value]) => <FactRow key={label} label={label} value={value} />);
+  return <FactList facts={entries} />;
 }
 
 function StoredFacts({ project, path }: { project: string; path: string }) {
   const stat = useEntry("store", "file_stat", { project, path });
   if (stat.isError) return <Fault error={stat.error} onRetry={() => void stat.refetch()} />;
   if (stat.isPending) return <Loading rows={2} />;
-  return (
-    <>
-      <FactRow label="Created" value={moment(stat.data.created_at)} />
-      <FactRow label="Updated" value={moment(stat.data.updated_at)} />
-    </>
-  );
+  const facts: Fact[] = [
+    ["Created", moment(stat.data.created_at)],
+    ["Updated", moment(stat.data.updated_at)],
+  ];
+  return <FactList facts={facts} />;
 }
 
 function moment(at: unknown): string | null {
   return typeof at === "string" ? exact(Date.parse(at)) : null;
+}
+
+function FactList({ facts }: { facts: readonly Fact[] }) {
+  return (
+    <dl className={classes.factList}>
+      {facts.map(([label, value]) => (
+        <FactRow key={label} label={label} value={value} />
+      ))}
+    </dl>
+  );
 }
 
 function FactRow({ label, value }: { label: string; value: string | number | null | undefined }) {

@@ -153,7 +153,13 @@ function Filter({ folder, ref, onDone }: { folder: Place | null; ref: React.Ref<
 function Row({ row }: { row: TreeRow<FileNode> }) {
   const { entry, note } = row.node;
   if (note !== undefined) return <span className={classes.rowNote}>{note}</span>;
-  if (!entry) return <span className={classes.rowBone} aria-label="Loading" />;
+  if (!entry) {
+    return (
+      <span className={classes.rowBone} data-loading>
+        <span className="hf-visually-hidden">Loading</span>
+      </span>
+    );
+  }
   const Icon = entry.type === "file" && IMAGE.test(entry.name) ? IconPhoto : (ICONS[entry.type] ?? IconFile);
   const total = row.isOpen ? fileTree.totalOf(entry.place) : null;
   const filter = row.isOpen ? fileTree.filterOf(idOf(entry.place)) : "";
