@@ -59,8 +59,6 @@ class Console:
             return Response(body, media_type="application/json", headers=API_HEADERS)
 
         async def page(request: Request) -> Response:
-            if request.method not in ("GET", "HEAD"):
-                return Response("This address is for GET.\n", 405, {"allow": "GET, HEAD"})
             if not self.gate.is_shell(request.url.path):
                 raise NotFound("There is nothing at this address.")
             return await self.pages.page(request)

@@ -1,5 +1,5 @@
 /** The pages of the console: where each is, its key after `g`, and its code, which is fetched when it is first opened. */
-import { IconActivity, IconFolders, IconInbox, IconSettings, IconTool } from "@tabler/icons-react";
+import { IconActivity, IconFolderSearch, IconFolders, IconInbox, IconSettings, IconTool } from "@tabler/icons-react";
 import { lazy, type ComponentType, type LazyExoticComponent } from "react";
 import type { Me } from "@/api/entries";
 
@@ -27,6 +27,12 @@ export const ROUTES: readonly PageRoute[] = [
     paths: ["/files"],
     page: lazy(() => import("@/features/files/page")),
     nav: { label: "Files", key: "f", to: "/files", icon: IconFolders },
+  },
+  {
+    paths: ["/organise", "/organise/:id"],
+    page: lazy(() => import("@/features/organise/page")),
+    nav: { label: "Organise", key: "o", to: "/organise", icon: IconFolderSearch },
+    isFor: isPerson,
   },
   {
     paths: ["/activity", "/activity/:view"],

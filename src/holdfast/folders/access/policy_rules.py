@@ -107,6 +107,30 @@ def build_rules(settings: PolicySettings, settings_path: str | None) -> Rules:
     return tuple(rules)
 
 
+def policy_for(rules: Sequence[PolicyRule], allowed: Sequence[str]) -> Policy | None:
+    """Return the policy of these rules in allowed directories, None where no rule can hold.
+
+    A pattern that leads through a symbolic link also holds for what the link leads to at this time.
+    """
+    near = rules_near(rules, allowed)
+    linked = rules_near([each for rule in near for each in _follow_links(rule, allowed)], allowed)
+    return Policy([*near, *linked], allowed) if near else None
+
+
+def _follow_links(rule: PolicyRule, allowed: Sequence[str]) -> Iterator[PolicyRule]:
+    """Yield the rule for the real paths that the names at the beginning of its pattern lead to, where they differ."""
+    if "/" not in rule.glob.removeprefix("./").rstrip("/"):
+        return
+    segments = [segment for segment in rule.glob.split("/") if segment not in ("", ".")]
+    names = list(itertools.takewhile(lambda segment: not has_magic(segment), segments))
+    rest = "/".join(segments[len(names) :])
+    for root in rule.roots or allowed:
+        written = os.path.join(root, *names)
+        real = os.path.realpath(written)
+        if real != written:
+            yield replace(rule, roots=(real,), glob=f"/{rest}" if rest else "")
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyDecision:
     """Which access a client has to a path, and the rule that decides; None when no rule matches."""
@@ -142,30 +166,6 @@ def decide_access(rules: Rules, path: str, client: str, allowed: Sequence[str]) 
     matching = [rule for policy in policies if policy is not None and (rule := policy.rule_of(real)) is not None]
     rule = max(matching, key=lambda rule: (rule.access, -rule.number), default=None)
     return PolicyDecision(real, Access.ALLOW if rule is None else rule.access, rule)
-
-
-def policy_for(rules: Sequence[PolicyRule], allowed: Sequence[str]) -> Policy | None:
-    """Return the policy of these rules in allowed directories, None where no rule can hold.
-
-    A pattern that leads through a symbolic link also holds for what the link leads to at this time.
-    """
-    near = rules_near(rules, allowed)
-    linked = rules_near([each for rule in near for each in _follow_links(rule, allowed)], allowed)
-    return Policy([*near, *linked], allowed) if near else None
-
-
-def _follow_links(rule: PolicyRule, allowed: Sequence[str]) -> Iterator[PolicyRule]:
-    """Yield the rule for the real paths that the names at the beginning of its pattern lead to, where they differ."""
-    if "/" not in rule.glob.removeprefix("./").rstrip("/"):
-        return
-    segments = [segment for segment in rule.glob.split("/") if segment not in ("", ".")]
-    names = list(itertools.takewhile(lambda segment: not has_magic(segment), segments))
-    rest = "/".join(segments[len(names) :])
-    for root in rule.roots or allowed:
-        written = os.path.join(root, *names)
-        real = os.path.realpath(written)
-        if real != written:
-            yield replace(rule, roots=(real,), glob=f"/{rest}" if rest else "")
 
 
 def describe_rules(rules: Sequence[PolicyRule]) -> list[dict[str, object]]:
