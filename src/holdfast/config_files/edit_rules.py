@@ -112,8 +112,8 @@ def _replace_items(text: str, key: yaml.Node, items: yaml.Node | None, rules: Se
     first_item = items.value[0].start_mark.index
     line = text[text.rfind("\n", 0, first_item) + 1 : first_item]
     indent = line[: len(line) - len(line.lstrip())]
-    chosen = _choose(values, pieces, rules, indent, newline)
-    whole = "".join(piece if piece.endswith("\n") else piece + newline for piece in chosen)
+    new_pieces = _choose(values, pieces, rules, indent, newline)
+    whole = "".join(piece if piece.endswith("\n") else piece + newline for piece in new_pieces)
     return apply_edits(text, [(first, starts[-1], whole)])
 
 
@@ -122,20 +122,20 @@ def _choose(
 ) -> list[str]:
     """Return the lines of each rule: its own ones where it was there; a changed one keeps the comment of the one in its place."""
     free = list(range(len(values)))
-    kept: dict[int, int] = {}
+    old_places: dict[int, int] = {}
     for at, rule in enumerate(rules):
         match = next((index for index in free if values[index] == rule), None)
         if match is not None:
             free.remove(match)
-            kept[at] = match
-    chosen: list[str] = []
+            old_places[at] = match
+    lines: list[str] = []
     for at, rule in enumerate(rules):
-        if at in kept:
-            chosen.append(pieces[kept[at]])
+        if at in old_places:
+            lines.append(pieces[old_places[at]])
             continue
         comment = _comment_above(pieces[at]) if at in free else ""
-        chosen.append(comment + newline.join(_item_lines([rule], indent)) + newline)
-    return chosen
+        lines.append(comment + newline.join(_item_lines([rule], indent)) + newline)
+    return lines
 
 
 def _comment_above(piece: str) -> str:

@@ -30,6 +30,7 @@ export const theme = createTheme({
   components: {
     Button: { defaultProps: { size: "xs" } },
     Modal: { defaultProps: { transitionProps: { duration: 100 }, centered: false } },
+    Notification: { defaultProps: { closeButtonProps: { "aria-label": "Close" } } },
     Menu: { defaultProps: { transitionProps: { duration: 80 } } },
     Tooltip: { defaultProps: { transitionProps: { duration: 80 }, openDelay: 300 } },
   },

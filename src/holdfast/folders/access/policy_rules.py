@@ -158,8 +158,13 @@ def decide_access(rules: Rules, path: str, client: str, allowed: Sequence[str]) 
     """
     real = os.path.realpath(Path(path).expanduser())
     binding = [rule for rule in rules if rule.binds(client) and rule.access is not Access.ALLOW]
-    policy = policy_for(binding, [os.path.realpath(Path(root).expanduser()) for root in allowed])
-    rule = None if policy is None else policy.rule_of(real)
+    real_allowed = [os.path.realpath(Path(root).expanduser()) for root in allowed]
+    policies = (
+        policy_for([rule for rule in binding if not rule.roots], real_allowed),
+        policy_for([rule for rule in binding if rule.roots], ["/"]),
+    )
+    matching = [rule for policy in policies if policy is not None and (rule := policy.rule_of(real)) is not None]
+    rule = max(matching, key=lambda rule: (rule.access, -rule.number), default=None)
     return PolicyDecision(real, Access.ALLOW if rule is None else rule.access, rule)
 
 

@@ -9,8 +9,7 @@ from holdfast.call import Call
 from holdfast.config.settings import PolicySettings, RuleSettings
 from holdfast.config_files.settings_rules import change_rules, read_rules
 from holdfast.errors import HoldfastError, InvalidArgument
-from holdfast.folders.access.policy import Policy
-from holdfast.folders.access.policy_rules import Rules, build_rules, decide_access, describe_rules
+from holdfast.folders.access.policy_rules import Rules, build_rules, decide_access, describe_rules, policy_for
 from holdfast.folders.finding.walk import EntryType, Walk, open_start
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.display import display_name, quantity
@@ -141,7 +140,7 @@ class _Preview:
         self.examples: list[str] = []
         self.is_complete = True
         self._app, self._call, self._rules = app, call, rules
-        self._policy = Policy(rules, known)
+        self._policy = policy_for(rules, known)
 
     def look(self) -> None:
         """Count in every directory that is there."""
@@ -159,10 +158,10 @@ class _Preview:
                 walk = Walk(folders.jail, self._call, start, ignore=False, seconds=_PREVIEW_SECONDS)
                 for folder, entries in walk:
                     above = f"{start.path.rstrip('/')}/{folder.relative}"
-                    policy = self._policy.folder(above.rstrip("/") or "/")
+                    policy = self._policy.folder(above.rstrip("/") or "/") if self._policy else None
                     for name, kind in entries:
                         if kind is EntryType.FILE:
-                            yield above + name, policy.rule_for(name) is not None
+                            yield above + name, policy is not None and policy.rule_for(name) is not None
                 self.is_complete &= not (walk.timed_out or walk.unreadable)
         except (HoldfastError, OSError):
             self._call.check()

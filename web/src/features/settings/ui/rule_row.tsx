@@ -78,7 +78,7 @@ function RuleForm({ rule, onChange, onOpen }: RuleRowProps) {
       />
       <TextInput
         label="Client"
-        description="Pattern of the name that an MCP client declares. Empty: every one"
+        description="Pattern of the name of an MCP client. Empty: every one"
         placeholder="claude-*"
         spellCheck={false}
         value={rule.client}

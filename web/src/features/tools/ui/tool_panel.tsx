@@ -23,6 +23,9 @@ import { Result, type Outcome } from "./result";
 
 const JsonEditor = lazy(() => import("./json_editor"));
 
+/** Where the answer stands below the form. */
+const STACKED = "(max-width: 1000px)";
+
 /** What was typed for each tool since the page was loaded: looking at another tool loses nothing. */
 const drafts = new Map<string, string>();
 
@@ -44,10 +47,15 @@ export function ToolPanel({ tool }: { tool: ToolFacts }) {
   const [goTo, setGoTo] = useState<Place | null>(null);
   const running = useRef<AbortController | null>(null);
   const confirm = useRef<HTMLButtonElement>(null);
+  const right = useRef<HTMLDivElement>(null);
   useEffect(() => () => running.current?.abort(), []);
   useEffect(() => {
     if (isAsking) confirm.current?.focus();
   }, [isAsking]);
+  const hasEnded = outcome !== null && outcome.state !== "running";
+  useEffect(() => {
+    if (hasEnded && matchMedia(STACKED).matches) right.current?.scrollIntoView({ block: "start" });
+  }, [hasEnded]);
 
   const read = useMemo(() => readJson(text), [text]);
   const view = query.get("view") === "json" ? "json" : "form";
@@ -102,7 +110,7 @@ export function ToolPanel({ tool }: { tool: ToolFacts }) {
     if (tool.effect === "read") void run();
     else setAsking(true);
   };
-  useHotkeys([["mod+Enter", () => document.querySelector("[aria-modal=true]") === null && ask()]], []);
+  useHotkeys([["mod+Enter", () => document.querySelector("[aria-modal=true]") === null && ask()]], [], true);
   useKeys(tool.name, [{ keys: "v", label: "Form or JSON", run: () => setView(view === "form" ? "json" : "form") }]);
 
   return (
@@ -162,7 +170,7 @@ export function ToolPanel({ tool }: { tool: ToolFacts }) {
           )}
         </div>
       </div>
-      <div className={classes.right}>
+      <div ref={right} className={classes.right}>
         {outcome === null ? <p className={classes.hint}>The answer stands here: as you read it, as a model gets it, and as it came.</p> : <Result outcome={outcome} />}
         <Declarations tool={tool.name} />
       </div>
