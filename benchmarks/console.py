@@ -92,13 +92,13 @@ def tree_filter(console: Console, rounds: int) -> list[float]:
         digits = f"{number * 37 % 1000:03}"
         console.page.get_by_role("textbox", name="Filter many").fill(f"f{digits}")
         expect(console.page.get_by_role("treeitem").filter(has_text=f"f{digits}000.txt")).to_be_visible()
-        shown = (
+        is_listed = (
             f"[...document.querySelectorAll('[role=treeitem]')].some((row) => row.textContent.includes('f{digits}7'))"
         )
-        gone = (
+        is_filtered = (
             f"![...document.querySelectorAll('[role=treeitem]')].some((row) => row.textContent.includes('f{digits}0'))"
         )
-        times.append(key_to_paint(console.page, "7", f"{shown} && {gone}"))
+        times.append(key_to_paint(console.page, "7", f"{is_listed} && {is_filtered}"))
     console.page.get_by_role("textbox", name="Filter many").fill("")
     return times
 
@@ -122,9 +122,7 @@ def tree_open(console: Console, rounds: int) -> list[float]:
 def tree_scroll(console: Console, rounds: int) -> list[float]:
     """Press Page Down in the open folder: the next rows are there with their names."""
     console.open_tree()
-    names = (
-        "![...document.querySelectorAll('[role=treeitem]')].some((row) => row.querySelector('[data-loading]'))"
-    )
+    names = "![...document.querySelectorAll('[role=treeitem]')].some((row) => row.querySelector('[data-loading]'))"
     return [key_to_paint(console.page, "PageDown", names) for _ in range(2 * rounds)]
 
 

@@ -1,6 +1,6 @@
 """What a flood by one client costs the others: a quiet client's times before, during and after, and the server's memory.
 
-    python benchmarks/fairness.py [--engine sqlite|postgres|two-servers …] [--seconds 5] [--only NAME …]
+    python benchmarks/fairness.py [--engine sqlite|postgres|two-servers …] [--seconds 5] [--only NAME …] [--part 1/3]
 
 A row for each flood and door. `two-servers` is two servers on one PostgreSQL and one Valkey, flooded at once by the same
 client, with a quiet client at each. The bar: the quiet client's p99 within twice what it was before or 50 ms, whichever is
@@ -21,8 +21,9 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import benchmarks.measure.page_floods  # noqa: F401 - adds its floods to the table
 from benchmarks.measure import files, process
-from benchmarks.measure.floods import FLOODS, PROJECT, STARTED_LINE, TENANT, Target
+from benchmarks.measure.floods import FLOODS, PROJECT, START_LINE, TENANT, Target
 from benchmarks.measure.quiet import PROJECT as QUIET_PROJECT
 from benchmarks.measure.quiet import TENANT as QUIET_TENANT
 from holdfast.adapters.open_store import open_store
@@ -150,11 +151,11 @@ def run_flood(name: str, servers: dict[int, Target], seconds: float, folder: Pat
         times.append(time.monotonic())
         peaks = {pid: memory[pid][0] for pid in servers}
         with contextlib.ExitStack() as floods:
-            log = folder / f"flood-{name}.log"
-            with log.open("w") as out:
+            flood_log = folder / f"flood-{name}.log"
+            with flood_log.open("w") as out:
                 for target in servers.values():
-                    floods.enter_context(_run_module("floods", target, [name], out.fileno()))
-            until("the floods have begun", lambda: log.read_text().count(STARTED_LINE) == len(servers), 30)
+                    floods.enter_context(_run_module("flooder", target, [name], out.fileno()))
+            until("the floods have begun", lambda: flood_log.read_text().count(START_LINE) == len(servers), 30)
             times[1] = time.monotonic()
             while time.monotonic() < times[1] + 2 * seconds:
                 time.sleep(0.1)
@@ -244,10 +245,13 @@ def main() -> None:
         "--seconds", type=float, default=5.0, help="the quiet time before and after; a flood lasts twice that"
     )
     parser.add_argument("--only", nargs="+", choices=sorted(FLOODS), default=list(FLOODS))
+    parser.add_argument("--part", metavar="N/M", default="1/1", help="only the Nth of M parts of the floods")
     options = parser.parse_args()
+    part, parts = map(int, options.part.split("/"))
+    names = options.only[part - 1 :: parts]
     print("\n".join(_HEADER))
     with tempfile.TemporaryDirectory(prefix="holdfast-fairness-") as folder:
-        is_met = [measure(engine, options.only, options.seconds, Path(folder)) for engine in options.engine]
+        is_met = [measure(engine, names, options.seconds, Path(folder)) for engine in options.engine]
     sys.exit(0 if all(is_met) else 1)
 
 

@@ -1,13 +1,9 @@
-"""Floods: what one bad client does to a server, each in a process of its own until it is ended.
-
-python -m benchmarks.measure.floods NAME < target.json
-"""
+"""Floods: what one bad client does to a server at the doors of agents, without end; `flooder` runs one of them."""
 
 import json
 import os
 import socket
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -21,7 +17,7 @@ from tests.helpers.doors import ACCEPT, INITIALIZE, MODERN_META
 
 TENANT = "a-tenant-who-floods-the-server"
 PROJECT = "flood"
-STARTED_LINE = "begun"
+START_LINE = "the flood starts"
 _PIECE_BYTES = 1 << 18
 
 
@@ -539,14 +535,3 @@ def _send_slowly(line: socket.socket, data: bytes) -> None:
     with suppress(OSError):
         line.recv(1024)
         line.sendall(data)
-
-
-def main() -> None:
-    """Run one flood until the process is ended."""
-    os.nice(5)  # a client is elsewhere, and does not take the server's processors
-    print(STARTED_LINE, flush=True)
-    FLOODS[sys.argv[1]](Target(**json.load(sys.stdin)))
-
-
-if __name__ == "__main__":
-    main()

@@ -8,6 +8,7 @@ from holdfast.auth.panel_tokens import PanelTokens
 from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.settings import Settings
+from holdfast.folders.access.policy_rules import PolicyRules
 from holdfast.folders.finding.browse import FolderBrowser
 from holdfast.folders.service import Folders
 from holdfast.observe.observer import Observer
@@ -32,8 +33,8 @@ class App:
     `reviews` are the changes that wait for a person. `observer` is told of every call. `on_model_key` is called after each
     call whose caller has a key for models, and never blocks. `bulletin` tells what happens to reviews, plans and changes.
     `connected_roots` are the directories that agents were given since the server started, and whether each was given to
-    the server itself; `browser` lists folders for a person. `panel_tokens` are those by which panels decide, and `console`
-    is where they send their reader.
+    the server itself; `browser` lists folders for a person. `policy` holds the rules that bind agents. `panel_tokens` are
+    those by which panels decide, and `console` is where they send their reader.
     """
 
     settings: Settings
@@ -49,5 +50,6 @@ class App:
     bulletin: Bulletin = field(default_factory=Bulletin)
     connected_roots: Callable[[], list[tuple[str, bool]]] = list
     browser: FolderBrowser = field(default_factory=FolderBrowser)
+    policy: PolicyRules = field(default_factory=PolicyRules)
     panel_tokens: PanelTokens = field(default_factory=PanelTokens)
     console: ConsoleAddress = field(default_factory=ConsoleAddress)

@@ -52,6 +52,10 @@ class InputNeeded(BaseException):
         self.state = state
 
 
+class HeavyNeeded(BaseException):
+    """Raised by a call that turns out to be heavy, before any effect; it is made again with a place of heavy work."""
+
+
 class ChildNeeded(BaseException):
     """The call ends here, before it had any effect, and is made again once it may start a child process.
 
@@ -69,7 +73,8 @@ class Call:
 
     `progress(done, total, message)` may be called from any thread and never blocks. `elicit` is there for an async
     tool when the person behind the client can be asked; a step of a pipe has none. `may_start_child` says whether the
-    call has one of the few places of those that run a child process, `may_wait` whether it may wait for a person.
+    call has one of the few places of those that run a child process, `is_heavy` whether it has one of heavy work,
+    `may_wait` whether it may wait for a person.
     """
 
     caller: Caller
@@ -77,6 +82,7 @@ class Call:
     progress: ProgressSink = _ignore_progress
     elicit: Elicit | None = None
     may_start_child: bool = True
+    is_heavy: bool = True
     may_wait: bool = True
     started_at: float = field(default_factory=time.monotonic)
     _stop: threading.Event = field(default_factory=threading.Event)
@@ -117,5 +123,5 @@ class Call:
 
 
 def uncancellable_call() -> Call:
-    """Return a call without a deadline that nobody cancels, for work that must be finished once begun."""
+    """Return a call without deadline and cancellation, for work that must be finished once it was started."""
     return Call(Caller(LOCAL_USER), timeout_seconds=float("inf"))

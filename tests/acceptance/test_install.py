@@ -212,6 +212,28 @@ def test_a_project_has_a_configuration_of_its_own(home: ClientHome, client: str,
 
 
 @pytest.mark.req("SV-07.b")
+@pytest.mark.parametrize("link", [".cursor", ".cursor/mcp.json"])
+def test_a_link_that_came_with_a_project_leads_to_no_file_elsewhere(home: ClientHome, link: str) -> None:
+    mine = home.write(".claude/mcp.json", CLAUDE)
+    planted = home.project / link
+    planted.parent.mkdir(exist_ok=True)
+    for target in (mine if link.endswith("json") else mine.parent, home.path / "not-there-yet"):
+        planted.unlink(missing_ok=True)
+        planted.symlink_to(target)
+        before = home.tree()
+        for command in ("install", "uninstall"):
+            ran = home.run(command, "cursor", "--project", "--yes", cwd=home.project)
+            assert ran.returncode != 0
+            assert "leads out of the project" in ran.stderr
+        assert home.tree() == before
+    planted.unlink()
+    (home.project / "shared").mkdir()
+    planted.symlink_to(home.project / "shared" / ("mcp.json" if link.endswith("json") else ""))
+    home.ok("install", "cursor", "--project", "--yes", cwd=home.project)
+    assert (home.project / "shared/mcp.json").exists()
+
+
+@pytest.mark.req("SV-07.b")
 def test_the_change_is_shown_before_it_is_written_and_a_person_is_asked(
     home: ClientHome, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -131,6 +131,77 @@ def test_a_plan_is_scanned_corrected_carried_out_and_taken_back_in_part(person: 
 
 
 @pytest.mark.req("SV-42.b")
+def test_what_stays_is_listed_with_the_reason_and_can_be_decided_on_again(person: Person, home: Path) -> None:
+    folder = home / "Downloads"
+    plant(folder, {".hidden": "x"})
+    plan = {"plan_id": scanned(person, folder)["plan_id"]}
+    person.call("correct_plan", **plan, changes=[{"path": "pasta.txt"}])
+    (row,) = person.call("plan_rows", **plan, view="left_alone")["rows"]
+    assert (row["path"], row["status"], row["was_corrected"]) == ("pasta.txt", "LEFT_ALONE", True)
+    skipped = person.call("plan_rows", **plan, view="skipped")
+    assert [(entry["path"], entry["reason"]) for entry in skipped["rows"]] == [(".hidden", "hidden")]
+    assert skipped["counts"]["skipped"] == skipped["counts"]["left_alone"] == 1
+
+    person.call("correct_plan", **plan, changes=[{"path": "pasta.txt", "folder": "Recipes"}])
+    page = person.call("plan_rows", **plan, view="all")
+    assert page["counts"]["left_alone"] == 0
+    before = person.call("plan_rows", **plan, view="all", side="before")
+    assert [(entry["folder"], entry["files"]) for entry in before["folders"]] == [("", page["total"])]
+    after = person.call("plan_rows", **plan, view="all", side="after", folder="Recipes")
+    assert [row["path"] for row in after["rows"]] == ["pasta.txt"]
+    stays = person.call("plan_rows", **plan, view="all", side="after", folder="")
+    assert {row["path"] for row in stays["rows"]} == {
+        row["path"] for row in page["rows"] if row.get("destination") is None
+    }
+
+
+@pytest.mark.req("SV-42.b")
+def test_a_file_of_a_plan_is_explained_and_a_plan_says_what_changed_since(person: Person, home: Path) -> None:
+    folder = home / "Downloads"
+    plant(folder, {"more.txt": INVOICE.format(88)})
+    page = scanned(person, folder)
+    plan = {"plan_id": page["plan_id"]}
+    told = person.call("explain_plan_file", **plan, address="scan_0012.txt")
+    assert (told["waiting_to"], told["category"]) == (f"{folder}/Invoices/scan_0012.txt", "Invoices")
+    assert told["nearest"]
+    assert person.refused("explain_plan_file", **plan, address=f"{home}/f.txt")["code"] == "ACCESS_DENIED"
+    assert person.refused("explain_plan_file", **plan, address="../f.txt")["code"] == "ACCESS_DENIED"
+    fresh = person.call("plan_freshness", **plan)
+    assert fresh == {"gone": 0, "changed": 0, "examples": []}
+
+    (folder / "pasta.txt").unlink()
+    (folder / "more.txt").write_text("something else")
+    scan = scanned(person, folder)
+    fresh = person.call("plan_freshness", **plan)
+    assert (fresh["gone"], fresh["changed"], sorted(fresh["examples"])) == (1, 1, ["more.txt", "pasta.txt"])
+    assert fresh["newer_plan"] == scan["plan_id"]
+
+    person.call("approve_plan", **plan, plan_hash=person.call("plan_rows", **plan)["plan_hash"])
+    assert person.call("execute_plan_for_person", **plan)["totals"]["DONE"] == page["counts"]["moves"] - 2
+    stayed = person.call("plan_rows", **plan, view="stayed")
+    assert sorted(row["path"] for row in stayed["rows"]) == ["more.txt", "pasta.txt"]
+    assert all(row["error"] for row in stayed["rows"])
+    assert [total["done"] for total in stayed["folders"] if total["folder"] == "Invoices"] == [1]
+
+    past = person.call("plan_measures", **plan)["plans"]
+    assert [entry["plan_id"] for entry in past] == [plan["plan_id"], scan["plan_id"]]
+    assert past[1]["measures"]["cache_hit_rate"] > past[0]["measures"]["cache_hit_rate"]
+
+
+@pytest.mark.req("SV-42.b")
+def test_a_file_whose_name_is_not_utf8_is_corrected_by_its_address(person: Person, home: Path) -> None:
+    folder = home / "Downloads"
+    Path(os.fsdecode(bytes(folder) + b"/caf\xe9 bill.txt")).write_text(INVOICE.format(99))
+    page = scanned(person, folder)
+    (row,) = [row for row in page["rows"] if "bill" in row["name"]]
+    assert row["address"].startswith("file:///")
+    plan = {"plan_id": page["plan_id"]}
+    person.call("correct_plan", **plan, changes=[{"path": row["address"], "folder": "Taxes"}])
+    taxes = person.call("plan_rows", **plan, folder="Taxes")["rows"]
+    assert "caf\ufffd bill.txt" in [row["name"] for row in taxes]
+
+
+@pytest.mark.req("SV-42.b")
 def test_a_large_plan_comes_by_page_view_folder_and_filter(person: Person, home: Path) -> None:
     folder = home / "Downloads"
     plant(folder, {f"bill {number:04}.txt": INVOICE.format(number + 100) for number in range(150)})

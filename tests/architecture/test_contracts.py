@@ -42,7 +42,7 @@ FORBIDDEN = [
     ("commands", "cli/output.py", "import holdfast.cli.commands.files"),
     ("change_commands", "cli/commands/changes/review_text.py", "import holdfast.cli.commands.changes.review"),
     ("organise_commands", "cli/commands/organise/plan_text.py", "import holdfast.cli.commands.organise.organise"),
-    ("install", "cli/install/entry.py", "import holdfast.cli.install.target"),
+    ("config_files", "config_files/entry.py", "import holdfast.config_files.target"),
     ("databases", "adapters/postgres/store/bad.py", "import holdfast.adapters.postgres.search.rows"),
     ("acyclic", "folders/access/roots.py", "import holdfast.folders.access.jail"),
     ("pure", "tools/answer.py", "import time"),

@@ -59,6 +59,7 @@ def targets_of(*houses: House) -> dict[int, Target]:
     [
         "jq_loops", "searches", "appends", "names", "names_local", "initializes", "websockets", "half_sent",
         "documents", "proposals", "cancels", "tool_lists", "tiny_chunks", "many_fields", "websocket_pings", "local_writes",
+        "page_names", "page_slices", "page_documents", "page_streams_reopened", "sign_ins", "quoted_cookies", "shells",
     ],
 )  # fmt: skip
 def test_a_flood_by_one_client_leaves_the_others_their_answers(server: Servers, name: str) -> None:

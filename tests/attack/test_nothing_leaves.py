@@ -229,6 +229,11 @@ def reviews(place: Traced) -> list[str]:
     return [str(review["review_id"]) for review in place.data("review", "list")["reviews"]]
 
 
+def review_that(place: Traced, *actions: str) -> str:
+    listed = place.data("review", "list")["reviews"]
+    return str(next(review["review_id"] for review in listed if review["user_action"] in actions))
+
+
 def change_of(place: Traced, kind: str) -> str:
     changes = place.data("changes", "list")["changes"]
     return str(next(change["change_id"] for change in changes if change["kind"] == kind))
@@ -259,6 +264,8 @@ CASES: dict[str, Step] = {
     "calls": steps("calls"),
     "policy show": steps("policy", "show"),
     "policy test": steps("policy", "test", "notes.txt"),
+    "tools": steps("tools", "--as", "openai"),
+    "call": steps("call", "read_text_file", "--json", '{"path": "notes.txt"}'),
     "review": steps("review"),
     "review list": steps("review", "list"),
     "review show": lambda place: place.run("review", "show", reviews(place)[0], "--side-by-side"),
@@ -266,6 +273,8 @@ CASES: dict[str, Step] = {
     "review reject": lambda place: place.run("review", "reject", reviews(place)[0]),
     "review edit": lambda place: place.run("review", "edit", reviews(place)[0]),
     "review approve": approve_review,
+    "review apply": lambda place: place.run("review", "apply", review_that(place, "APPROVE")),
+    "review withdraw": lambda place: place.run("review", "withdraw", review_that(place, "PENDING", "REVIEW")),
     "organise scan": steps("organise", "scan", "."),
     "organise list": steps("organise", "list"),
     "organise show": steps("organise", "show", "--all"),

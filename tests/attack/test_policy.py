@@ -481,3 +481,30 @@ def test_no_race_reaches_a_denied_file(own: Guarded, attack_seconds: float) -> N
     assert rounds
     assert SECRET in (own.root / "key.hush").read_text()
     assert "!" not in (own.root / "key.hush").read_text()
+
+
+@pytest.mark.req("RV-13.b", "RV-13.c")
+def test_a_rule_that_leads_through_a_link_holds_for_what_the_link_leads_to(own: Guarded) -> None:
+    for folder in ("y2026", "y2025", "shelf"):
+        (own.root / folder).mkdir()
+        (own.root / folder / "a.txt").write_text(SECRET)
+    (own.root / "current").symlink_to("y2026")
+    (own.root / "chain").symlink_to("current")
+    (own.root / "shelf" / "last").symlink_to(own.root / "y2025")
+    with own.agent() as agent:
+        own.take_up(
+            agent,
+            [
+                {"glob": "chain/**", "access": "deny"},
+                {"root": str(own.root / "shelf"), "glob": "last/*.txt", "access": "deny"},
+                {"glob": "/link-to-folder/deep", "access": "read-only"},
+            ],
+        )
+        for path in ("chain/a.txt", "current/a.txt", "y2026/a.txt", "shelf/last/a.txt", "y2025/a.txt"):
+            reply = agent.call("read_text_file", path=path)
+            assert json.loads(reply.text)["code"] == "NOT_FOUND", reply.text
+        assert agent.call("read_text_file", path="shelf/a.txt").ok().text == SECRET
+        found = agent.call("grep_content", search_path=".", pattern=SECRET).text
+        assert not any(folder in found for folder in ("y2026", "y2025"))
+        assert agent.call("write_file", path="vault/deep/new.txt", content="x").is_error
+        assert not (own.root / "vault/deep/new.txt").exists()

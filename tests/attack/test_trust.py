@@ -50,6 +50,8 @@ COMMANDS: dict[str, list[str]] = {
     "config": ["show"],
     "doctor": [],
     "migrate": [],
+    "tools": [],
+    "call": ["list_directory", "--json", '{"path": "."}'],
     "install": [],
     "uninstall": ["--help"],
 }

@@ -53,7 +53,7 @@ def test_palette_and_map_of_keys_work_and_single_keys_can_be_switched_off(desk: 
     page = tab.page
     page.get_by_role("heading", name="Closed reviews").wait_for()
     page.keyboard.press("Control+k")
-    page.get_by_role("combobox").fill("inb")
+    page.get_by_role("dialog", name="Palette").get_by_role("combobox").fill("inb")
     tab.check_everywhere(desk.shots, "palette")
     page.keyboard.press("Enter")
     page.get_by_role("heading", name="Waits for you", exact=True).wait_for()
@@ -61,6 +61,9 @@ def test_palette_and_map_of_keys_work_and_single_keys_can_be_switched_off(desk: 
     page.keyboard.press("?")
     page.get_by_role("dialog").get_by_text("Single keys", exact=True).wait_for()
     tab.check_everywhere(desk.shots, "keys")
+    page.set_viewport_size({"width": 360, "height": 780})
+    expect(page.get_by_role("button", name="Go to…", include_hidden=True)).to_have_count(1)
+    page.set_viewport_size({"width": 1280, "height": 800})
     page.get_by_role("switch", name="Single keys").uncheck(force=True)
     page.keyboard.press("Escape")
     expect(page.get_by_role("dialog")).to_have_count(0)

@@ -1,7 +1,7 @@
 """Answers what the page asks beside the entries: who is signed in, sessions, tools and their declarations, media, the document."""
 
 from collections.abc import Awaitable, Callable
-from functools import wraps
+from functools import lru_cache, wraps
 from typing import TypeVar
 
 import anyio.to_thread
@@ -11,12 +11,13 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 
 from holdfast import __version__
-from holdfast.auth.context import AuthContext
+from holdfast.auth.context import AuthContext, Caller
+from holdfast.auth.rates import Rate
 from holdfast.clock import format_timestamp
-from holdfast.console.calls import ConsoleCalls
+from holdfast.console.calls import ConsoleCalls, HeldResponse
 from holdfast.console.faults import API_HEADERS, refuse
 from holdfast.console.gate import SESSION, cookie_name
-from holdfast.console.ports import ServerFacts
+from holdfast.console.ports import CallPath, ServerFacts
 from holdfast.console.sessions import MAX_SESSION_SECONDS, BrowserSession, BrowserSessions, SignIn
 from holdfast.console.shapes import (
     Done,
@@ -29,29 +30,41 @@ from holdfast.console.shapes import (
     ToolFacts,
     ToolList,
 )
-from holdfast.errors import HoldfastError, InvalidArgument, NotFound, PermissionDenied
+from holdfast.errors import HoldfastError, InvalidArgument, NotFound, PayloadTooLarge, PermissionDenied
 from holdfast.secret import Secret
 from holdfast.tools.answer import Media
 from holdfast.tools.declarations import declare, describe_workspace
 from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.registry import Tool
 
 Endpoint = Callable[[Request], Awaitable[Response]]
 Body = TypeVar("Body", bound=BaseModel)
 _SHOWN_MEDIA = ("image/png", "image/jpeg", "image/gif", "image/webp", "image/bmp", "image/avif")
 _SHOWN_KINDS = ("audio/", "video/")
+_MAX_BODY_BYTES = 16_384
+"""Of what is parsed here, on the event loop; the arguments of an entry are not."""
 
 
 class ConsoleApi:
-    """The endpoints; each answer is made for the session in the request's scope."""
+    """The endpoints; each answer is made for the session in the request's scope. `on_end` is called when a session ended."""
 
     def __init__(
-        self, calls: ConsoleCalls, sessions: BrowserSessions, dispatcher: Dispatcher, facts: ServerFacts, server_id: str
+        self,
+        calls: ConsoleCalls,
+        path: CallPath,
+        sessions: BrowserSessions,
+        dispatcher: Dispatcher,
+        facts: ServerFacts,
+        server_id: str,
+        on_end: Callable[[], None] = lambda: None,
     ) -> None:
         self._calls = calls
+        self._path = path
         self._sessions = sessions
         self._dispatcher = dispatcher
         self._facts = facts
         self._server_id = server_id
+        self._on_end = on_end
 
     async def me(self, request: Request) -> Response:
         """Say who is signed in; the page asks it when it begins, so this is where times of use are written."""
@@ -60,7 +73,10 @@ class ConsoleApi:
         return _respond(await self._describe(request.scope[SESSION]))
 
     async def sign_in(self, request: Request) -> Response:
-        """Open a session by a link or by a tenant's key; the same words for every link or key that opens none."""
+        """Open a session by a link or by a tenant's key, which counts as a call of the tenant.
+
+        The words are the same for every link or key that opens none.
+        """
         body = await _read(request, SignInRequest)
         agent = request.headers.get("user-agent", "")
         if (body.link is None) == (body.api_key is None):
@@ -75,11 +91,13 @@ class ConsoleApi:
             auth = self._facts.identify(Secret(body.api_key or ""))
             if auth is None:
                 raise PermissionDenied("This key opens nothing here.")
+            await self._dispatcher.admit(Caller(auth), Rate.READ)
             sign_in = self._sessions.open(auth, agent)
         return await self._welcome(request, sign_in)
 
     async def _welcome(self, request: Request, sign_in: SignIn) -> Response:
-        await anyio.to_thread.run_sync(self._sessions.save)
+        if sign_in.session.auth.is_local:
+            await anyio.to_thread.run_sync(self._sessions.save)
         response = _respond(SignInAnswer(key=sign_in.key, me=await self._describe(sign_in.session)))
         response.set_cookie(
             cookie_name(request.scope),
@@ -127,7 +145,7 @@ class ConsoleApi:
     async def tools(self, request: Request) -> Response:
         """List every entry that the session may call."""
         entries = await self._calls.offered(request.scope[SESSION])
-        return _respond(ToolList(tools=[ToolFacts.of(entry) for entry in entries]))
+        return _json(_tool_list(tuple(entries)))
 
     async def declaration(self, request: Request) -> Response:
         """Return one tool as the function declaration of a model's API."""
@@ -152,13 +170,13 @@ class ConsoleApi:
         if not path:
             raise InvalidArgument("path is needed.")
         caller = await self._calls.agent(request.scope[SESSION])
+        self._path.check_room(caller)
         answer = await self._dispatcher.call(caller, "read_media_file", {"path": path})
         block = next(block for block in answer.blocks if isinstance(block, Media))
         is_shown = block.mime_type in _SHOWN_MEDIA or block.mime_type.startswith(_SHOWN_KINDS)
         headers = {**API_HEADERS, "content-security-policy": "sandbox", "content-disposition": "attachment"}
-        return Response(
-            block.data, media_type=block.mime_type if is_shown else "application/octet-stream", headers=headers
-        )
+        media_type = block.mime_type if is_shown else "application/octet-stream"
+        return HeldResponse(self._path, caller, block.data, media_type, headers)
 
     async def _describe(self, session: BrowserSession) -> Me:
         groups = {entry.group.value: None for entry in await self._calls.offered(session)}
@@ -175,7 +193,9 @@ class ConsoleApi:
 
     async def _end(self, auth: AuthContext, session_id: str) -> bool:
         has_ended = self._sessions.end(auth, session_id)
-        await anyio.to_thread.run_sync(self._sessions.save)
+        self._on_end()
+        if auth.is_local:
+            await anyio.to_thread.run_sync(self._sessions.save)
         return has_ended
 
 
@@ -192,6 +212,13 @@ def answering(endpoint: Endpoint) -> Endpoint:
     return answer
 
 
+@lru_cache(maxsize=8)
+def _tool_list(entries: tuple[Tool, ...]) -> bytes:
+    """Return the answer with these entries, kept for the next one who asks: it takes milliseconds to make."""
+    listed = ToolList(tools=[ToolFacts.of(entry) for entry in entries])
+    return to_json(listed.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
 def _respond(data: BaseModel) -> Response:
     return _json(to_json(data.model_dump(mode="json", by_alias=True, exclude_none=True)))
 
@@ -202,8 +229,11 @@ def _json(body: bytes) -> Response:
 
 async def _read(request: Request, shape: type[Body]) -> Body:
     """Return a small body in its shape. Raises InvalidArgument, which repeats nothing of it: it may hold a key."""
+    body = await request.body()
+    if len(body) > _MAX_BODY_BYTES:
+        raise PayloadTooLarge(f"The body is larger than {_MAX_BODY_BYTES} bytes; nothing here needs that much.")
     try:
-        return shape.model_validate_json(await request.body() or b"{}")
+        return shape.model_validate_json(body or b"{}")
     except ValidationError as error:
         names = ", ".join(shape.model_fields)
         places = sorted({".".join(map(str, fault["loc"])) or "the body" for fault in error.errors(include_input=False)})

@@ -1,7 +1,7 @@
 """Makes the calls of a session: which caller an entry is for, the call itself, and the answer as the page gets it."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
@@ -14,12 +14,14 @@ from holdfast.console.faults import API_HEADERS, fault_response, refuse
 from holdfast.console.gate import SESSION, agent_of, caller_of
 from holdfast.console.ports import CallPath
 from holdfast.console.sessions import BrowserSession
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, ResourceBusy
+from holdfast.tools.answer import length_of
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.registry import Group, Registry, Tool
 
 _ROOTS_SECONDS = 2.0
 _CLIENT_GONE = 499
+_LARGE_BYTES = 65_536
 _TENANTS_OWN = frozenset({"list_calls"})
 """Entries of the person that show a tenant what is its own, beside those of the store."""
 
@@ -89,19 +91,14 @@ class ConsoleCalls:
         person, agent = caller_of(session, CallerKind.PERSON), await self.agent(session)
         entries = sorted(self._registry, key=lambda entry: entry.audience is CallerKind.PERSON)
         return [
-            entry for entry in entries if self._exists_for(person if _is_of_person(session, entry) else agent, entry)
+            entry
+            for entry in entries
+            if self._dispatcher.offers(person if _is_of_person(session, entry) else agent, entry)
         ]
 
     async def listed(self, session: BrowserSession) -> list[Tool]:
         """Return the tools that an agent of the session's owner is shown."""
         return self._dispatcher.list_tools(await self.agent(session))
-
-    def _exists_for(self, caller: Caller, entry: Tool) -> bool:
-        try:
-            self._dispatcher.find(caller, entry.name)
-        except HoldfastError:
-            return False
-        return True
 
     async def _respond(self, caller: Caller, result: dict[str, Any], began: float) -> Response:
         if result.get("isError"):
@@ -114,20 +111,28 @@ class ConsoleCalls:
             "content": content,
             "duration_ms": round((time.perf_counter() - began) * 1000, 3),
         }
-        size = sum(len(block.get("text", "")) + len(block.get("data", "")) for block in content)
-        answer = await self._path.write(caller, message, size)
-        return _HeldResponse(self._path, caller, answer)
+        answer = await self._path.write(caller, message, length_of(message))
+        return HeldResponse(self._path, caller, answer, "application/json", API_HEADERS)
 
 
-class _HeldResponse(Response):
-    """An answer whose bytes count as its caller's until they are sent."""
+class HeldResponse(Response):
+    """An answer whose bytes count as its caller's until they are sent; a large one is refused when too many do already."""
 
-    def __init__(self, path: CallPath, caller: Caller, body: bytes) -> None:
-        super().__init__(body, media_type="application/json", headers=API_HEADERS)
+    def __init__(
+        self, path: CallPath, caller: Caller, body: bytes, media_type: str, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(body, media_type=media_type, headers=headers)
         self._path = path
         self._caller = caller
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """Send it."""
+        try:
+            if len(self.body) > _LARGE_BYTES:
+                self._path.check_room(self._caller)
+        except ResourceBusy as busy:
+            await refuse(busy)(scope, receive, send)
+            return
         with self._path.holding(self._caller, len(self.body)):
             await super().__call__(scope, receive, send)
 

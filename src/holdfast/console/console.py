@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable
+from functools import cache
 
 from pydantic_core import to_json
 from starlette.requests import Request
@@ -9,13 +10,13 @@ from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 from starlette.types import Receive, Scope, Send
 
-from holdfast.auth.context import AuthContext
+from holdfast.auth.context import AuthContext, CallerKind
 from holdfast.bulletin import Bulletin
 from holdfast.console.api import ConsoleApi, Endpoint, answering
 from holdfast.console.calls import ConsoleCalls
 from holdfast.console.events import EventStreams
 from holdfast.console.faults import API_HEADERS
-from holdfast.console.gate import SIGN_IN_PATH, Gate
+from holdfast.console.gate import SESSION, SIGN_IN_PATH, Gate, caller_of
 from holdfast.console.openapi import openapi_document
 from holdfast.console.pages import Pages
 from holdfast.console.ports import CallPath, Drain, ServerFacts
@@ -45,11 +46,17 @@ class Console:
         """Return what is served: the API, whose requests a drain waits for, and the app for every other address."""
         server_id = secrets.token_hex(8)
         calls = ConsoleCalls(dispatcher, registry, path, facts.known_roots)
-        api = ConsoleApi(calls, self.sessions, dispatcher, facts, server_id)
         events = EventStreams(bulletin, self.gate, drain, server_id)
+        api = ConsoleApi(calls, path, self.sessions, dispatcher, facts, server_id, events.look_at_sessions)
 
-        async def document(_request: Request) -> Response:
-            return Response(to_json(openapi_document(registry)), media_type="application/json", headers=API_HEADERS)
+        @cache
+        def make_document() -> bytes:
+            return to_json(openapi_document(registry))
+
+        async def document(request: Request) -> Response:
+            caller = caller_of(request.scope[SESSION], CallerKind.PERSON)
+            body = await dispatcher.in_thread(caller, make_document)
+            return Response(body, media_type="application/json", headers=API_HEADERS)
 
         async def page(request: Request) -> Response:
             if not self.gate.is_shell(request.url.path):

@@ -6,8 +6,8 @@ reader, and one that reads too slowly is told to look at everything anew.
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator
-from contextlib import aclosing, suppress
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import aclosing, contextmanager, suppress
 
 import anyio
 from pydantic_core import to_json
@@ -44,6 +44,7 @@ class EventStreams:
         self._drain = drain
         self._server_id = server_id
         self._comment_seconds = comment_seconds
+        self._wakes: set[_Wake] = set()
         self._open: Counter[str] = Counter()
 
     async def answer(self, request: Request) -> Response:
@@ -76,7 +77,7 @@ class EventStreams:
     async def _texts(self, session: BrowserSession, last_id: str) -> AsyncGenerator[bytes]:
         """Return pieces of the stream: what is new, or a comment when nothing is."""
         wake = _Wake()
-        with self._bulletin.subscribe(wake.from_any_thread):
+        with self._bulletin.subscribe(wake.from_any_thread), self._waking(wake):
             seq = self._bulletin.newest_seq
             yield self._hello(seq)
             if last_id:
@@ -104,6 +105,19 @@ class EventStreams:
                         return
                     if not has_news:
                         yield b": still here\n\n"
+
+    def look_at_sessions(self) -> None:
+        """Let every stream look at its session now; those of an ended one say bye."""
+        for wake in self._wakes:
+            wake.from_any_thread()
+
+    @contextmanager
+    def _waking(self, wake: "_Wake") -> Iterator[None]:
+        self._wakes.add(wake)
+        try:
+            yield
+        finally:
+            self._wakes.discard(wake)
 
     def _hello(self, seq: int) -> bytes:
         facts = {"server_id": self._server_id, "version": __version__, "seq": seq}

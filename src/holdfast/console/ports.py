@@ -14,6 +14,9 @@ Value = TypeVar("Value")
 class CallPath(Protocol):
     """The way that the calls of every door take, in the JSON of the protocol."""
 
+    def check_room(self, caller: Caller) -> None:
+        """Raise ResourceBusy when the caller's requests and unread answers hold too much already."""
+
     async def parse(self, caller: Caller, body: bytes) -> dict[str, Any]:
         """Return the arguments in a body. Raises InvalidArgument, and ResourceBusy when the caller holds too much already."""
 

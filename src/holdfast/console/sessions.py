@@ -7,15 +7,20 @@ are written to disk, so that a restart signs nobody out. A tenant's session hold
 
 import hmac
 import json
+import logging
 import secrets
 import threading
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from hashlib import sha256
 from typing import Any, Literal
 
 from holdfast.auth.context import LOCAL_USER, AuthContext
+from holdfast.errors import HoldfastError
+
+_log = logging.getLogger(__name__)
 
 LINK_SECONDS = 60.0
 MAX_IDLE_SECONDS = 7 * 86_400.0
@@ -73,6 +78,7 @@ class BrowserSessions:
         self._now = now
         self._save = save
         self._lock = threading.Lock()
+        self._saving = threading.Lock()
         self._links: dict[str, float] = {}
         self._sessions = {session.cookie_hash: session for session in _parse(text)}
         self._saved_at = now()
@@ -94,17 +100,16 @@ class BrowserSessions:
         return self.open(LOCAL_USER, user_agent) if self._now() < expires_at else None
 
     def open(self, auth: AuthContext, user_agent: str = "") -> SignIn:
-        """Open a session; over the limit of one tenant, or of them all, a tenant's that was not used for longest ends."""
+        """Open a session. Over the limit of one tenant, or of them all, one ends: of the tenant that has the most, the one
+        that was not used for longest.
+        """
         now = self._now()
         cookie, key = secrets.token_urlsafe(32), secrets.token_urlsafe(32)
         agent = "".join(char for char in user_agent[:MAX_USER_AGENT_CHARS] if char.isprintable())
         session = BrowserSession(secrets.token_hex(8), auth, _hash(cookie), _hash(key), now, now, agent)
         with self._lock:
             self._forget_expired(now)
-            own = self.all_of(auth)
-            others = [] if auth.is_local else [each for each in self._sessions.values() if not each.auth.is_local]
-            candidates = own if len(own) >= _MAX_OWN_SESSIONS else others if len(others) >= _MAX_SESSIONS else []
-            if candidates:
+            if candidates := self._eviction_candidates(auth):
                 del self._sessions[min(candidates, key=lambda each: each.last_used_at).cookie_hash]
             self._sessions[session.cookie_hash] = session
         return SignIn(session, cookie, key)
@@ -142,14 +147,19 @@ class BrowserSessions:
 
     @property
     def needs_save(self) -> bool:
-        """Return whether times of use should be written; a session that begins or ends is saved at once."""
+        """Return whether times of use should be written; a session of the person that begins or ends is saved at once."""
         return self._now() - self._saved_at > _SAVE_SECONDS
 
     def save(self) -> None:
-        """Write the person's sessions; blocks until they are on the disk."""
-        with self._lock:
-            self._saved_at = now = self._now()
-            self._forget_expired(now)
+        """Write the person's sessions; blocks until they are on the disk, and keeps nobody from signing in meanwhile.
+
+        A disk that takes nothing signs nobody out; they only have to sign in again after a restart.
+        """
+        with self._saving:
+            with self._lock:
+                self._saved_at = now = self._now()
+                self._forget_expired(now)
+                own = [session for session in self._sessions.values() if session.kind == "person"]
             rows = [
                 {
                     "id": session.id,
@@ -159,10 +169,23 @@ class BrowserSessions:
                     "last_used_at": session.last_used_at,
                     "user_agent": session.user_agent,
                 }
-                for session in self._sessions.values()
-                if session.kind == "person"
+                for session in own
             ]
-            self._save(json.dumps({"sessions": rows}, indent=1) + "\n")
+            try:
+                self._save(json.dumps({"sessions": rows}, indent=1) + "\n")
+            except (OSError, HoldfastError) as fault:
+                _log.warning("the browsers that are signed in could not be written down: %s", type(fault).__name__)
+
+    def _eviction_candidates(self, auth: AuthContext) -> list[BrowserSession]:
+        """Return the sessions of which one must end for a new one of this tenant, or of the person; mostly none."""
+        own = self.all_of(auth)
+        if auth.is_local or len(own) >= _MAX_OWN_SESSIONS:
+            return own if len(own) >= _MAX_OWN_SESSIONS else []
+        counts = Counter(each.auth.apikey_hash for each in self._sessions.values() if not each.auth.is_local)
+        if counts.total() < _MAX_SESSIONS:
+            return []
+        busiest = max(counts.values())
+        return [each for each in self._sessions.values() if counts[each.auth.apikey_hash] == busiest]
 
     def _forget_expired(self, now: float) -> None:
         for session in [session for session in self._sessions.values() if not session.is_valid(now)]:

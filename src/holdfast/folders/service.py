@@ -9,8 +9,8 @@ from dataclasses import dataclass, field, replace
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.access.policy import Policy, PolicyRule, rules_near
-from holdfast.folders.access.policy_rules import PolicyRules
+from holdfast.folders.access.policy import PolicyRule
+from holdfast.folders.access.policy_rules import PolicyRules, policy_for
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 
 _MAX_OPEN = 64
@@ -75,7 +75,7 @@ class OpenFolders:
     def connected_roots(self) -> list[tuple[str, bool]]:
         """Return the directories that agents were given since the server started, the last one first.
 
-        With each comes whether it was given to the server itself, for whoever comes in by HTTP.
+        With each comes whether it was given to the server itself, for callers over HTTP.
         """
         with self._lock:
             return list(reversed(self._connected.items()))
@@ -88,9 +88,7 @@ class OpenFolders:
     def _open_roots(self, caller: Caller, binding: tuple[PolicyRule, ...], common: tuple[PolicyRule, ...]) -> Folders:
         roots = open_roots(caller.roots, caller.cwd, self.state_dir)
         allowed = [root.path for root in roots]
-        near = rules_near(binding, allowed)
-        policy = Policy(near, allowed) if near else None
-        jail = Jail(roots, [identity_of(os.stat(self.state_dir))], policy, common)
+        jail = Jail(roots, [identity_of(os.stat(self.state_dir))], policy_for(binding, allowed), common)
         weakref.finalize(jail, close_roots, roots)
         return Folders(jail, self.settings)
 

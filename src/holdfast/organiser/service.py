@@ -9,14 +9,24 @@ from holdfast.auth.context import CallerKind, ClientInfo
 from holdfast.bulletin import Bulletin
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
-from holdfast.changes.model import Item, Op, Plan, PlanStatus, UndoResult, is_beneath
+from holdfast.changes.model import Item, Op, Plan, PlanOverview, PlanStatus, UndoResult, is_beneath
 from holdfast.changes.plans.service import Plans, no_such_plan
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import HiddenByPolicy, Jail
 from holdfast.folders.service import Folders
 from holdfast.organiser.classify.confidence import final_confidence
-from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
+from holdfast.organiser.model import (
+    KEEP,
+    Example,
+    Excerpt,
+    Measures,
+    Notes,
+    PastMove,
+    SkippedFile,
+    UncertainFile,
+    Verdict,
+)
 from holdfast.organiser.planning.build_plan import (
     Decisions,
     OrganiserState,
@@ -49,6 +59,7 @@ from holdfast.organiser.scan.survey import SurveyedFile
 from holdfast.text.display import display_name
 
 _MAX_PLANS_TO_SEARCH = 20
+_MAX_PLANS_TO_MEASURE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,6 +148,13 @@ class Organiser:
             raise
         _check_notes_visible(folders.jail, plan, notes)
         return PlanView(plan, notes, self.plans.hash_of(plan), self.settings.require_approval)
+
+    def past_measures(self, folders: Folders, folder: str, limit: int) -> list[tuple[PlanOverview, Measures]]:
+        """Return the newest plans for a folder with their measures, oldest first."""
+        lines = [line for line in self.plans.list(folders, _MAX_PLANS_TO_MEASURE) if line.folder == folder]
+        newest = sorted(lines, key=lambda line: line.created_at)[-limit:]
+        noted = [(line, self._state.notes.load(line.id)) for line in newest]
+        return [(line, notes.measures) for line, notes in noted if notes is not None]
 
     def read_uncertain(
         self, folders: Folders, folder: str, files: Sequence[UncertainFile]

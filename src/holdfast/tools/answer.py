@@ -6,6 +6,8 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
+_SCALAR_CHARS, _ENTRY_CHARS, _MANY_ENTRIES = 8, 100, 1_000
+
 
 @dataclass(frozen=True, slots=True)
 class Text:
@@ -40,10 +42,23 @@ class Answer:
 
     @property
     def size(self) -> int:
-        """Return the length of its texts and bytes."""
-        return sum(len(block.text if isinstance(block, Text) else block.data) for block in self.blocks)
+        """Return about its length: of its texts and bytes, and of those in its data."""
+        blocks = sum(len(block.text if isinstance(block, Text) else block.data) for block in self.blocks)
+        return blocks + length_of(self.data)
 
     @classmethod
     def of(cls, *texts: str, data: BaseModel | None = None) -> "Answer":
         """Return an answer of plain text blocks, empty ones left out."""
         return cls(tuple(Text(text) for text in texts if text), data)
+
+
+def length_of(value: object) -> int:
+    """Return about how long a value is as JSON; of a long list only its number of entries counts."""
+    if isinstance(value, str | bytes):
+        return len(value)
+    if isinstance(value, BaseModel):
+        value = vars(value)
+    entries = list(value.values()) if isinstance(value, Mapping) else value
+    if not isinstance(entries, list | tuple):
+        return _SCALAR_CHARS
+    return len(entries) * _ENTRY_CHARS if len(entries) > _MANY_ENTRIES else sum(map(length_of, entries))

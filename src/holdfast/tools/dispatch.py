@@ -19,7 +19,7 @@ from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
 from holdfast.auth.rates import Rate
-from holdfast.call import Call, ChildNeeded, Elicit, InputNeeded, ProgressSink
+from holdfast.call import Call, ChildNeeded, Elicit, HeavyNeeded, InputNeeded, ProgressSink
 from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
     Cancelled,
@@ -93,7 +93,7 @@ class Dispatcher:
     def list_tools(self, caller: Caller) -> list[Tool]:
         """Return the tools that this caller is shown."""
         compat = self._settings.folders.compat
-        tools = [tool for tool in self._registry if self._is_permitted(caller, tool) and (tool.listed or compat)]
+        tools = [tool for tool in self._registry if self.offers(caller, tool) and (tool.listed or compat)]
         return tools if any(tool.run for tool in tools) else []
 
     def shows_panels(self, caller: Caller) -> bool:
@@ -165,8 +165,8 @@ class Dispatcher:
     ) -> Answer:
         tool = self.find(caller, name)
         caller = self._with_model_key(caller)
-        may_start_child = tool.mutates or tool.load is Load.CHILD
-        call = Call(caller, tool.timeout_seconds, may_start_child=may_start_child, may_wait=waiting.may_wait)
+        call = Call(caller, tool.timeout_seconds, may_wait=waiting.may_wait, is_heavy=tool.load is not Load.LIGHT)
+        call.may_start_child = tool.mutates or tool.load is Load.CHILD
         if progress is not None:
             call.progress = progress
         try:
@@ -200,9 +200,11 @@ class Dispatcher:
         if tool.run is not None:
             try:
                 return await self.in_thread(call.caller, tool.run, self._app, call, parsed, load=tool.load)
+            except HeavyNeeded:
+                call.is_heavy, load = True, Load.HEAVY
             except ChildNeeded:
-                call.may_start_child = True
-                return await self.in_thread(call.caller, tool.run, self._app, call, parsed, load=Load.CHILD)
+                call.may_start_child, load = True, Load.CHILD
+            return await self.in_thread(call.caller, tool.run, self._app, call, parsed, load=load)
         assert tool.run_async is not None
         with self._count_on_loop(call.caller):
             async with open_questions(call, elicit):
@@ -259,7 +261,8 @@ class Dispatcher:
             self.metrics.call_limited(rate.value)
             raise
 
-    def _is_permitted(self, caller: Caller, tool: Tool) -> bool:
+    def offers(self, caller: Caller, tool: Tool) -> bool:
+        """Return whether this caller may call a tool."""
         return self._exists_for(caller, tool) and _restriction_on(caller, tool) is None
 
     def _exists_for(self, caller: Caller, tool: Tool) -> bool:
@@ -272,7 +275,7 @@ class Dispatcher:
 
 
 def _run_with_path_hints(app: App, caller: Caller, function: Callable[..., T], *args: Any) -> T:
-    """Call a function; an error about a path is told with what this caller may do instead."""
+    """Call a function; an error about a path gets a hint at what this caller may use instead."""
     try:
         return function(*args)
     except HoldfastError as error:

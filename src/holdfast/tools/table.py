@@ -8,9 +8,11 @@ from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
 from holdfast.tools.panel import entries as panel
+from holdfast.tools.person import connect, plan_facts
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
 from holdfast.tools.person import plans as person_plans
+from holdfast.tools.person import policy as person_policy
 from holdfast.tools.person import search as person_search
 from holdfast.tools.pipe import entry as pipe
 from holdfast.tools.registry import Registry, Tool
@@ -28,6 +30,9 @@ _MODULES: tuple[ModuleType, ...] = (
     person_files,
     person_history,
     person_plans,
+    plan_facts,
+    person_policy,
+    connect,
     review,
     organiser,
     search,

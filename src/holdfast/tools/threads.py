@@ -77,19 +77,14 @@ class CallThreads:
         ResourceBusy when too many calls of this caller wait already.
         """
         job = _Job(caller, load, partial(function, *args))
-        with self._lock:
-            if self._is_closed:
-                raise RuntimeError("the server is ending")
-            if self._count_waiting(caller) >= self._max_waiting:
-                raise ResourceBusy(f"{self._max_waiting} of your calls are waiting already; wait for their answers.")
-            self._queues.setdefault((caller, load), {})[job] = None
-            for ready in self._take_jobs():
-                self._pool.submit(self._run_jobs, ready)
+        self._add(job)
         try:
             result: T = await asyncio.wrap_future(job.future)
         except asyncio.CancelledError:
             self._forget(job)
             raise
+        finally:
+            del job  # as in `_run_jobs`
         return result
 
     def count_waiting(self) -> dict[tuple[str, ...], float]:
@@ -119,6 +114,16 @@ class CallThreads:
         self._pool.shutdown(wait=False)
         wait([job.future for job in running if job.load is Load.LONG])
         wait([job.future for job in running], seconds)
+
+    def _add(self, job: _Job) -> None:
+        with self._lock:
+            if self._is_closed:
+                raise RuntimeError("the server is ending")
+            if self._count_waiting(job.caller) >= self._max_waiting:
+                raise ResourceBusy(f"{self._max_waiting} of your calls are waiting already; wait for their answers.")
+            self._queues.setdefault((job.caller, job.load), {})[job] = None
+            for ready in self._take_jobs():
+                self._pool.submit(self._run_jobs, [ready])
 
     def _count_waiting(self, caller: str) -> int:
         return sum(len(self._queues.get((caller, load), ())) for load in Load)
@@ -150,14 +155,20 @@ class CallThreads:
         ]
         return min(ready, key=lambda key: self._all.count(key[0]), default=None)
 
-    def _run_jobs(self, job: _Job) -> None:
-        """Run a job, then what its end made room for: one job in this thread, any other in threads of their own."""
-        current: _Job | None = job
+    def _run_jobs(self, jobs: list[_Job]) -> None:
+        """Run the only job of a list, then what its end made room for: one in this thread, others in threads of their own.
+
+        An error keeps the frames that it came through, this one and those above it as well. Were the job still in one of
+        them, and with it the error, then what the work had read would stay until the garbage collector comes by: megabytes
+        for each call that fails.
+        """
+        current: _Job | None = jobs.pop()
         while current is not None:
             settle = _run(current)
             with self._lock:
                 current = self._end(current)
             settle()
+            del settle
 
     def _end(self, job: _Job) -> _Job | None:
         """Give back the places of a job and return the next one."""
@@ -166,7 +177,7 @@ class CallThreads:
         self._by_load[job.load].give_back(job.caller)
         ready = self._take_jobs()
         for other in ready[1:]:
-            self._pool.submit(self._run_jobs, other)
+            self._pool.submit(self._run_jobs, [other])
         return ready[0] if ready else None
 
     def _forget(self, job: _Job) -> None:
@@ -184,3 +195,5 @@ def _run(job: _Job) -> Callable[[], None]:
         return partial(job.future.set_result, job.work())
     except BaseException as error:  # noqa: BLE001 -- whoever awaits the future gets it
         return partial(job.future.set_exception, error)
+    finally:
+        del job  # as in `_run_jobs`

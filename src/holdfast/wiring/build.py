@@ -117,7 +117,7 @@ def build(
     in_folders = _folder_search(settings, state_dir, embedder)
     observer = _observer(settings, state_dir, store_ports, metrics, tracer)
     app_parts = (changes, store, search, in_folders, reviews, organiser, observer, workers.on_model_key)
-    app = App(settings, folders.folders_of, *app_parts, bulletin, folders.connected_roots)
+    app = App(settings, folders.folders_of, *app_parts, bulletin, folders.connected_roots, policy=folders.rules)
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)

@@ -157,6 +157,29 @@ def test_a_reader_that_comes_too_late_is_told_so_and_goes_on_from_there() -> Non
     assert desk.text.count("event: change.made") == 1
 
 
+def test_the_stream_of_an_ended_session_says_bye_at_once_and_others_go_on() -> None:
+    desk, other = Desk(), Desk()
+    other.streams = desk.streams
+    other.session = desk.sessions.open(LOCAL_USER).session
+
+    async def scenario() -> None:
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(desk.listen)
+            tasks.start_soon(other.listen)
+            await desk.until("event: hello")
+            await other.until("event: hello")
+            desk.sessions.end(LOCAL_USER, desk.session.id)
+            desk.streams.look_at_sessions()
+            await desk.until('event: bye\ndata: {"reason":"signed out"}')
+            desk.bulletin.tell(NewsKind.CHANGE_MADE, id="c1", status="done", kind="write")
+            await other.until("c1")
+            tasks.cancel_scope.cancel()
+
+    run(scenario)
+    assert desk.is_over
+    assert "bye" not in other.text
+
+
 def test_a_silent_stream_has_comments_and_a_drain_says_bye() -> None:
     desk = Desk(comment_seconds=0.05)
 

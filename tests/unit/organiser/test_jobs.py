@@ -37,8 +37,8 @@ def jobs(monkeypatch: pytest.MonkeyPatch) -> Iterator[PlanJobs]:
     jobs.close()
 
 
-def _job() -> PlanJob:
-    return PlanJob.create(Caller(LOCAL_USER), "/in", "/in")
+def _job(connection: str = "") -> PlanJob:
+    return PlanJob.create(Caller(LOCAL_USER, connection=connection), "/in", "/in")
 
 
 def _wait_for_cancel(job: PlanJob) -> None:
@@ -48,9 +48,9 @@ def _wait_for_cancel(job: PlanJob) -> None:
 
 
 def test_jobs_that_start_at_the_same_moment_do_not_exceed_the_limit(jobs: PlanJobs) -> None:
-    def start(_number: int) -> bool:
+    def start(number: int) -> bool:
         try:
-            jobs.start(_job(), _wait_for_cancel)
+            jobs.start(_job(str(number)), _wait_for_cancel)
         except ResourceBusy:
             return False
         return True
@@ -89,4 +89,34 @@ def test_no_job_begins_while_the_others_are_being_stopped(jobs: PlanJobs) -> Non
     closing.join(5)
     assert not closing.is_alive()
     assert late == ["refused"]
+    assert jobs.running() == []
+
+
+@pytest.mark.req("SV-13.a")
+def test_one_caller_takes_neither_all_threads_nor_all_places(jobs: PlanJobs) -> None:
+    running: list[str] = []
+
+    def work(job: PlanJob) -> None:
+        running.append(job.share)
+        _wait_for_cancel(job)
+
+    with pytest.raises(ResourceBusy, match="Too many plans"):
+        for _ in range(MAX_RUNNING):
+            jobs.start(_job("flood"), work)
+    for caller in ("quiet", "other"):
+        jobs.start(_job(caller), work)
+    deadline = time.monotonic() + 5
+    while len(running) < 4 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert sorted(running) == ["local/flood", "local/flood", "local/other", "local/quiet"]
+
+
+def test_a_job_that_waits_gets_the_thread_of_one_that_ended(jobs: PlanJobs) -> None:
+    order: list[int] = []
+    started = [_job() for _ in range(6)]
+    for number, job in enumerate(started):
+        jobs.start(job, lambda _job, number=number: order.append(number))  # type: ignore[misc]
+    for job in started:
+        job.future.result(5)
+    assert sorted(order) == list(range(6))
     assert jobs.running() == []

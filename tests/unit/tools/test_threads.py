@@ -1,8 +1,11 @@
 """Blocking work of tools runs in one bounded pool, in which long work cannot starve short calls."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -245,3 +248,28 @@ async def test_a_thousand_callers_of_which_many_give_up_leave_no_place_taken() -
     assert await threads.run("another", lambda: 1) == 1
     assert (threads._all.taken_places, threads._queues, threads._running) == (0, {}, {})
     threads.close(1.0)
+
+
+async def test_a_call_that_fails_gives_back_at_once_what_it_had_read() -> None:
+    class Content(bytearray):
+        """What a tool has read; a plain bytearray cannot be referred to weakly."""
+
+    threads = CallThreads(PoolLimits())
+    contents: list[weakref.ref[Content]] = []
+
+    def read_and_fail() -> None:
+        content = Content(1_000)
+        contents.append(weakref.ref(content))
+        raise ResourceBusy("after it was read")
+
+    gc.disable()
+    try:
+        for _ in range(3):
+            with suppress(ResourceBusy):
+                await threads.run("a", read_and_fail)
+        async with asyncio.timeout(5):
+            while any(content() is not None for content in contents):
+                await asyncio.sleep(0.01)
+    finally:
+        gc.enable()
+        threads.close(1)

@@ -1,5 +1,5 @@
 /** The pages of the console: where each is, its key after `g`, and its code, which is fetched when it is first opened. */
-import { IconActivity, IconFolders, IconInbox } from "@tabler/icons-react";
+import { IconActivity, IconFolderSearch, IconFolders, IconInbox, IconSettings, IconTool } from "@tabler/icons-react";
 import { lazy, type ComponentType, type LazyExoticComponent } from "react";
 import type { Me } from "@/api/entries";
 
@@ -29,9 +29,25 @@ export const ROUTES: readonly PageRoute[] = [
     nav: { label: "Files", key: "f", to: "/files", icon: IconFolders },
   },
   {
+    paths: ["/organise", "/organise/:id"],
+    page: lazy(() => import("@/features/organise/page")),
+    nav: { label: "Organise", key: "o", to: "/organise", icon: IconFolderSearch },
+    isFor: isPerson,
+  },
+  {
     paths: ["/activity", "/activity/:view"],
     page: lazy(() => import("@/features/activity/page")),
     nav: { label: "Activity", key: "a", to: "/activity", icon: IconActivity },
+  },
+  {
+    paths: ["/tools", "/tools/:name"],
+    page: lazy(() => import("@/features/tools/page")),
+    nav: { label: "Tools", key: "t", to: "/tools", icon: IconTool },
+  },
+  {
+    paths: ["/settings", "/settings/:view"],
+    page: lazy(() => import("@/features/settings/page")),
+    nav: { label: "Settings", key: "s", to: "/settings", icon: IconSettings },
   },
 ];
 

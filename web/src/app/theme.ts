@@ -37,6 +37,6 @@ export const theme = createTheme({
 
 export const variables: CSSVariablesResolver = () => ({
   variables: { "--hf-mono": theme.fontFamilyMonospace ?? "monospace" },
-  light: { "--mantine-color-dimmed": "#57606a", "--mantine-color-default-border": "#d3d8de", "--mantine-color-placeholder": "#66717d" },
-  dark: { "--mantine-color-dimmed": "#9aa4af", "--mantine-color-default-border": "#3a424c", "--mantine-color-placeholder": "#8b95a1", "--mantine-color-body": "#14171b" },
+  light: { "--mantine-color-dimmed": "#57606a", "--mantine-color-error": "#7a4d0b", "--mantine-color-default-border": "#d3d8de", "--mantine-color-placeholder": "#66717d" },
+  dark: { "--mantine-color-dimmed": "#9aa4af", "--mantine-color-error": "#f0c67a", "--mantine-color-default-border": "#3a424c", "--mantine-color-placeholder": "#8b95a1", "--mantine-color-body": "#14171b" },
 });

@@ -12,7 +12,7 @@ import classes from "./panel.module.css";
 
 type PlanRows = DataOf<"plan_rows">;
 type PanelPlan = PlanRows & { can_decide: boolean; console_url?: string | null };
-type View = "moves" | "uncertain" | "left_alone";
+type View = "moves" | "uncertain" | "left_alone" | "skipped";
 
 interface PlanNode extends TreeNode {
   view: View;
@@ -151,6 +151,7 @@ function Facts({ plan }: { plan: PanelPlan }) {
   const { folder, name } = splitPath(plan.folder);
   const uncertain = plan.counts["uncertain"] ?? 0;
   const alone = plan.counts["left_alone"] ?? 0;
+  const skipped = plan.counts["skipped"] ?? 0;
   return (
     <header className={classes.facts}>
       <h1 className={classes.title}>
@@ -164,6 +165,7 @@ function Facts({ plan }: { plan: PanelPlan }) {
         <span>{quantity(plan.counts["moves"] ?? 0, "move")}</span>
         {uncertain > 0 && <span>{quantity(uncertain, "file needs a look and stays", "files need a look and stay")}</span>}
         {alone > 0 && <span>{alone.toLocaleString("en-US")} left alone</span>}
+        {skipped > 0 && <span>{skipped.toLocaleString("en-US")} skipped</span>}
       </div>
       {plan.remark && <div className={classes.sub}>{plan.remark}</div>}
     </header>
@@ -222,6 +224,7 @@ function rootsOf(plan: PanelPlan): PlanNode[] {
   const others: [View, string][] = [
     ["uncertain", "Needs a look, stays"],
     ["left_alone", "Left alone"],
+    ["skipped", "Skipped"],
   ];
   for (const [view, note] of others) {
     const count = plan.counts[view] ?? 0;

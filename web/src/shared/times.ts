@@ -41,3 +41,9 @@ export function formatSize(bytes: number): string {
 export function quantity(count: number, noun: string, plural = `${noun}s`): string {
   return `${count.toLocaleString("en-US")} ${count === 1 ? noun : plural}`;
 }
+
+/** Return how long a call took: `0.4 ms`, `41 ms`, `2.3 s`. */
+export function formatDuration(ms: number): string {
+  if (ms < 10) return `${ms.toFixed(1)} ms`;
+  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
+}

@@ -5,6 +5,7 @@ import { useState, type ReactNode } from "react";
 import { asFault } from "@/api/fault";
 
 const UNDO_MS = 10_000;
+const CLOSE = { closeButtonProps: { "aria-label": "Close" } };
 
 interface Undo {
   id: string;
@@ -14,12 +15,12 @@ interface Undo {
 let newest: Undo | null = null;
 
 export function showToast(message: ReactNode, id?: string): void {
-  notifications.show({ message, withBorder: true, ...(id ? { id } : {}) });
+  notifications.show({ ...CLOSE, message, withBorder: true, ...(id ? { id } : {}) });
 }
 
 export function showFault(error: unknown, doing: string): void {
   const fault = asFault(error);
-  notifications.show({ title: doing, message: `${fault.code}: ${fault.message}`, color: "yellow", withBorder: true, autoClose: 8000 });
+  notifications.show({ ...CLOSE, title: doing, message: `${fault.code}: ${fault.message}`, color: "yellow", withBorder: true, autoClose: 8000 });
 }
 
 /** Say what was done and offer its undo for ten seconds; `z` does the same. */
@@ -36,6 +37,7 @@ export function showUndo(message: ReactNode, what: string, undo: () => Promise<v
   };
   newest = { id, run };
   notifications.show({
+    ...CLOSE,
     id,
     withBorder: true,
     autoClose: UNDO_MS,

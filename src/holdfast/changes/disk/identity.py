@@ -74,6 +74,14 @@ def is_as_planned(item: Item, dir_fd: int, name: str) -> bool:
     return item.node is NodeType.DIRECTORY or is_unchanged
 
 
+def has_planned_status(item: Item, status: os.stat_result) -> bool:
+    """Return whether a planned source looks unchanged by its status alone; a directory may have other entries by now."""
+    if item.node is NodeType.FILE:
+        return stat.S_ISREG(status.st_mode) and _has_same_status(item, status)
+    is_of_node = stat.S_ISLNK(status.st_mode) if item.node is NodeType.LINK else stat.S_ISDIR(status.st_mode)
+    return is_of_node and is_same_entry(identity_text(status), item.identity)
+
+
 def was_moved_to(item: Item, place: Place) -> bool:
     """Return whether the source of an item, or our copy of it, is at its destination, unchanged since the move."""
     status = stat_entry(place.parent_fd, place.name)

@@ -21,6 +21,7 @@ from holdfast.changes.model import (
     UndoResult,
 )
 from holdfast.changes.plans.execute import Executor
+from holdfast.changes.plans.freshness import OutdatedMoves, find_outdated
 from holdfast.changes.plans.layout import plan_hash
 from holdfast.changes.plans.resolve_moves import MoveRequest, assign_destinations, build_layout, describe_moves
 from holdfast.changes.plans.undo import build_undo_plan, explain_failures, is_undone
@@ -215,6 +216,10 @@ class Plans:
     def list_all(self, limit: int, before_seq: int | None = None) -> Sequence[PlanOverview]:
         """Return the newest plans of this machine, whoever made them, for the person."""
         return self._plan_journal.list_plans(["/"], limit, before_seq)
+
+    def find_outdated(self, folders: Folders, call: Call, plan: Plan) -> OutdatedMoves:
+        """Return the waiting moves of a plan whose sources changed since it was made."""
+        return find_outdated(folders.jail, call, plan.items)
 
     def needs_approval(self, folders: Folders, call: Call, plan: Plan) -> bool:
         """Return whether a person has to approve a new plan first: by the settings, or because of a rule of the policy."""

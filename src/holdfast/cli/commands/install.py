@@ -1,9 +1,6 @@
 """`holdfast install` and `holdfast uninstall`: put Holdfast into the configuration of an MCP client, or take it out."""
 
 import os
-import shutil
-import sys
-import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
@@ -11,15 +8,16 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from holdfast.cli.output import confirm, json_option, json_text, paragraphs
-from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.config_files.entry import ENTRY_NAME
+from holdfast.errors import InvalidArgument
 from holdfast.text.display import display_name
 
 if TYPE_CHECKING:
-    from holdfast.cli.install.clients import McpClient
-    from holdfast.cli.install.entry import EntryOptions
-    from holdfast.cli.install.target import ConfigEdit, Target
+    from holdfast.config_files.clients import McpClient
+    from holdfast.config_files.entry import EntryOptions
+    from holdfast.config_files.machine import ClientHere
+    from holdfast.config_files.target import ConfigEdit, Target
 
-_ENTRY_NAME = "holdfast"
 _WITHOUT_TERMINAL = "Nothing was written. Look at the change with --dry-run, then add --yes."
 _ALIASES = {"claude": "claude-code", "code": "vscode", "vs-code": "vscode", "gemini-cli": "gemini", "codex-cli": "codex",
             "lmstudio": "lm-studio"}  # fmt: skip
@@ -48,7 +46,7 @@ def _target_options(command: Command) -> Command:
         click.option(
             "--config", "config_path", metavar="FILE", help="Configure this file instead of the client's usual one."
         ),
-        click.option("--name", default=_ENTRY_NAME, show_default=True, help="The name of the entry."),
+        click.option("--name", default=ENTRY_NAME, show_default=True, help="The name of the entry."),
         click.option("--yes", "-y", is_flag=True, help="Write without asking."),
         click.option("--dry-run", is_flag=True, help="Show the change and write nothing."),
         json_option,
@@ -93,7 +91,8 @@ def install_command(
     serves that one. Nothing else in the file changes, comments and formatting included; a second run has nothing to
     do, or changes the options. Without CLIENT it lists the clients.
     """
-    from holdfast.cli.install.target import absolute_folder
+    from holdfast.config_files.machine import entry_variables, own_program
+    from holdfast.config_files.target import absolute_folder
 
     if client is None and not print_only:
         _list_clients(as_json=as_json)
@@ -103,12 +102,12 @@ def install_command(
     mcp_client = _find_client(str(client), or_any=print_only)
     folders = [absolute_folder(directory, mcp_client) for directory in (*directories, *more_directories)]
     options = _options(mcp_client, folders, tools, read_only=read_only, review=review, project=project)
-    program = _program()
+    program = own_program()
     target = _target(mcp_client, config_path, name, project=project, needs_place=not print_only)
     if print_only:
-        click.echo(target.snippet(program, options, _variables()), nl=False)
+        click.echo(target.snippet(program, options, entry_variables()), nl=False)
         return
-    edit = target.plan_install(program, options, _variables())
+    edit = target.plan_install(program, options, entry_variables())
     report: dict[str, Any] = {**_report(mcp_client, edit), "entry": edit.entry}
     if not edit.is_needed:
         _print_report(
@@ -161,10 +160,11 @@ def uninstall_command(
 
 
 def _find_client(name: str, *, or_any: bool) -> "McpClient":
-    from holdfast.cli.install.clients import GENERIC, all_clients
+    from holdfast.config_files.clients import GENERIC, all_clients
+    from holdfast.config_files.machine import homes_of_user
 
     client_id = name.strip().lower().replace("_", "-").replace(" ", "-")
-    clients = all_clients(_homes())
+    clients = all_clients(homes_of_user())
     for each in clients:
         if each.id == _ALIASES.get(client_id, client_id):
             return each
@@ -180,22 +180,11 @@ def _is_folder(name: str) -> bool:
     return os.sep in name or name.startswith(("~", "."))
 
 
-def _homes() -> Any:
-    from holdfast.cli.install.clients import ConfigHomes
-    from holdfast.config.environment import variable
-
-    home = os.path.expanduser("~")
-    config = os.path.join(home, ".config")
-    support = os.path.join(home, "Library", "Application Support")
-    if sys.platform != "darwin":
-        config = support = variable("XDG_CONFIG_HOME") or config
-    return ConfigHomes(home, config, support, variable("CLAUDE_CONFIG_DIR"), variable("CODEX_HOME"))
-
-
 def _target(
     client: "McpClient", config_path: str | None, name: str, *, project: bool, needs_place: bool = True
 ) -> "Target":
-    from holdfast.cli.install.target import Target
+    from holdfast.config_files.machine import place_of
+    from holdfast.config_files.target import Target
 
     if not name.strip() or not name.isprintable():
         raise InvalidArgument(f"{name!r} cannot be the name of an entry: it must be text that can be seen.")
@@ -204,22 +193,16 @@ def _target(
     if project:
         if client.project_place is None:
             raise InvalidArgument(f"{client.title} has no configuration for a project; leave --project out.")
-        return Target(client, os.path.join(os.getcwd(), client.project_place), name)
+        return Target(client, os.path.join(os.getcwd(), client.project_place), name, os.getcwd())
     if not client.places and needs_place:
         raise InvalidArgument(f"Where {client.title} keeps its configuration is not known here: name it with --config.")
-    return Target(client, _place(client) or "", name)
-
-
-def _place(client: "McpClient") -> str | None:
-    """Return where the client's configuration is, or would be made."""
-    existing = (place for place in client.places if os.path.isdir(os.path.dirname(place)))
-    return next(existing, client.places[0] if client.places else None)
+    return Target(client, place_of(client) or "", name)
 
 
 def _options(
     client: "McpClient", folders: list[str], tools: str | None, *, read_only: bool, review: bool, project: bool
 ) -> "EntryOptions":
-    from holdfast.cli.install.entry import EntryOptions
+    from holdfast.config_files.entry import EntryOptions
     from holdfast.transport.doors.restrictions import parse_groups
 
     groups: tuple[str, ...] = ()
@@ -236,29 +219,11 @@ def _options(
     return EntryOptions(tuple(dict.fromkeys(folders)), groups, read_only, review)
 
 
-def _program() -> list[str]:
-    """Return the command that starts this program from anywhere, whatever PATH is there."""
-    invoked = shutil.which(sys.argv[0])
-    installed = os.path.join(sysconfig.get_path("scripts"), "holdfast")
-    for path in (invoked, installed):
-        if path is not None and os.path.basename(path) == "holdfast" and os.access(path, os.X_OK):
-            return [os.path.abspath(path)]
-    return [sys.executable, "-P", "-m", "holdfast"]
-
-
-def _variables() -> dict[str, str]:
-    """Return the variables that the entry must carry, because a program with windows does not get those of a shell."""
-    from holdfast.config.environment import SETTINGS_VARIABLE, STATE_DIR_VARIABLE, plain_state_dir, state_dir, variable
-
-    settings = variable(SETTINGS_VARIABLE)
-    variables = {STATE_DIR_VARIABLE: state_dir()} if state_dir() != plain_state_dir() else {}
-    return {**variables, SETTINGS_VARIABLE: os.path.abspath(settings)} if settings else variables
-
-
 def _list_clients(*, as_json: bool) -> None:
-    from holdfast.cli.install.clients import all_clients
+    from holdfast.config_files.clients import all_clients
+    from holdfast.config_files.machine import describe_client, homes_of_user
 
-    rows = [_describe_client(client) for client in all_clients(_homes())]
+    rows = [_row_of(describe_client(client)) for client in all_clients(homes_of_user())]
     if as_json:
         click.echo(json_text({"clients": rows}, indent=2))
         return
@@ -272,24 +237,11 @@ def _list_clients(*, as_json: bool) -> None:
     )
 
 
-def _describe_client(client: "McpClient") -> dict[str, Any]:
-    place = _place(client) or ""
-    is_found = any(
-        os.path.exists(path) for path in (place, os.path.dirname(place), *client.traces) if not _is_home(path)
-    )
-    problem, entry = "", None
-    try:
-        entry = _target(client, None, _ENTRY_NAME, project=False).entry()
-    except HoldfastError:
-        problem = "unreadable"
+def _row_of(here: "ClientHere") -> dict[str, Any]:
     return {
-        "client": client.id, "title": client.title, "found": is_found, "installed": entry is not None,
-        "config": place, "problem": problem,
+        "client": here.client.id, "title": here.client.title, "found": here.is_found, "installed": here.is_installed,
+        "config": here.config, "problem": here.problem,
     }  # fmt: skip
-
-
-def _is_home(path: str) -> bool:
-    return os.path.abspath(path) == os.path.expanduser("~")
 
 
 @contextmanager

@@ -16,8 +16,7 @@ from holdfast.text.display import display_name
 if TYPE_CHECKING:
     from holdfast.folders.access.policy_rules import Rules
 
-_REVIEW_STATUS = 3
-_REFUSED_STATUS = 13
+_STATUSES = {"yes": 0, "after your approval": 3, "no": 13}
 _SHOW_EPILOG = """\b
 Example:
   holdfast policy show"""
@@ -78,18 +77,13 @@ def test(
     Without --root the allowed directories are those of the settings and of ROOT_DIR, else the working directory. The exit
     status is 0 when the agent may do it by itself, 3 when it waits for you, and 13 when it is refused.
     """
-    from holdfast.folders.access.policy import Access, Policy, PolicyRule
+    from holdfast.folders.access.policy_rules import decide_access
 
     rules, _source = _load_rules(path)
-    real = _real_path(tested_path)
     allowed = [os.path.realpath(Path(root).expanduser()) for root in roots or _usual_roots(path)]
-    binding = [rule for rule in rules if rule.binds(client) and rule.access is not Access.ALLOW]
-    rule: PolicyRule | None = Policy(binding, allowed).rule_of(real)
-    access = Access.ALLOW if rule is None else rule.access
-    is_free = access is Access.ALLOW or (purpose == "read" and access is not Access.DENY)
-    is_reviewed = not is_free and access is Access.REVIEW
-    answer = "yes" if is_free else "after your approval" if is_reviewed else "no"
-    source = "no rule matches" if rule is None else rule.source
+    decision = decide_access(rules, tested_path, client, allowed)
+    real, access, source, rule = decision.path, decision.access, decision.source, decision.rule
+    answer = decision.answer_for("read" if purpose == "read" else "write")
     if as_json:
         data = {"path": real, "access": str(access), "for": purpose, "answer": answer, "source": source}
         click.echo(json_text({**data, "rule": rule.number if rule else None}, indent=2))
@@ -98,7 +92,7 @@ def test(
         if not roots:
             assumed = ", ".join(map(display_name, allowed))
             click.echo(f"Its allowed directories are taken to be {assumed}; name others with --root.", err=True)
-    sys.exit(0 if is_free else _REVIEW_STATUS if is_reviewed else _REFUSED_STATUS)
+    sys.exit(_STATUSES[answer])
 
 
 def _load_rules(path: str | None) -> "tuple[Rules, str]":
@@ -112,11 +106,6 @@ def _load_rules(path: str | None) -> "tuple[Rules, str]":
 
 def _usual_roots(path: str | None) -> list[str]:
     return load_settings(path).settings.folders.roots or root_dirs() or [os.getcwd()]
-
-
-def _real_path(path: str) -> str:
-    """Return a path as the jail would resolve it: through every link, also where nothing is yet."""
-    return os.path.realpath(Path(path).expanduser())
 
 
 def _note(number: int) -> str:

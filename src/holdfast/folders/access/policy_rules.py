@@ -1,16 +1,20 @@
 """The rules of the policy as the settings have them, and which of them bind a caller; they change while a server runs."""
 
+import itertools
 import logging
 import os
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Literal
 
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.config.settings import PolicySettings
 from holdfast.errors import InvalidArgument
-from holdfast.folders.access.policy import ACCESS_BY_NAME, Access, PolicyRule
+from holdfast.folders.access.policy import ACCESS_BY_NAME, Access, Policy, PolicyRule, rules_near
+from holdfast.text.glob import has_magic
 
 _CHECK_SECONDS = 0.5
 _log = logging.getLogger(__name__)
@@ -22,7 +26,7 @@ class PolicyRules:
     """Every rule in force, with the built-in one that hides the settings file. Safe to share between threads.
 
     `read_changed` gives new settings when their file has changed, None while it has not. A file that cannot be used
-    leaves the rules as they are.
+    leaves the rules as they are. Whoever writes that file holds `changing` meanwhile.
     """
 
     def __init__(
@@ -31,7 +35,8 @@ class PolicyRules:
         settings_path: str | None = None,
         read_changed: Callable[[], PolicySettings | None] = lambda: None,
     ) -> None:
-        self._settings_path = settings_path
+        self.settings_path = settings_path
+        self.changing = threading.Lock()
         self._read_changed = read_changed
         self._lock = threading.Lock()
         self._checked_at = time.monotonic()
@@ -51,9 +56,14 @@ class PolicyRules:
             own += (PolicyRule(len(self.rules) + 1, Access.REVIEW, source="the option --review of this connection"),)
         return own, common
 
+    def current(self) -> Rules:
+        """Return every rule in force, those of a file that was changed meanwhile among them."""
+        self._refresh()
+        return self.rules
+
     def replace(self, settings: PolicySettings) -> None:
         """Put other rules in force. InvalidArgument when one of them cannot be used; then nothing changes."""
-        self.rules = build_rules(settings, self._settings_path)
+        self.rules = build_rules(settings, self.settings_path)
 
     def _refresh(self) -> None:
         if time.monotonic() - self._checked_at < _CHECK_SECONDS:
@@ -95,6 +105,62 @@ def build_rules(settings: PolicySettings, settings_path: str | None) -> Rules:
             PolicyRule(0, Access.DENY, _spellings(settings_path), source="the settings file is not for agents")
         )
     return tuple(rules)
+
+
+def policy_for(rules: Sequence[PolicyRule], allowed: Sequence[str]) -> Policy | None:
+    """Return the policy of these rules in allowed directories, None where no rule can hold.
+
+    A pattern that leads through a symbolic link also holds for what the link leads to at this time.
+    """
+    near = rules_near(rules, allowed)
+    linked = rules_near([each for rule in near for each in _follow_links(rule, allowed)], allowed)
+    return Policy([*near, *linked], allowed) if near else None
+
+
+def _follow_links(rule: PolicyRule, allowed: Sequence[str]) -> Iterator[PolicyRule]:
+    """Yield the rule for the real paths that the names at the beginning of its pattern lead to, where they differ."""
+    if "/" not in rule.glob.removeprefix("./").rstrip("/"):
+        return
+    segments = [segment for segment in rule.glob.split("/") if segment not in ("", ".")]
+    names = list(itertools.takewhile(lambda segment: not has_magic(segment), segments))
+    rest = "/".join(segments[len(names) :])
+    for root in rule.roots or allowed:
+        written = os.path.join(root, *names)
+        real = os.path.realpath(written)
+        if real != written:
+            yield replace(rule, roots=(real,), glob=f"/{rest}" if rest else "")
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDecision:
+    """Which access a client has to a path, and the rule that decides; None when no rule matches."""
+
+    path: str
+    access: Access
+    rule: PolicyRule | None
+
+    @property
+    def source(self) -> str:
+        """Return where the decision comes from."""
+        return "no rule matches" if self.rule is None else self.rule.source
+
+    def answer_for(self, purpose: Literal["read", "write"]) -> Literal["yes", "after your approval", "no"]:
+        """Return whether an agent may read or write it by itself, or has to wait for the person."""
+        if self.access is Access.ALLOW or (purpose == "read" and self.access is not Access.DENY):
+            return "yes"
+        return "after your approval" if self.access is Access.REVIEW else "no"
+
+
+def decide_access(rules: Rules, path: str, client: str, allowed: Sequence[str]) -> PolicyDecision:
+    """Return what a client may do with a path, resolved through every link; nothing needs to exist there.
+
+    `allowed` are the allowed directories of the connection, for rules that name no root.
+    """
+    real = os.path.realpath(Path(path).expanduser())
+    binding = [rule for rule in rules if rule.binds(client) and rule.access is not Access.ALLOW]
+    policy = policy_for(binding, [os.path.realpath(Path(root).expanduser()) for root in allowed])
+    rule = None if policy is None else policy.rule_of(real)
+    return PolicyDecision(real, Access.ALLOW if rule is None else rule.access, rule)
 
 
 def describe_rules(rules: Sequence[PolicyRule]) -> list[dict[str, object]]:

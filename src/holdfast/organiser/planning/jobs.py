@@ -11,6 +11,7 @@ from holdfast.auth.context import Caller
 from holdfast.bulletin import Bulletin, NewsKind
 from holdfast.call import Call
 from holdfast.errors import Cancelled, ResourceBusy
+from holdfast.shares import HALF, LARGE, Shares
 
 MAX_RUNNING = 16
 """Plans in the making, those that wait for a thread included."""
@@ -20,7 +21,7 @@ _MAX_REMEMBERED = 64
 _NO_LIMIT_SECONDS = 24 * 3600.0
 
 
-@dataclass
+@dataclass(eq=False)
 class PlanJob:
     """One plan in the making: its folder, its progress, and how it ended."""
 
@@ -36,13 +37,13 @@ class PlanJob:
 
     @classmethod
     def create(cls, caller: Caller, folder: str, root: str, bulletin: Bulletin | None = None) -> "PlanJob":
-        """Return a job for a folder, not started yet; its progress is told in the bulletin."""
+        """Return a job for a folder, not started yet; its progress is published in the bulletin."""
         job = cls(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS), bulletin or Bulletin())
         job.call.progress = job.set_progress
         return job
 
     def set_progress(self, done: float, total: float | None, message: str) -> None:
-        """Keep the latest progress, for whoever asks."""
+        """Keep the latest progress."""
         self.done, self.total, self.message = done, total, message
         self.bulletin.tell_progress(self.plan_id, "scan", done, total, message)
 
@@ -52,6 +53,11 @@ class PlanJob:
             return
         status = "CANCELLED" if isinstance(error, Cancelled) else "SCAN_FAILED"
         self.bulletin.tell(NewsKind.PLAN_CHANGED, id=self.plan_id, status=status, kind="organise")
+
+    @property
+    def share(self) -> str:
+        """Return whose part of the server it uses."""
+        return self.call.caller.share
 
     @property
     def is_running(self) -> bool:
@@ -64,30 +70,40 @@ class PlanJob:
             self.future.result()
 
 
+Work = Callable[[PlanJob], None]
+
+
 class PlanJobs:
-    """The plans in the making, and those that ended lately. Call `close()` at the end."""
+    """The plans in the making, and those that ended lately. Call `close()` at the end.
+
+    Threads and the places to wait for one are shared out by caller, as those of calls are.
+    """
 
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="holdfast-scan")
+        self._places, self._running_places = Shares(MAX_RUNNING, LARGE), Shares(_THREADS, HALF)
+        self._waiting: OrderedDict[str, tuple[PlanJob, Work]] = OrderedDict()
         self._jobs: OrderedDict[str, PlanJob] = OrderedDict()
         self._lock = threading.Lock()
         self._is_closed = False
 
-    def start(self, job: PlanJob, work: Callable[[PlanJob], None], before: Callable[[], None] | None = None) -> None:
-        """Start to make a plan. ResourceBusy when too many are in the making, or when the server is stopping.
+    def start(self, job: PlanJob, work: Work, before: Callable[[], None] | None = None) -> None:
+        """Start to make a plan. ResourceBusy when too many of the caller are in the making, or when the server is stopping.
 
         `before` is called when the job is not refused, before its work begins; what it raises refuses the job.
         """
         with self._lock:
             if self._is_closed:
                 raise ResourceBusy("The server is stopping. Try again after it has restarted.")
-            if sum(1 for other in self._jobs.values() if other.is_running) >= MAX_RUNNING:
-                raise ResourceBusy(f"{MAX_RUNNING} plans are being made already. Wait for one, or cancel it.")
+            if not self._places.has_room(job.share):
+                raise ResourceBusy("Too many plans are being made already. Wait for one of yours, or cancel it.")
             if before is not None:
                 before()
-            job.future = self._threads.submit(work, job)
             job.future.add_done_callback(job.tell_end)
+            self._places.take(job.share)
             self._jobs[job.plan_id] = job
+            self._waiting[job.plan_id] = job, work
+            self._start_waiting()
             ended = [plan_id for plan_id, other in self._jobs.items() if not other.is_running]
             for plan_id in ended[: max(0, len(self._jobs) - _MAX_REMEMBERED)]:
                 del self._jobs[plan_id]
@@ -113,6 +129,32 @@ class PlanJobs:
         """Refuse new jobs, cancel those that run and wait for their threads."""
         with self._lock:
             self._is_closed = True
+            waiting = [job for job, _ in self._waiting.values()]
+            self._waiting.clear()
+        for job in waiting:
+            job.future.cancel()
         for job in self.running():
             job.call.cancel()
-        self._threads.shutdown(wait=True, cancel_futures=True)
+        self._threads.shutdown(wait=True)
+
+    def _start_waiting(self) -> None:
+        """Give threads to the jobs that wait, first to callers with the fewest running. The caller holds the lock."""
+        while ready := [job for job, _ in self._waiting.values() if self._running_places.has_room(job.share)]:
+            job = min(ready, key=lambda each: self._running_places.count(each.share))
+            self._running_places.take(job.share)
+            self._threads.submit(self._run, *self._waiting.pop(job.plan_id))
+
+    def _run(self, job: PlanJob, work: Work) -> None:
+        error: BaseException | None = None
+        try:
+            work(job)
+        except BaseException as fault:  # noqa: BLE001 -- whoever asks for the plan gets it
+            error = fault.with_traceback(None)  # its frames hold all that was read of the folder
+        with self._lock:
+            self._places.give_back(job.share)
+            self._running_places.give_back(job.share)
+            self._start_waiting()
+        if error is None:
+            job.future.set_result(None)
+        else:
+            job.future.set_exception(error)

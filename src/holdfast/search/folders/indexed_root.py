@@ -16,7 +16,8 @@ from holdfast.call import Call
 from holdfast.clock import utc_clock
 from holdfast.errors import HoldfastError, PermissionDenied
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.access.policy import Policy, PolicyRule, rules_near
+from holdfast.folders.access.policy import PolicyRule
+from holdfast.folders.access.policy_rules import policy_for
 from holdfast.folders.access.roots import Identity, Root, close_roots
 from holdfast.search.folders.file_text import FileReading, read_document, read_text
 from holdfast.search.folders.index_state import RootIndexState, scan_root
@@ -66,8 +67,7 @@ class IndexedRoot:
         self.rules = rules
         self.path, self.key, self.identity = root.path, index_key(TOKENIZER, root.path), root.identity
         self.state = RootIndexState()
-        near = rules_near(rules, [root.path])
-        self._jail = Jail([own_root], hidden, Policy(near, [root.path]) if near else None, rules)
+        self._jail = Jail([own_root], hidden, policy_for(rules, [root.path]), rules)
         weakref.finalize(self._jail, close_roots, [own_root])
         self._index, self._limits, self._watcher = context.index, context.limits, context.watcher
         self._embedder, self._on_change = context.embedder, on_change

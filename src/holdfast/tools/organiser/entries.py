@@ -16,6 +16,7 @@ from holdfast.organiser.service import PlanView
 from holdfast.review.records import may_elicit
 from holdfast.text.budget import first_page, read_position
 from holdfast.text.display import display_name, quantity
+from holdfast.text.path_address import path_at
 from holdfast.tools.answer import Answer
 from holdfast.tools.organiser.answers import (
     build_page,
@@ -358,7 +359,7 @@ def _find_positions(view: PlanView, paths: list[str]) -> set[int]:
 
 
 def _decisions(changes: list[PlanChange]) -> dict[str, str | None]:
-    return {change.path: change.folder for change in changes}
+    return {path_at(change.path): change.folder for change in changes}
 
 
 def _with_plan_roots(app: App, caller: Caller, plan_id: str) -> Caller:

@@ -13,6 +13,7 @@ from holdfast.clock import format_timestamp
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.access.policy import Access, Policy
+from holdfast.folders.access.policy_rules import policy_for
 from holdfast.folders.finding.browse import FolderEntry
 from holdfast.folders.reading.whole_text import read_whole_text
 from holdfast.folders.service import Folders
@@ -277,7 +278,7 @@ def _entry_facts(entry: FolderEntry, folder: str, policy: Policy | None) -> Fold
 
 def _common_policy(jail: Jail) -> Policy | None:
     """Return the rules that bind every agent in some directories, None where there are none."""
-    return Policy(jail.common_rules, jail.allowed_paths) if jail.common_rules else None
+    return policy_for(jail.common_rules, jail.allowed_paths)
 
 
 def _access_to(policy: Policy | None, path: str) -> str:

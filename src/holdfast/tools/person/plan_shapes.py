@@ -7,7 +7,8 @@ from pydantic import BaseModel, Field
 from holdfast.tools.organiser.shapes import FolderTotal, MeasuresAnswer, PlanAnswer, UndoReport
 from holdfast.tools.registry import Arguments
 
-PlanView = Literal["moves", "below", "uncertain", "left_alone", "all", "by_folder"]
+PlanView = Literal["moves", "below", "uncertain", "left_alone", "skipped", "stayed", "all", "by_folder"]
+PlanSide = Literal["target", "before", "after"]
 
 
 class ListDirectories(Arguments):
@@ -87,9 +88,14 @@ class PlanRows(Arguments):
     view: PlanView = Field(
         "moves",
         description="moves; below: those under 80 % confidence; uncertain: files that stay until somebody decides; "
-        "left_alone: skipped entries; all of these; by_folder: no rows, only the folders.",
+        "left_alone: files that somebody decided to leave; skipped: entries that the scan did not touch; stayed: moves "
+        "that were not carried out; all of these; by_folder: no rows, only the folders.",
     )
-    folder: str | None = Field(None, max_length=20_000, description="Only moves into this folder of the plan.")
+    side: PlanSide = Field(
+        "target",
+        description="What `folder` and `folders` are about: the targets of moves, or where every row lies before or after.",
+    )
+    folder: str | None = Field(None, max_length=20_000, description="Only rows of this folder of the plan.")
     filter: str = Field("", max_length=255, description="Only rows whose path or folder holds this text.")
     offset: int = Field(0, ge=0, description="How many rows to skip.")
     limit: int = Field(200, ge=1, le=2_000, description="Maximum number of rows.")
@@ -100,15 +106,24 @@ class PlanRow(BaseModel):
 
     item_id: int | None = Field(None, description="what undo_plan_items takes; none for a file that does not move")
     path: str
+    address: str = Field(description="what correct_plan and explain_plan_file take: also of a name that is not UTF-8")
     name: str
     destination: str | None = Field(None, description="its new path, none for a file that does not move")
     folder: str = Field(description="the folder that it goes to, or the best guess; empty when none is likely")
     confidence: float | None = None
     reason: str
-    status: str = Field(description="of a move PENDING, DONE, SKIPPED, ERROR or UNDONE; else UNCERTAIN or LEFT_ALONE")
+    status: str = Field(
+        description="of a move PENDING, DONE, SKIPPED, ERROR or UNDONE; else UNCERTAIN, LEFT_ALONE or NOT_SCANNED"
+    )
     error: str | None = None
     is_new_folder: bool = False
     was_corrected: bool = Field(False, description="somebody decided on it")
+
+
+class PlanFolder(FolderTotal):
+    """The number of files of one folder, and how many of them have moved."""
+
+    done: int = 0
 
 
 class PlanRowsAnswer(PlanAnswer):
@@ -125,10 +140,10 @@ class PlanRowsAnswer(PlanAnswer):
     total: int
     counts: dict[str, int] = Field(description="rows of each view")
     totals: dict[str, int] = Field(description="moves, and moves by status")
-    folders: list[FolderTotal] = Field(description="where files go, the largest first")
+    folders: list[PlanFolder] = Field(description="where files go, or lie before or after, the largest first")
     folders_total: int
     shelves: list[str] = Field(description="folders that files may be sorted into")
-    skipped: dict[str, int] = Field(description="entries left alone, by reason")
+    skipped: dict[str, int] = Field(description="entries that the scan did not touch, by reason")
     measures: MeasuresAnswer
     remark: str | None = None
 
@@ -151,3 +166,34 @@ class UndonePlanItems(UndoReport, PlanAnswer):
     """Answer of undo_plan_items; `totals` are those of the whole plan."""
 
     totals: dict[str, int]
+
+
+class ExplainPlanFile(Arguments):
+    """Arguments of explain_plan_file."""
+
+    plan_id: str = Field(max_length=64, description="Id of the plan.")
+    address: str = Field(max_length=20_000, description="Address of the file, of plan_rows.")
+
+
+class PlanFreshness(BaseModel):
+    """Answer of plan_freshness: waiting moves whose files are not what they were when the plan was made."""
+
+    gone: int
+    changed: int
+    examples: list[str] = Field(description="the first of both, by their paths from the planned folder")
+    newer_plan: str | None = Field(None, description="a plan that was made later for the same folder")
+
+
+class PastMeasures(BaseModel):
+    """The measures of one plan."""
+
+    plan_id: str
+    created_at: str
+    status: str
+    measures: MeasuresAnswer
+
+
+class PlanMeasuresAnswer(BaseModel):
+    """Answer of plan_measures: the last plans for the folder, oldest first."""
+
+    plans: list[PastMeasures]

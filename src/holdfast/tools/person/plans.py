@@ -156,7 +156,7 @@ def stop_plan(app: App, call: Call, args: PlanById) -> Answer:
     if job is not None and job.is_running:
         job.call.cancel()
         return Answer.of("Stopping.", data=PlanAnswer(plan_id=args.plan_id, status="SCANNING"))
-    folders = _folders_of_plan(app, call, args.plan_id)
+    folders = folders_of_plan(app, call, args.plan_id)
     if app.organiser.plans.stop(args.plan_id):
         return Answer.of("Stopping.", data=PlanAnswer(plan_id=args.plan_id, status=PlanStatus.RUNNING.value))
     plan = app.organiser.plans.cancel(folders, args.plan_id)
@@ -173,7 +173,7 @@ def stop_plan(app: App, call: Call, args: PlanById) -> Answer:
 )
 def plan_rows(app: App, call: Call, args: PlanRows) -> Answer:
     """Show a page of a plan's rows, by view, folder and filter, with the totals, folders and measures of the whole plan."""
-    view = app.organiser.show(_folders_of_plan(app, call, args.plan_id), args.plan_id)
+    view = app.organiser.show(folders_of_plan(app, call, args.plan_id), args.plan_id)
     data = build_rows(view, args)
     return Answer.of(f"{quantity(data.total, 'row')}.", data=data)
 
@@ -190,7 +190,7 @@ def plan_rows(app: App, call: Call, args: PlanRows) -> Answer:
 )
 def execute_plan_for_person(app: App, call: Call, args: PlanById) -> Answer:
     """Move the files of an approved plan, or go on with one that was stopped; safe to repeat."""
-    folders = _folders_of_plan(app, call, args.plan_id)
+    folders = folders_of_plan(app, call, args.plan_id)
     if app.organiser.show(folders, args.plan_id).plan.status is PlanStatus.CREATED:
         raise PermissionDenied(f"Plan {args.plan_id} is not approved. Approve what was shown with approve_plan first.")
     app.organiser.plans.execute(folders, call, args.plan_id)
@@ -213,7 +213,7 @@ def execute_plan_for_person(app: App, call: Call, args: PlanById) -> Answer:
 )
 def undo_plan_items(app: App, call: Call, args: UndoPlanItems) -> Answer:
     """Move files of a plan back, all or only some; nothing is overwritten, and what cannot go back stays with the reason."""
-    folders = _folders_of_plan(app, call, args.plan_id)
+    folders = folders_of_plan(app, call, args.plan_id)
     view = app.organiser.show(folders, args.plan_id)
     positions = None if args.item_ids is None else set(args.item_ids)
     if positions is not None and (unknown := positions - {item.position for item in view.moves}):
@@ -225,7 +225,7 @@ def undo_plan_items(app: App, call: Call, args: UndoPlanItems) -> Answer:
     return Answer.of(f"{quantity(data.came_back, 'file')} moved back, {data.stayed} stayed.", data=data)
 
 
-def _folders_of_plan(app: App, call: Call, plan_id: str) -> Folders:
+def folders_of_plan(app: App, call: Call, plan_id: str) -> Folders:
     """Return the directories of a plan, which the person sees whoever made it. NotFound when they are gone."""
     roots = [root for root in app.organiser.plans.roots_of(plan_id) if os.path.isdir(root)]
     if not roots:

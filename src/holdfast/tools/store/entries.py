@@ -4,12 +4,12 @@ from datetime import datetime
 
 from holdfast.app import App
 from holdfast.auth.rates import Rate
-from holdfast.call import Call
+from holdfast.call import Call, HeavyNeeded
 from holdfast.clock import format_utc
 from holdfast.errors import HoldfastError
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
-from holdfast.store.content import ENCODING, WriteMode
-from holdfast.store.model import PathType, WrittenFile
+from holdfast.store.content import ENCODING, MARGIN, WriteMode
+from holdfast.store.model import ContentSlice, PathType, WrittenFile
 from holdfast.store.tenant_share import describe_usage
 from holdfast.text.budget import cut_to_budget
 from holdfast.text.display import quantity
@@ -42,6 +42,7 @@ from holdfast.tools.store.shapes import (
 )
 from holdfast.tools.threads import Load
 
+_LIGHT_BYTES = 1_000_000
 _WRITTEN = {
     WriteMode.APPEND: "Appended at the end",
     WriteMode.OVERWRITE: "Overwrote in place",
@@ -65,10 +66,20 @@ def file_stat(app: App, call: Call, args: FileStatArguments) -> Answer:
     return Answer.of(f"{args.path or 'the root'} of project {args.project}: {summary}", data=data)
 
 
+def _read(app: App, call: Call, args: FileReadArguments) -> ContentSlice:
+    """Return the range. A long one needs a place of heavy work: its decoding holds the interpreter for milliseconds."""
+    if not call.is_heavy and not 0 <= args.length <= _LIGHT_BYTES:
+        part = app.store.read(call.caller.auth, args.project, args.path, args.offset, _LIGHT_BYTES)
+        if part.end - part.start < _LIGHT_BYTES - MARGIN:
+            return part
+        raise HeavyNeeded
+    return app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
+
+
 @tool("file_read", group=Group.STORE, effect=Effect.READ, title="Project database: read a file", output=ReadAnswer)
 def file_read(app: App, call: Call, args: FileReadArguments) -> Answer:
     """In the project database, not on disk: read a file or a byte range of it; a range never cuts a character in two."""
-    part = app.store.read(call.caller.auth, args.project, args.path, args.offset, args.length)
+    part = _read(app, call, args)
     moved = {"start": part.start, "end": part.end} if part.moved else {}
     text, is_cut = cut_to_budget(part.text, app.settings.folders.max_answer_tokens)
     notes = [f"[The range was moved to whole characters: bytes {part.start} to {part.end}.]"] if part.moved else []

@@ -23,13 +23,14 @@ _SOCKET, _HTTP = "socket", "http"
 class HttpConnection:
     """One open connection: the remote address, whose it is once a request showed a key, and whether it has a request.
 
-    A WebSocket always counts as busy.
+    A WebSocket always counts as busy. `wait_until_sent` waits until the client has taken nearly all that was sent.
     """
 
     address: str
     drop: Callable[[], None]
     share: str = ""
     is_busy: bool = False
+    wait_until_sent: Callable[[], Awaitable[object]] = anyio.sleep_forever
 
 
 class HttpConnections:

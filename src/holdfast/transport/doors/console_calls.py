@@ -6,11 +6,11 @@ from typing import Any
 from pydantic_core import to_json
 
 from holdfast.auth.context import Caller
-from holdfast.errors import InvalidArgument, ResourceBusy
+from holdfast.errors import InvalidArgument
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.threads import Load
 from holdfast.transport.mcp import wire
-from holdfast.transport.mcp.run import LARGE_BYTES, parse_message, run_tool
+from holdfast.transport.mcp.run import LARGE_BYTES, check_room, parse_message, run_tool
 
 
 class DispatchedCalls:
@@ -19,10 +19,13 @@ class DispatchedCalls:
     def __init__(self, dispatcher: Dispatcher) -> None:
         self._dispatcher = dispatcher
 
+    def check_room(self, caller: Caller) -> None:
+        """Raise ResourceBusy when the caller's requests and unread answers hold too much already."""
+        check_room(self._dispatcher, caller)
+
     async def parse(self, caller: Caller, body: bytes) -> dict[str, Any]:
         """Return the arguments in a body. Raises InvalidArgument, and ResourceBusy when the caller holds too much already."""
-        if not self._dispatcher.held_bytes.has_room(caller.share):
-            raise ResourceBusy("Your requests and unread answers hold too much memory already; read what was answered.")
+        self.check_room(caller)
         arguments, fault = await parse_message(self._dispatcher, caller, body or b"{}")
         if fault is not None:
             raise InvalidArgument(f"The body must be one JSON object with the arguments: {fault[1]}.")

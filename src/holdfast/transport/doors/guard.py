@@ -35,6 +35,8 @@ MAX_STRANGERS_BODY_BYTES = 65_536
 HEALTH_PATH = "/health"
 MCP_PATHS = frozenset({"/mcp", "/ws"})
 METRICS_PATH = "/metrics"
+_UNSENT_BYTES = 65_536
+"""What a connection may be behind with reading; more than that counts as held until it is read."""
 _VERSIONS = frozenset({"1.0", "1.1"})
 _CLOSE = {"connection": "close"}
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
@@ -120,6 +122,9 @@ class Guard:
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         if _head_bytes(scope) > MAX_HEAD_BYTES:
             return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", _CLOSE)
+        if not scope["path"].isprintable():
+            # A route's expression also matches a path with a line end after it, which is another path to every check here.
+            return _text(400, "A path has printable characters only.", _CLOSE)
         if scope["http_version"] not in _VERSIONS:
             return _text(505, "HTTP/1.1 and HTTP/1.0 are spoken here.", _CLOSE)
         if "transfer-encoding" in headers and "content-length" in headers:
@@ -224,11 +229,21 @@ class Guard:
     async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app below; its errors are logged by type alone, since the message may hold file content."""
         started = False
+        connection: HttpConnection = scope["state"][CONNECTION]
 
         async def send_and_note(message: Message) -> None:
             nonlocal started
             started = True
+            if len(message.get("body", b"")) > _UNSENT_BYTES:
+                # uvicorn waits before it sends, and never after the last piece, so an empty one ends the answer.
+                await send({**message, "more_body": True})
+                await connection.wait_until_sent()
+                if message.get("more_body", False):
+                    return
+                message = {"type": message["type"], "body": b"", "more_body": False}
             await send(message)
+            if message["type"] == "websocket.send":
+                await connection.wait_until_sent()
 
         try:
             await self._app(scope, receive, send_and_note)

@@ -23,6 +23,7 @@ from holdfast.auth.rates import Rate
 from holdfast.config.settings import ServerSettings
 from holdfast.errors import PermissionDenied, RateLimited, ResourceBusy
 from holdfast.observe.metrics import Reading
+from holdfast.shares import Shares
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.client.frames import SERVER_ERROR
 from holdfast.transport.doors.connections import Connections
@@ -35,7 +36,7 @@ from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
-from holdfast.transport.mcp.run import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns, parent_span, run_tool
+from holdfast.transport.mcp.run import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns, check_room, parent_span, run_tool
 from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
 
 _SUBPROTOCOL = "mcp"
@@ -102,6 +103,8 @@ class McpDoor:
             try:
                 if await self._calls.serve(scope[CALLER], body, scope, receive, send):
                     return
+                check_room(self._dispatcher, scope[CALLER])
+                send = _hold_bodies(self._dispatcher.held_bytes, scope[CALLER].share, send)
                 if len(body) > TURN_BYTES or not traits.is_call:
                     await turn.take()
                 if SESSION_HEADER in Headers(scope=scope):
@@ -234,6 +237,16 @@ def _end_turn_with_body(turn: Turn, send: Send) -> Send:
         await send(message)
 
     return send_and_end
+
+
+def _hold_bodies(held_bytes: Shares, share: str, send: Send) -> Send:
+    """Return a `send` that counts each part of an answer as its caller's bytes until it is read."""
+
+    async def send_and_hold(message: Message) -> None:
+        with held_bytes.holding(share, len(message.get("body", b""))):
+            await send(message)
+
+    return send_and_hold
 
 
 class _BodyTraits(NamedTuple):

@@ -16,11 +16,11 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.auth.context import Caller
 from holdfast.call import Elicit
-from holdfast.errors import HoldfastError, NotFound, ResourceBusy
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_statelessly
-from holdfast.transport.mcp.run import parent_span, parse_message, run_tool, write_result
+from holdfast.transport.mcp.run import check_room, held_response, parent_span, parse_message, run_tool, write_result
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.wire import ToolCall, parse_call
 
@@ -45,8 +45,7 @@ class HttpCalls:
         call = await self._read_call(caller, body, Request(scope))
         if call is None:
             return False
-        if not self._dispatcher.held_bytes.has_room(caller.share):
-            raise ResourceBusy("Your requests and unread answers hold too much memory already; read what was answered.")
+        check_room(self._dispatcher, caller)
         caller = call.declared(caller)
         try:
             elicit = elicit_statelessly(caller, call.meta[types.PROTOCOL_VERSION_META_KEY], call.params)
@@ -98,8 +97,8 @@ class HttpCalls:
             with anyio.move_on_after(_PING_SECONDS):
                 await is_done.wait()
             if answers:
-                with self._dispatcher.held_bytes.holding(caller.share, len(answers[0])):
-                    await Response(answers[0], media_type="application/json")(scope, receive, send)
+                with held_response(self._dispatcher, caller, call.request_id, answers[0]) as answer:
+                    await Response(answer, media_type="application/json")(scope, receive, send)
                 return
             await send({"type": "http.response.start", "status": 200, "headers": _STREAM_HEADERS})
             while not answers:
@@ -107,8 +106,8 @@ class HttpCalls:
                 await send({"type": "http.response.body", "body": b": ping\r\n\r\n", "more_body": True})
                 with anyio.move_on_after(_PING_SECONDS):
                     await is_done.wait()
-            event = b"event: message\r\ndata: " + answers[0] + b"\r\n\r\n"
-            with self._dispatcher.held_bytes.holding(caller.share, len(event)):
+            with held_response(self._dispatcher, caller, call.request_id, answers[0]) as answer:
+                event = b"event: message\r\ndata: " + answer + b"\r\n\r\n"
                 await send({"type": "http.response.body", "body": event, "more_body": False})
 
 

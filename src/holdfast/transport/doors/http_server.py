@@ -212,6 +212,7 @@ def bounded_http(head_seconds: float, connections: Connections, intake: Intake) 
                 return
             self._paced = PacedTransport(transport, intake, self._connection, self._parse, self._piece_bytes)
             super().connection_made(self._paced)  # type: ignore[arg-type]
+            self._connection.wait_until_sent = self.flow.drain
             self.app_state = {**self.app_state, CONNECTION: self._connection}
             self._start_deadline()
 
@@ -296,6 +297,7 @@ def bounded_websocket(connections: Connections, intake: Intake, held_bytes: Shar
                 transport = transport.inner
             self._connection: HttpConnection = self.app_state[CONNECTION]
             self._paced = PacedTransport(transport, intake, self._connection, self._parse)
+            self._connection.wait_until_sent = self.writable.wait
             self._made_at = self.loop.time()
             self._control_frames = self._fragment_bytes = 0
             super().connection_made(self._paced)  # type: ignore[arg-type]

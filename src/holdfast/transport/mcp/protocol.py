@@ -17,12 +17,21 @@ from holdfast import __version__
 from holdfast.auth.context import Caller, declare_client
 from holdfast.auth.rates import Rate
 from holdfast.call import ProgressSink
-from holdfast.errors import HoldfastError, NotFound
+from holdfast.errors import HoldfastError, NotFound, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_through_sdk
 from holdfast.transport.mcp.panels import list_panels, read_panel
-from holdfast.transport.mcp.run import TURN, TURN_BYTES, Turn, parent_span, progress_to, run_tool
+from holdfast.transport.mcp.run import (
+    LARGE_BYTES,
+    TURN,
+    TURN_BYTES,
+    Turn,
+    check_room,
+    parent_span,
+    progress_to,
+    run_tool,
+)
 from holdfast.transport.mcp.stateless_elicitation import BadState
 
 Context = ServerRequestContext[Any, Any]
@@ -78,6 +87,11 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
                 result = await run_tool(dispatcher, caller, params.name, arguments, progress, elicit, parent=parent)
         if turn is not None and wire.content_size(result) > TURN_BYTES:
             await turn.take()
+        try:
+            if wire.content_size(result) > LARGE_BYTES:
+                check_room(dispatcher, caller)
+        except ResourceBusy as busy:
+            result = wire.error_result(busy)
         if "inputRequests" in result:
             return types.InputRequiredResult.model_validate(result)
         return types.CallToolResult.model_validate(result)

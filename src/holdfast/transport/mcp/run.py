@@ -3,7 +3,7 @@
 import asyncio
 import logging
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any
 from weakref import WeakValueDictionary
@@ -29,6 +29,7 @@ TURN = "holdfast.turn"
 """Where the scope of an HTTP request has its turn."""
 
 _INTERNAL_ERROR = -32603
+_TOO_MUCH_HELD = "Your requests and unread answers hold too much memory already; read what was answered."
 
 
 async def run_tool(
@@ -46,7 +47,7 @@ async def run_tool(
         answer = await dispatcher.call(caller, name, arguments, progress, elicit, on_wait, parent=parent)
         if answer.size <= LARGE_BYTES:
             return wire.answer_result(answer)
-        return await dispatcher.in_thread(caller, wire.answer_result, answer)
+        return await dispatcher.in_thread(caller, wire.answer_result, answer, load=Load.HEAVY)
     except HoldfastError as error:
         return wire.error_result(error)
     except InputNeeded as needed:
@@ -59,9 +60,10 @@ def parent_span(meta: Mapping[str, Any] | None, header: str | None = None) -> Sp
 
 
 async def parse_message(dispatcher: Dispatcher, caller: Caller, raw: bytes) -> tuple[dict[str, Any], wire.Fault | None]:
-    """Parse a message, in a thread of the caller's share when it is large. ResourceBusy when the caller's calls wait."""
+    """Parse a message, in a thread of the caller's share when it is large. ResourceBusy when too much of the caller waits."""
     if len(raw) <= LARGE_BYTES:
         return wire.parse(raw)
+    check_room(dispatcher, caller)
     return await dispatcher.in_thread(caller, wire.parse, raw)
 
 
@@ -78,6 +80,38 @@ async def write_result(dispatcher: Dispatcher, caller: Caller, request_id: Reque
     except ResourceBusy as busy:
         fault = {"code": SERVER_ERROR, "message": busy.message}
     return to_json({"jsonrpc": "2.0", "id": request_id, "error": fault})
+
+
+def check_room(dispatcher: Dispatcher, caller: Caller) -> None:
+    """Raise ResourceBusy when the caller's requests and unread answers hold too much memory already."""
+    if not dispatcher.held_bytes.has_room(caller.share):
+        raise ResourceBusy(_TOO_MUCH_HELD)
+
+
+@contextmanager
+def held_response(dispatcher: Dispatcher, caller: Caller, request_id: RequestId, response: bytes) -> Iterator[bytes]:
+    """Give a response, counted as its caller's bytes until the context is left; an error for a large one without room.
+
+    Calls are refused before they run as well; but many may have begun before the first of them had its answer.
+    """
+    if len(response) > LARGE_BYTES and not dispatcher.held_bytes.has_room(caller.share):
+        fault = {"code": SERVER_ERROR, "message": _TOO_MUCH_HELD}
+        response = to_json({"jsonrpc": "2.0", "id": request_id, "error": fault})
+    with dispatcher.held_bytes.holding(caller.share, len(response)):
+        yield response
+
+
+async def send_result(
+    dispatcher: Dispatcher,
+    caller: Caller,
+    request_id: RequestId,
+    result: dict[str, Any],
+    send: Callable[[bytes], Awaitable[None]],
+) -> None:
+    """Send the response with a result; it counts as its caller's bytes until it is sent."""
+    response = await write_result(dispatcher, caller, request_id, result)
+    with held_response(dispatcher, caller, request_id, response) as counted_response:
+        await send(counted_response)
 
 
 _INTERVAL_SECONDS = 0.1
@@ -100,7 +134,7 @@ def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
         if done <= last_done or (now - last_at < _INTERVAL_SECONDS and done != total):
             return
         last_at, last_done = now, done
-        # A closed loop means that the server is going down, and nobody is left to tell.
+        # A closed loop means that the server is going down, and no receiver is left.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(lambda: None if is_over else deliver(done, total, message))
 

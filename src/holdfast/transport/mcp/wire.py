@@ -4,6 +4,7 @@ import base64
 import json
 import re
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
@@ -12,7 +13,7 @@ from holdfast.auth.context import Caller, declare_client
 from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
 from holdfast.text.decode import has_lone_surrogate, replace_in_data, replace_lone_surrogates
-from holdfast.tools.answer import Answer, Media, Text
+from holdfast.tools.answer import Answer, Media, Text, length_of
 from holdfast.tools.declarations import mcp_declaration
 from holdfast.tools.registry import Tool
 from holdfast.transport.client.frames import EDGE_BYTES, OversizedLine, RequestId
@@ -142,8 +143,8 @@ def dump(value: Any) -> bytes:
 
 
 def content_size(result: dict[str, Any]) -> int:
-    """Return the length of a result's texts and media, which is most of it."""
-    return sum(len(block.get("text", "")) + len(block.get("data", "")) for block in result.get("content", ()))
+    """Return about how long a result is as JSON."""
+    return length_of(result.get("content")) + length_of(result.get("structuredContent"))
 
 
 def elicitation_request(question: Question) -> dict[str, Any]:
@@ -186,14 +187,17 @@ def _block(block: Text | Media) -> dict[str, Any]:
 def _make_sendable(data: dict[str, Any]) -> dict[str, Any]:
     """Return data that JSON can hold: a file's text may have put a lone surrogate into it, and the caller needs an answer.
 
-    The encoder finds out many times faster than a walk through the data would.
+    The encoder finds out many times faster than a walk through the data would; it holds the interpreter for all of a long
+    text, so those are looked at one by one.
     """
-    try:
-        to_json(data)
-    except ValueError:
-        sendable: dict[str, Any] = replace_in_data(data)
-        return sendable
-    return data
+    long_texts = {name: text for name, text in data.items() if isinstance(text, str) and len(text) > _PIECE_CHARS}
+    is_sendable = not any(map(has_lone_surrogate, long_texts.values()))
+    with suppress(ValueError):
+        to_json({name: value for name, value in data.items() if name not in long_texts})
+        if is_sendable:
+            return data
+    sendable: dict[str, Any] = replace_in_data(data)
+    return sendable
 
 
 def is_cheap(raw: bytes) -> bool:

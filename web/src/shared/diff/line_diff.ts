@@ -61,15 +61,15 @@ export function lineRuns(a: readonly string[], b: readonly string[]): LineRun[] 
   if (head === endA && head === endB) return [];
   const path = shortestPath(a, b, head, endA, endB);
   if (!path) return [{ fromA: head, toA: endA, fromB: head, toB: endB }];
-  const found: LineRun[] = [];
+  const runs: LineRun[] = [];
   for (const step of path) {
-    const last = found.at(-1);
+    const last = runs.at(-1);
     if (last && last.toA === step.fromA && last.toB === step.fromB) {
       last.toA = step.toA;
       last.toB = step.toB;
-    } else found.push({ ...step });
+    } else runs.push({ ...step });
   }
-  return found;
+  return runs;
 }
 
 /** Return single removals and additions in order; null when there are more than MAX_EDITS. */

@@ -30,7 +30,14 @@ from holdfast.transport.doors.streams.client_roots import NO_ROOTS, ClientRoots,
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import LARGE_BYTES, parent_span, parse_message, progress_to, run_tool, write_result
+from holdfast.transport.mcp.run import (
+    check_room,
+    parent_span,
+    parse_message,
+    progress_to,
+    run_tool,
+    send_result,
+)
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse_call, parse_id
 
@@ -49,9 +56,7 @@ _MAX_UNSENT_PROGRESS = 100
 _MESSAGES_IN_A_ROW = 8
 _MAX_AT_ONCE = 16
 """Calls of one connection that run or wait for their answer to be read, so that a client that does not read fills no memory."""
-_TOO_MUCH_HELD = "Your requests and unread answers hold too much memory already; read what was answered."
-_DRAIN_SECONDS = 5.0
-_ROOTS_SECONDS = 5.0
+_DRAIN_SECONDS = _ROOTS_SECONDS = 5.0
 """A client that declares roots and does not answer `roots/list` in that time has none."""
 _ROOTS_NOTICES = ("notifications/initialized", "notifications/roots/list_changed")
 _CONNECTION_LOST = (anyio.ClosedResourceError, anyio.BrokenResourceError, anyio.EndOfStream, OSError)
@@ -106,10 +111,8 @@ class _Connection:
                         if raw.strip():
                             await self._handle(raw)
                         count += 1
-                        if (
-                            count % _MESSAGES_IN_A_ROW == 0
-                        ):  # many may have come in one piece: the others have their turn
-                            await asyncio.sleep(0)
+                        if count % _MESSAGES_IN_A_ROW == 0:
+                            await asyncio.sleep(0)  # many may have come in one piece: the others have their turn
                     self._questions.close()
                     await self._drain()
                 finally:
@@ -133,7 +136,9 @@ class _Connection:
             if isinstance(message, types.JSONRPCResponse) and message.id == self._initialize_id:
                 self._version = str(message.result["protocolVersion"])
                 self._takes_forms = takes_forms(self._version, self._capabilities)
-            await self._write(message.model_dump_json(by_alias=True, exclude_unset=True).encode())
+            text = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            with self._dispatcher.held_bytes.holding(self._caller.share, len(text)):
+                await self._write(text)
             if isinstance(message, types.JSONRPCResponse | types.JSONRPCError) and message.id is not None:
                 self._sdk_requests.discard(message.id)
                 self._sdk_answered.set()
@@ -172,8 +177,6 @@ class _Connection:
     async def _parse(self, raw: bytes) -> tuple[dict[str, Any], Fault | None]:
         """Parse a message, in a thread of the caller's share when it is large."""
         try:
-            if len(raw) > LARGE_BYTES and not self._dispatcher.held_bytes.has_room(self._caller.share):
-                raise ResourceBusy(_TOO_MUCH_HELD)
             return await parse_message(self._dispatcher, self._caller, raw)
         except ResourceBusy as busy:
             return {"id": edge_id(raw)}, (SERVER_ERROR, busy.message)
@@ -189,20 +192,20 @@ class _Connection:
         version = self._version_for(call) if call is not None else None
         if call is None or version is None:
             return False
-        busy = None
-        if len(self._calls) >= _MAX_IN_FLIGHT:
-            busy = ResourceBusy(f"More than {_MAX_IN_FLIGHT} calls are waiting on this connection; wait for answers.")
-        elif not self._dispatcher.held_bytes.has_room(self._caller.share):
-            busy = ResourceBusy(_TOO_MUCH_HELD)
-        if busy is not None:
+        try:
+            if len(self._calls) >= _MAX_IN_FLIGHT:
+                raise ResourceBusy(
+                    f"More than {_MAX_IN_FLIGHT} calls are waiting on this connection; wait for answers."
+                )
+            check_room(self._dispatcher, self._caller)
+        except ResourceBusy as busy:
             await self._respond(call.request_id, version, wire.error_result(busy))
             return True
         # A plain task: it raises nothing, and costs half of one in a task group.
         task = asyncio.create_task(self._run_call(call, version))
         self._calls[call.request_id] = task
-        counted_bytes = size if size > LARGE_BYTES else 0
-        self._dispatcher.held_bytes.take(self._caller.share, counted_bytes)
-        task.add_done_callback(lambda done: self._forget(call.request_id, done, counted_bytes))
+        self._dispatcher.held_bytes.take(self._caller.share, size)
+        task.add_done_callback(lambda done: self._forget(call.request_id, done, size))
         return True
 
     def _cancel(self, request_id: RequestId | None) -> bool:
@@ -300,9 +303,7 @@ class _Connection:
     async def _respond(self, request_id: RequestId, version: str, result: dict[str, Any]) -> None:
         if version == _MODERN:
             result = wire.stateless_result(result, self._server_info)
-        response = await write_result(self._dispatcher, self._caller, request_id, result)
-        with self._dispatcher.held_bytes.holding(self._caller.share, len(response)):
-            await self._write(response)
+        await send_result(self._dispatcher, self._caller, request_id, result, self._write)
 
     def _progress_of(self, call: ToolCall) -> AbstractContextManager[ProgressSink | None]:
         token = call.meta.get("progressToken")

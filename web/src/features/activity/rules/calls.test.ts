@@ -1,5 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { commandOf, conditionsOf, countNew, formatDuration } from "./calls";
+import { formatDuration } from "@/shared/times";
+import { commandOf, conditionsOf, countNew } from "./calls";
 
 const NOW = Date.UTC(2026, 10, 19, 12);
 

@@ -1,4 +1,5 @@
 /** Pure: which calls the address asks for, and which of the newest wait behind the chip. */
+import { quoteWord } from "@/shared/commands";
 
 export interface ListedCall {
   position: number;
@@ -42,7 +43,7 @@ export function commandOf(query: URLSearchParams): string {
   const words = ["holdfast calls"];
   for (const name of ["tool", "status", "client"]) {
     const value = query.get(name);
-    if (value) words.push(`--${name} ${/^[\w.-]+$/.test(value) ? value : `'${value.replace(/'/g, "'\\''")}'`}`);
+    if (value) words.push(`--${name} ${quoteWord(value)}`);
   }
   if (kind === "agent" || kind === "person") words.push(`--kind ${kind}`);
   if (since !== "all") words.push(`--since ${since}`);
@@ -53,10 +54,4 @@ export function commandOf(query: URLSearchParams): string {
 export function countNew(listed: readonly ListedCall[], newest: readonly ListedCall[]): number {
   const top = listed[0]?.position ?? 0;
   return newest.filter((call) => call.position > top).length;
-}
-
-/** Return how long a call took: `0.4 ms`, `41 ms`, `2.3 s`. */
-export function formatDuration(ms: number): string {
-  if (ms < 10) return `${ms.toFixed(1)} ms`;
-  return ms < 1000 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`;
 }

@@ -5,9 +5,8 @@ import { call } from "@/api/client";
 import { useConnection } from "@/api/hooks";
 import { Plot } from "@/shared/Plot";
 import { Command, Empty, Fault, Loading } from "@/shared/states";
-import { formatSize, formatSpan } from "@/shared/times";
+import { formatDuration, formatSize, formatSpan } from "@/shared/times";
 import classes from "../activity.module.css";
-import { formatDuration } from "../rules/calls";
 import { cacheShare, quantileOf, rateOf, series, valueOf, withSample, type Figures, type Sample } from "../rules/figures";
 
 const POLL_MS = 2000;

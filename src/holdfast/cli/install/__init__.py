@@ -1,1 +1,0 @@
-"""Writes the entry of Holdfast into the configuration files of MCP clients, byte for byte around it."""
