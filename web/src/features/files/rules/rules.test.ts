@@ -3,7 +3,7 @@ import { conflictParts, resolve, type Choice } from "./conflict";
 import { contentKind, editorText, languageOf, lineOfByte } from "./content";
 import { ancestorsOf, childOf, idOf, paramsOf, parentOf, placeOf, type Place } from "./place";
 import { makeRows, PAGE, TOP, type Entry, type Folder } from "./rows";
-import { bestLines, exactMarks, markText, wordMarks } from "./search";
+import { bestLines, exactMarks, lineStart, markText, wordMarks } from "./search";
 
 const local = (path: string): Place => ({ kind: "local", path });
 const entry = (path: string, type: Entry["type"] = "file"): Entry => ({ place: local(path), name: path.slice(path.lastIndexOf("/") + 1), type });
@@ -73,4 +73,5 @@ test("words are marked with their endings, exact text as it is", () => {
   expect(shown("a(b) A(B)", exactMarks("a(b)"))).toBe("[a(b)] [A(B)]");
   expect(shown("a", wordMarks("?"))).toBe("a");
   expect(bestLines("one\ntwo plan\nthree\n", wordMarks("plan"))).toEqual({ first: 1, lines: ["two plan", "three"] });
+  expect([lineStart("ä\nb\nc", 0), lineStart("ä\nb\nc", 2)]).toEqual([0, 5]);
 });

@@ -46,3 +46,9 @@ export function bestLines(text: string, pattern: RegExp | null): { first: number
   const first = most === 0 ? 0 : counts.indexOf(most);
   return { first, lines: lines.slice(first, first + LINES) };
 }
+
+/** Return how many bytes of UTF-8 stand before a line of a text, lines counted from 0. */
+export function lineStart(text: string, line: number): number {
+  if (line === 0) return 0;
+  return new TextEncoder().encode(text.split("\n").slice(0, line).join("\n")).length + 1;
+}

@@ -12,7 +12,7 @@ import { quantity } from "@/shared/times";
 import classes from "../files.module.css";
 import { nameOf } from "../opened";
 import { idOf, parentOf, type Place } from "../rules/place";
-import { bestLines, exactMarks, markText, wordMarks } from "../rules/search";
+import { bestLines, exactMarks, lineStart, markText, wordMarks } from "../rules/search";
 
 export type By = "meaning" | "text" | "name" | "store";
 
@@ -161,13 +161,14 @@ export function SearchPane({ query, by, scope, onSearch, onOpen }: SearchPanePro
 function HitRow({ hit, marks, isName, onOpen }: { hit: Hit; marks: RegExp | null; isName: boolean; onOpen: SearchPaneProps["onOpen"] }) {
   const { first, lines } = useMemo(() => bestLines(hit.text, marks), [hit.text, marks]);
   const line = hit.line === undefined ? undefined : hit.line + first;
+  const byte = hit.byte === undefined ? undefined : hit.byte + lineStart(hit.text, first);
   const folder = parentOf(hit.place);
   return (
     <button
       type="button"
       data-hit
       className={classes.hit}
-      onClick={() => onOpen(hit.place, { ...(line === undefined ? {} : { line }), ...(hit.byte === undefined ? {} : { byte: hit.byte }) })}
+      onClick={() => onOpen(hit.place, { ...(line === undefined ? {} : { line }), ...(byte === undefined ? {} : { byte }) })}
       onKeyDown={(event) => {
         const next = event.key === "ArrowDown" ? "nextElementSibling" : event.key === "ArrowUp" ? "previousElementSibling" : null;
         if (!next) return;
