@@ -110,8 +110,8 @@ async def send_result(
 ) -> None:
     """Send the response with a result; it counts as its caller's bytes until it is sent."""
     response = await write_result(dispatcher, caller, request_id, result)
-    with held_response(dispatcher, caller, request_id, response) as held:
-        await send(held)
+    with held_response(dispatcher, caller, request_id, response) as bounded_response:
+        await send(bounded_response)
 
 
 _INTERVAL_SECONDS = 0.1
