@@ -69,7 +69,7 @@ def build() -> None:
     _say("building the console")
     key = source_hash()
     run_npm("run", "--silent", "types")
-    run_npm("run", "--silent", "build", "--", "--logLevel", "warn")
+    run_npm("run", "--silent", "build")
     STAMP.write_text(key)
 
 

@@ -47,8 +47,14 @@ def pages() -> dict[Path, str]:
     }
 
 
+_PANELS = (
+    "They are listed, for apps alone, to clients that declare `io.modelcontextprotocol/ui`, with `review.channels.panel` on. What "
+    "decides takes a token that the client gives to its panel and not to its model."
+)
+
+
 def tools_page() -> str:
-    """Return the page of every tool, as agents see it, and those of the person."""
+    """Return the page of every tool, as agents see it, those of the person and those of panels."""
     agents = [tool for tool in TOOLS if tool.audience is CallerKind.AGENT]
     persons = [tool for tool in TOOLS if tool.audience is CallerKind.PERSON]
     intro = (
@@ -60,6 +66,8 @@ def tools_page() -> str:
     parts += [_tool(tool) for tool in agents]
     parts += ["# Tools of the person", "No agent can list or call these; the commands and the console do."]
     parts += [_tool(tool) for tool in persons]
+    parts += ["# Tools of panels", _PANELS]
+    parts += [_tool(tool) for tool in TOOLS if tool.audience is CallerKind.PANEL]
     return "\n\n".join(parts) + "\n"
 
 

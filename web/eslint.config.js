@@ -49,8 +49,31 @@ export default ts.config(
   },
   {
     // What panels use knows nothing of the component library.
-    files: ["src/shared/diff/**", "src/shared/tree/**", "src/shared/Name.tsx", "src/shared/Time.tsx", "src/shared/VirtualList.tsx"],
+    files: [
+      "src/shared/diff/**",
+      "src/shared/tree/**",
+      "src/shared/Name.tsx",
+      "src/shared/Time.tsx",
+      "src/shared/VirtualList.tsx",
+      "src/shared/reviews/{Counts,Statement}.tsx",
+      "src/shared/reviews/{marks,words}.ts",
+    ],
     rules: { "no-restricted-imports": ["error", { patterns: [{ group: ["@mantine/*"], message: "Panels carry no Mantine." }] }] },
+  },
+  {
+    // A panel reaches the server through its host alone, so of the API it may know the types and nothing else.
+    files: ["src/panel/**"],
+    rules: {
+      "@typescript-eslint/no-restricted-imports": [
+        "error",
+        {
+          patterns: [
+            { group: ["@mantine/*", "@tabler/*", "@tanstack/react-query", "@/features/*", "@/app/*", "!@/app/base.css"], message: "Panels are of one small file." },
+            { group: ["@/api/*"], message: "A panel has no network: it asks its host.", allowTypeImports: true },
+          ],
+        },
+      ],
+    },
   },
   { files: ["eslint.config.js"], ...ts.configs.disableTypeChecked },
 );

@@ -1,4 +1,4 @@
-"""A folder of very many files scanned for the first time and again, beside the bare walk that nothing can beat.
+"""A folder of very many files scanned for the first time and again, beside a bare walk as the lower bound.
 
 Each kind of scan runs in a process of its own, which reports its time and its greatest memory. The time is that of the
 processor, in which both spend themselves once the tree is in the system's memory; other programs do not count.

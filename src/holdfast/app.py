@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from holdfast.auth.context import AuthContext, Caller
+from holdfast.auth.panel_tokens import PanelTokens
 from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.settings import Settings
@@ -17,6 +18,13 @@ from holdfast.search.service import Search
 from holdfast.store.service import Store
 
 
+@dataclass
+class ConsoleAddress:
+    """Where the console is, once the server listens; empty while there is none."""
+
+    url: str = ""
+
+
 @dataclass(frozen=True)
 class App:
     """`folders_of(caller)` opens the caller's roots on first use and keeps them; `store` is the project store.
@@ -24,7 +32,8 @@ class App:
     `reviews` are the changes that wait for a person. `observer` is told of every call. `on_model_key` is called after each
     call whose caller has a key for models, and never blocks. `bulletin` tells what happens to reviews, plans and changes.
     `connected_roots` are the directories that agents were given since the server started, and whether each was given to
-    the server itself; `browser` lists folders for a person.
+    the server itself; `browser` lists folders for a person. `panel_tokens` are those by which panels decide, and `console`
+    is where they send their reader.
     """
 
     settings: Settings
@@ -40,3 +49,5 @@ class App:
     bulletin: Bulletin = field(default_factory=Bulletin)
     connected_roots: Callable[[], list[tuple[str, bool]]] = list
     browser: FolderBrowser = field(default_factory=FolderBrowser)
+    panel_tokens: PanelTokens = field(default_factory=PanelTokens)
+    console: ConsoleAddress = field(default_factory=ConsoleAddress)

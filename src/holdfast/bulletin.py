@@ -1,4 +1,4 @@
-"""The bulletin: what happened to reviews, plans and changes, by id and never by content, for whoever shows it to a person.
+"""The bulletin: what happened to reviews, plans and changes, by id and never by content, for doors that show it to a person.
 
 Telling never waits for a reader. The bulletin keeps the last thousand entries; a reader who comes later than that is told
 that entries are gone and looks at everything again.
@@ -17,7 +17,7 @@ from holdfast.auth.context import LOCAL_TENANT
 
 MAX_ENTRIES = 1_000
 PROGRESS_SECONDS = 0.25
-"""Progress of one plan is told at most this often, but for its end."""
+"""The shortest time between two notices of one plan's progress; its end is always published."""
 
 _MAX_MESSAGE_CHARS = 200
 _log = logging.getLogger(__name__)
@@ -140,5 +140,5 @@ def _call_each(listeners: list[Callable[[], None]]) -> None:
     for listener in listeners:
         try:
             listener()
-        except Exception as error:  # noqa: BLE001 -- a reader that went away must not stop what is told
+        except Exception as error:  # noqa: BLE001 -- a reader that went away must not stop the others
             _log.warning("a reader of the bulletin failed: %s", type(error).__name__)

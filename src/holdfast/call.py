@@ -123,5 +123,5 @@ class Call:
 
 
 def uncancellable_call() -> Call:
-    """Return a call without a deadline that nobody cancels, for work that must be finished once begun."""
+    """Return a call without deadline and cancellation, for work that must be finished once it was started."""
     return Call(Caller(LOCAL_USER), timeout_seconds=float("inf"))

@@ -198,7 +198,7 @@ class StorageDamaged(HoldfastError):
 
 
 class StorageFull(HoldfastError):
-    """A disk is full, so nothing was changed; a retry helps only once somebody has freed some space."""
+    """A disk is full, so nothing was changed; a retry helps only after space was freed."""
 
     code = "STORAGE_FULL"
     exit_status = 74
@@ -224,7 +224,7 @@ def error_from_payload(payload: dict[str, Any]) -> HoldfastError:
 
 
 def describe_fault(fault: Exception) -> HoldfastError:
-    """Return the error that a process reports for an exception that nobody expected: one line, never a trace.
+    """Return the error that a process reports for an unexpected exception: one line, never a traceback.
 
     The message of an exception may hold content of files, so it is left out, but for what the system says of a path.
     """

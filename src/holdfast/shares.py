@@ -1,4 +1,4 @@
-"""Pure: divides a number of places between callers, so that whoever takes many always leaves some for the others."""
+"""Pure: divides a number of places between callers, so that a caller who takes many always leaves some for the others."""
 
 from collections import Counter
 from collections.abc import Iterator

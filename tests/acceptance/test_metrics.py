@@ -118,7 +118,12 @@ BOUNDED: dict[str, set[str]] = {
     "load": {"light", "heavy", "child", "long"},
     "outcome": {"ok", "done", "skipped", "error", "retried", "failed", "lost", "move", "uncertain", "stay"},
     "part": {"words", "meaning", "reranker", "served_at"},
-    "reason": {"malformed", "no_valid_key", "foreign_origin", "not_there", "wrong_method", "busy", "foreign_host"},
+    "reason": set(
+        """
+        malformed no_valid_key foreign_origin not_there wrong_method slow_body too_large foreign_host rate_limited
+        head_too_large fault busy http_version
+        """.split()
+    ),
     "route": {"/", "/api/", "/api/logs", "/assets/", "/health", "/mcp", "/metrics", "/ws", "other"},
     "stage": {"words", "meaning"},
     "state": {"pending", "changes_requested", "approved"},

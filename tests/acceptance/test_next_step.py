@@ -347,3 +347,16 @@ def test_a_link_to_nothing_is_told_as_such(agent: Agent, proj: Path) -> None:
     assert message(agent, "read_text_file", path="latest") == (
         "No such file or directory: latest. It is a link, and what it points to is not there."
     )
+
+
+@pytest.mark.req("SV-06.f")
+def test_a_plan_a_pattern_and_a_file_for_a_directory_that_cannot_be_used_say_what_can(agent: Agent) -> None:
+    for tool in ("get_plan", "execute_plan", "undo_plan"):
+        assert message(agent, tool, plan_id="abcd").endswith("list_plans shows those that there are.")
+    assert message(agent, "grep_content", pattern="f(").endswith("put a backslash before each.")
+    assert message(agent, "list_directory", path="README.md") == (
+        "README.md is not a directory, or lies beneath a file."
+    )
+    assert message(agent, "edit_file", path="README.md", edits=[]) == (
+        "edit_file: argument 'edits': list should have at least 1 item, not 0"
+    )

@@ -145,4 +145,8 @@ def test_a_type_that_holds_anything_does_not_pass_the_gate(root: Path, state_dir
         plan = tidier.plan()
         assert tidier.moves(plan) == {"new.jpg": "Covers/new.jpg"}
         found = uncertain(tidier, plan)
-        assert {name for name in found if found[name]["confidence"] < 0.3} == {"passwords.txt", "wifi.txt", "empty.txt"}
+        assert {name for name in found if found[name].get("confidence", 0) < 0.3} == {
+            "passwords.txt",
+            "wifi.txt",
+            "empty.txt",
+        }

@@ -420,6 +420,10 @@ def test_a_folder_that_a_file_hardly_resembles_is_no_guess(agent: TextOnlyAgent,
     line = find(r"^(far.txt: .*)$", uncertain)
     assert line == "far.txt: no guess: It is not clearly like the files of any folder."
     assert "sure" not in agent.ask("explain_file", path="far.txt")
+    agent.ask("revise_plan", plan_id=plan_id, changes=[{"path": "far.txt", "folder": "Ideas"}])
+    why = agent.ask("explain_file", path="far.txt")
+    assert "The agent chose this folder." in why
+    assert "sure" not in why, "the certainty of a choice is none about the content"
     assert "It begins: Laborbefund" in uncertain, "the reader's own lines are no text of the document"
 
 

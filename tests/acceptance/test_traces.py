@@ -45,8 +45,8 @@ def trace_to(house: House, url: str, **more: Any) -> None:
 
 def wait_for(collector: Collector, name: str, count: int = 1) -> list[CollectedSpan]:
     """Wait until so many spans of that name were sent."""
-    until(f"{count} spans {name!r} were sent", lambda: len(collector.named(name)) >= count)
-    return collector.named(name)
+    until(f"{count} spans {name!r} were sent", lambda: len(collector.with_name(name)) >= count)
+    return collector.with_name(name)
 
 
 @pytest.mark.parametrize("mode", [LEGACY, MODERN])
@@ -142,7 +142,7 @@ def follow_writes(house: House, collector: Collector, *, in_worker: bool) -> Non
     rename = wait_for(collector, "tools/call file_rename")[0]
     wanted = {(span.trace_id, write_part(collector, span)) for span in [*writes[1:], rename]}
     assert wanted <= set(linked(collector))
-    for job in collector.named("index words"):
+    for job in collector.with_name("index words"):
         assert job.kind == "consumer"
         assert not job.parent_id
         assert job.trace_id not in {span.trace_id for span in [*writes, rename]}
@@ -151,7 +151,7 @@ def follow_writes(house: House, collector: Collector, *, in_worker: bool) -> Non
 
 def linked(collector: Collector) -> list[tuple[str, str]]:
     """Return what the spans of index jobs link to."""
-    return [link for job in collector.named("index words") for link in job.links]
+    return [link for job in collector.with_name("index words") for link in job.links]
 
 
 def write_part(collector: Collector, call: CollectedSpan) -> str:
@@ -261,8 +261,8 @@ def test_a_part_of_the_calls_can_be_traced(house: House, collector: Collector) -
         agent.call("file_write", project="p", path="/a.md", content="x").ok()
     house.run("stop")
     until("the server ended", lambda: not house.facts())
-    assert 50 < len(collector.named("tools/call list_allowed_directories")) < 150
-    assert len(collector.named("index words")) == len(collector.named("tools/call file_write"))
+    assert 50 < len(collector.with_name("tools/call list_allowed_directories")) < 150
+    assert len(collector.with_name("index words")) == len(collector.with_name("tools/call file_write"))
 
 
 def test_what_the_environment_says_of_traces_counts_for_nothing(house: House, collector: Collector) -> None:

@@ -32,9 +32,9 @@ class Desk:
         return tab
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser() -> Iterator[Browser]:
-    """Give the browser."""
+    """Give the browser. It ends with these tests: its event loop would be in the way of every later test's own."""
     with open_browser() as running:
         yield running
 

@@ -88,6 +88,10 @@ def prepare_changes(reader: Reader) -> None:
             agent.call("write_file", path=f"{name}.md", content="by the agent\n").ok()
 
 
+def prepare_server(reader: Reader) -> None:
+    reader.start("holdfast serve project --port 0")
+
+
 def newest_change(reader: Reader) -> str:
     listed = reader.json("holdfast changes --kind write")["changes"]
     return next(str(change["change_id"]) for change in listed if change["status"] == "EXECUTED")
@@ -149,6 +153,11 @@ PAGES = {
     "keys": Page(
         words={"3f9a0c12b7de": lambda reader: str(reader.json("holdfast keys list")[0]["id"])},
         shows=("build farm",),
+    ),
+    "observe": Page(
+        prepare_server,
+        words={"holdfast status --watch": lambda _reader: "timeout -s INT 8 holdfast status --watch || true"},
+        shows=("calls", "in the queue", "of memory"),
     ),
     "organise": Page(
         prepare_downloads,

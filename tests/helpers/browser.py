@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Page, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, ConsoleMessage, Frame, Page, expect, sync_playwright
 
 WIDE = (1280, 800)
 PHONE = (360, 780)
@@ -46,11 +46,12 @@ class Tab:
         wrong = [*self.errors, *violations]
         assert wrong == [], "\n".join(wrong)
 
-    def check_accessibility(self) -> None:
-        """Fail on any violation of WCAG A or AA that axe finds."""
-        self.page.evaluate(_AXE.read_text())
+    def check_accessibility(self, frame: Frame | None = None) -> None:
+        """Fail on any violation of WCAG A or AA that axe finds in the page, or in a frame of it."""
+        document = frame or self.page
+        document.evaluate(_AXE.read_text())
         options = {"runOnly": {"type": "tag", "values": _STANDARDS}, "resultTypes": ["violations"]}
-        report: dict[str, Any] = self.page.evaluate("(options) => axe.run(document, options)", options)
+        report: dict[str, Any] = document.evaluate("(options) => axe.run(document, options)", options)
         violations = [
             f"{violation['id']}: {node['html'][:200]} ({'; '.join(part['message'] for part in [*node['any'], *node['all']])[:300]})"
             for violation in report["violations"]

@@ -1,4 +1,4 @@
-"""Edits of one file as an agent makes them, and what it is told of changes."""
+"""Edits of one file as an agent makes them, and the answers about changes that it gets."""
 
 import hashlib
 from pathlib import Path

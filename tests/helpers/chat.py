@@ -1,4 +1,4 @@
-"""A chat endpoint of our own: answers as OpenAI's does, or with the faults it is told to have."""
+"""A chat endpoint for tests: answers as OpenAI's does, or with the faults that a test sets."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""A collector of OpenTelemetry traces of our own: takes OTLP over HTTP and reads it, or refuses as it is told to."""
+"""A collector of OpenTelemetry traces for tests: takes OTLP over HTTP and reads it, or refuses as a test sets it."""
 
 import threading
 from collections.abc import Iterator
@@ -41,7 +41,7 @@ class Collector:
     requests: list[tuple[str, dict[str, str]]] = field(default_factory=list)
     over: threading.Event = field(default_factory=threading.Event)
 
-    def named(self, name: str) -> list[CollectedSpan]:
+    def with_name(self, name: str) -> list[CollectedSpan]:
         """Return the spans of that name."""
         return [span for span in self.spans if span.name == name]
 

@@ -1,4 +1,4 @@
-"""`holdfast serve` with one more tool, whose fault quotes what it was given: `python -m tests.helpers.crashing_server …`."""
+"""`holdfast serve` with one more tool, whose exception quotes its argument: `python -m tests.helpers.crashing_server …`."""
 
 from pydantic import Field
 

@@ -1,4 +1,4 @@
-"""Documents and pictures made on the spot, honest and hostile."""
+"""Documents and pictures generated for tests, sound and hostile."""
 
 import io
 import struct

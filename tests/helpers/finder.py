@@ -1,4 +1,4 @@
-"""The finding room over a temporary folder, in process: what the tools stand on, without the protocol."""
+"""`folders/finding` on a temporary folder, in process: the functions that the tools call, without the protocol."""
 
 import re
 import threading

@@ -1,4 +1,4 @@
-"""Indexing without a worker, and an embedder whose vectors a test can foresee."""
+"""Indexing without a worker, and an embedder with predictable vectors."""
 
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta

@@ -1,4 +1,4 @@
-"""A Langfuse of our own: takes what the real library sends and reads it, or refuses as it is told to."""
+"""A Langfuse server for tests: takes what the real library sends and reads it, or refuses as a test sets it."""
 
 import base64
 import gzip

@@ -1,4 +1,4 @@
-"""A server that speaks as OpenAI's /v1/embeddings and Cohere's /v2/rerank do, with faults to order."""
+"""A server with the API of OpenAI's /v1/embeddings and Cohere's /v2/rerank, with the faults that a test sets."""
 
 import json
 import threading

@@ -1,4 +1,4 @@
-"""Statements with one condition taken out, to see whether anybody notices."""
+"""SQL statements with one condition removed, to check that a test fails."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

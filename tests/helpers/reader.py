@@ -1,4 +1,4 @@
-"""The reading room over a temporary folder, in process: what the tools stand on, without the protocol."""
+"""`folders/reading` on a temporary folder, in process: the functions that the tools call, without the protocol."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Readers of documents that fail for reasons of their own: they cannot start, are killed, or stand still."""
+"""Document readers that fail whatever the file is: they cannot start, are killed, or hang."""
 
 import os
 import shutil

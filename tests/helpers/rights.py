@@ -1,4 +1,4 @@
-"""A thread that the permissions of files hold for, though the tests run as root."""
+"""A thread to which file permissions apply, though the tests run as root."""
 
 import ctypes
 import os

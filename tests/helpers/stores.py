@@ -1,4 +1,4 @@
-"""The project store as a deployment: a server on each database, its clients, and a look behind its back."""
+"""The project store as a deployment: a server on each database, its clients, and direct reads of its tables."""
 
 import json
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""A command at a terminal: what it shows there, and what it asks its person."""
+"""A command at a terminal: its output there, and its questions."""
 
 import os
 import pty

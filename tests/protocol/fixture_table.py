@@ -9,7 +9,7 @@ from typing import cast
 
 from pydantic import BaseModel, Field
 
-from holdfast.app import App
+from holdfast.app import App, ConsoleAddress
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.call import Call
 from holdfast.config.settings import Settings
@@ -178,5 +178,5 @@ TABLE = (
 def dispatcher() -> Dispatcher:
     """Return a dispatcher over these tools; of an app they need the settings at most."""
     settings = Settings()
-    app = cast("App", SimpleNamespace(settings=settings))
+    app = cast("App", SimpleNamespace(settings=settings, console=ConsoleAddress()))
     return Dispatcher(app, Registry((*TABLE, *ASKING, mcp_pipe)), settings)

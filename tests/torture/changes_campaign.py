@@ -1,4 +1,4 @@
-"""One stretch of torture: a scenario, a way to strike, and the points to strike at; each point is judged on its own."""
+"""One torture run: a scenario, a kind of fault, and the points where it is injected; each point is judged on its own."""
 
 import os
 import random

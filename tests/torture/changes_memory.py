@@ -92,7 +92,7 @@ class Disks:
         survivors = self._survivors(chance)
         for act in self._acts:
             if id(act) in survivors:
-                _apply(act, "settled")
+                _apply(act, "durable_entries")
         self._acts.clear()
         visited: set[int] = set()
         self._come_back(self.root, chance, visited)
@@ -223,7 +223,7 @@ class Disks:
         for act in self._acts:
             act.unsynced = [directory for directory in act.unsynced if directory is not node]
         while self._acts and not self._acts[0].unsynced:
-            _apply(self._acts.pop(0), "settled")
+            _apply(self._acts.pop(0), "durable_entries")
 
     def link(self, source: str, name: str, *, dst_dir_fd: int, follow_symlinks: bool = True, **_: Any) -> None:
         assert source.startswith("/proc/self/fd/"), source

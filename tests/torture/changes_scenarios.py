@@ -1,4 +1,4 @@
-"""What is done to files under torture: each scenario is a tree, changes made before, and the changes under fire."""
+"""The scenarios of the torture: each is a tree, changes made before, and the changes that are interrupted."""
 
 import os
 from collections.abc import Callable, Iterable, Iterator

@@ -251,12 +251,12 @@ def resist(engine: str, config: Config) -> list[str]:
 @contextmanager
 def _hostile_clients(server: Server) -> Iterator[None]:
     config = json.dumps(asdict(server.config()))
-    with tempfile.TemporaryFile("w+") as said:
+    with tempfile.TemporaryFile("w+") as report:
         running = subprocess.Popen(
-            [sys.executable, "-m", "tests.torture.soak_hostile", config], stdout=said, start_new_session=True
+            [sys.executable, "-m", "tests.torture.soak_hostile", config], stdout=report, start_new_session=True
         )
         try:
-            until("the hostile clients are at work", lambda: os.fstat(said.fileno()).st_size >= HOSTILES, 60)
+            until("the hostile clients are at work", lambda: os.fstat(report.fileno()).st_size >= HOSTILES, 60)
             yield
             assert running.poll() is None, "the hostile clients gave up"
         finally:

@@ -295,8 +295,8 @@ class Lane:
         reviews = self._as_person("pending_reviews").get("reviews", [])
         review_id = next(review["review_id"] for review in reviews if review["path"] == path)
         view = self._as_person("show_review", review_id=review_id)
-        shown = view.get("shown_hash", "")
-        if self._as_person("decide_review", review_id=review_id, decision="approve", shown_hash=shown):
+        shown_hash = view.get("shown_hash", "")
+        if self._as_person("decide_review", review_id=review_id, decision="approve", shown_hash=shown_hash):
             self.call("commit_review", session_path=proposed["session_path"], original_path=path)
 
     def organise(self) -> None:

@@ -1,4 +1,4 @@
-"""Everything that may be wrong after a run, each question a function from the world to a list of problems."""
+"""The checks after a run: each is a function from the world to a list of problems."""
 
 import hashlib
 import threading

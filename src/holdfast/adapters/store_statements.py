@@ -18,7 +18,7 @@ from holdfast.store.model import (
     StoredFile,
     Version,
 )
-from holdfast.store.paths import Move, Span
+from holdfast.store.paths import Move, PathRange
 from holdfast.store.tenant_share import Growth, TenantUsage
 
 
@@ -71,7 +71,7 @@ class StatementMutation(ABC):
         rows = self._rows("find_applied", key=key)
         return AppliedRequest(**rows[0]) if rows else None
 
-    def list_files_in(self, span: Span) -> list[FileSummary]:
+    def list_files_in(self, span: PathRange) -> list[FileSummary]:
         """Return the live files of a span in byte order."""
         return [FileSummary(**row) for row in self._rows("files_in", low=span.low, high=span.high)]
 
@@ -104,7 +104,7 @@ class StatementMutation(ABC):
         self._write("append_file", stamp, path=file.path, tail=tail, size=file.size + len(tail))
         self._write("prune_versions", stamp, id=file.id, kept=versions_kept)
 
-    def delete(self, span: Span, stamp: Stamp) -> None:
+    def delete(self, span: PathRange, stamp: Stamp) -> None:
         """Mark the live files of a span as deleted."""
         self._write("delete_files", stamp, low=span.low, high=span.high)
 

@@ -7,6 +7,8 @@ from enum import StrEnum
 from holdfast.secret import Secret
 
 LOCAL_TENANT = "local"
+PANELS_EXTENSION = "io.modelcontextprotocol/ui"
+PANEL_MEDIA_TYPE = "text/html;profile=mcp-app"
 _MAX_CLIENT_CHARS = 100
 
 
@@ -15,6 +17,8 @@ class CallerKind(StrEnum):
 
     AGENT = "agent"
     PERSON = "person"
+    PANEL = "panel"
+    """A page that the client of an agent shows to its user; it comes through that client, and its token decides."""
 
 
 class Door(StrEnum):
@@ -57,12 +61,14 @@ METRICS_READER = AuthContext(apikey_hash="metrics", user_identity="metrics")
 class ClientInfo:
     """The program that calls, by the name and version it gave itself; for display, and never authorises.
 
-    `is_command` marks a command of the person, who was asked there.
+    `is_command` marks a command of the person, who was asked there. `shows_panels` says that it declared to show pages of
+    ours to its user, and to keep from its model what only they may have.
     """
 
     name: str = ""
     version: str = ""
     is_command: bool = False
+    shows_panels: bool = False
 
     def __str__(self) -> str:
         return f"{self.name} {self.version}".strip()
@@ -116,12 +122,21 @@ class Caller:
         return self.door in _OWN_DOORS
 
 
-def declare_client(caller: Caller, declared: object) -> Caller:
-    """Return the caller with the name and version that its MCP client declared, cut to a bounded printable text."""
-    if not isinstance(declared, Mapping):
-        return caller
-    name, version = _printable(declared.get("name")), _printable(declared.get("version"))
-    return replace(caller, client=replace(caller.client, name=name, version=version))
+def declare_client(caller: Caller, declared: object, capabilities: object = None) -> Caller:
+    """Return the caller with what its MCP client declared: name and version, as bounded printable texts, and panels."""
+    client = replace(caller.client, shows_panels=_declares_panels(capabilities))
+    if isinstance(declared, Mapping):
+        name, version = _printable(declared.get("name")), _printable(declared.get("version"))
+        client = replace(client, name=name, version=version)
+    return replace(caller, client=client)
+
+
+def _declares_panels(capabilities: object) -> bool:
+    """Return whether a client's capabilities have the extension of panels, with the media type of ours."""
+    extensions = capabilities.get("extensions") if isinstance(capabilities, Mapping) else None
+    panels = extensions.get(PANELS_EXTENSION) if isinstance(extensions, Mapping) else None
+    media_types = panels.get("mimeTypes") if isinstance(panels, Mapping) else None
+    return isinstance(media_types, list | tuple) and PANEL_MEDIA_TYPE in media_types
 
 
 def _printable(text: object) -> str:

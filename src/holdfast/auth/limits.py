@@ -50,7 +50,7 @@ class Admission:
         The key is looked up again for each call, because a connection that stays open was authenticated only once.
         """
         if caller.auth.is_local:
-            return self._settings.local.of(rate) if caller.kind is CallerKind.AGENT else 0
+            return 0 if caller.kind is CallerKind.PERSON else self._settings.local.of(rate)
         default = self._settings.tenant.of(rate)
         if self._find_key is None:
             return default

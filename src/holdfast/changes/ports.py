@@ -89,7 +89,7 @@ class ImageTable(Protocol):
         """Remove images that no change uses, as a crash leaves them; returns their files. For the start of a server."""
 
     def list_unpacked(self) -> list[str]:
-        """Return the hashes of some images that nobody has tried to pack."""
+        """Return the hashes of some images that were not tried for packing yet."""
 
     def base_for(self, hash_: str) -> str | None:
         """Return the image that another one may be kept as a difference from."""

@@ -159,6 +159,15 @@ class ReviewChannels(Section):
         False,
         description="Also let clients over HTTP and WebSocket ask: an agent that is itself the client can then say yes.",
     )
+    panel: bool = Field(
+        False,
+        description="Decide in a panel of an MCP client that shows some, came through the user's own relay, and keeps "
+        "from its model what is for panels alone.",
+    )
+    panel_over_http: bool = Field(
+        False,
+        description="Also in clients over HTTP and WebSocket: an agent that is itself the client can then decide.",
+    )
     vscode: bool = Field(False, description="Open a diff in VS Code and treat a save as the decision.")
 
 

@@ -65,8 +65,8 @@ class Console:
                 raise NotFound("There is nothing at this address.")
             return await self.pages.page(request)
 
-        def route(address: str, endpoint: Endpoint, method: str | None = "GET") -> Route:
-            return Route(address, _Drained(answering(endpoint), drain), methods=[method] if method else None)
+        def route(address: str, endpoint: Endpoint, method: str = "GET") -> Route:
+            return Route(address, _Drained(answering(endpoint), drain), methods=[method])
 
         return [
             Route("/api/events", answering(events.answer), methods=["GET"]),
@@ -82,7 +82,7 @@ class Console:
             route("/api/openapi.json", document),
             route("/api/{entry}", calls.answer, "POST"),
             route("/assets/{name:path}", self.pages.asset),
-            route("/{page:path}", page, None),
+            route("/{page:path}", page),
         ]
 
 

@@ -7,6 +7,7 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from holdfast import __version__
+from holdfast.auth.context import CallerKind
 from holdfast.console import shapes
 from holdfast.console.gate import KEY_HEADER
 from holdfast.tools.registry import Registry, Tool
@@ -31,7 +32,8 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
     models: list[tuple[type[BaseModel], Literal["validation", "serialization"]]] = []
     models += [(model, "validation") for model in _REQUESTS]
     models += [(model, "serialization") for model in _ANSWERS]
-    for entry in registry:
+    entries = [entry for entry in registry if entry.audience is not CallerKind.PANEL]
+    for entry in entries:
         models.append((entry.arguments, "validation"))
         models += [(entry.output, "serialization")] if entry.output else []
     schemas, definitions = models_json_schema(list(dict.fromkeys(models)), ref_template=_TEMPLATE)
@@ -41,7 +43,7 @@ def openapi_document(registry: Registry) -> dict[str, Any]:
         "info": {"title": "Holdfast console", "version": __version__},
         "paths": {
             **_fixed_paths(schemas),
-            **{f"/api/{entry.name}": {"post": _call(entry, schemas)} for entry in registry},
+            **{f"/api/{entry.name}": {"post": _call(entry, schemas)} for entry in entries},
         },
         "components": {
             "schemas": {name: _plain(schema) for name, schema in sorted(components.items())},

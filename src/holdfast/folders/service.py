@@ -75,7 +75,7 @@ class OpenFolders:
     def connected_roots(self) -> list[tuple[str, bool]]:
         """Return the directories that agents were given since the server started, the last one first.
 
-        With each comes whether it was given to the server itself, for whoever comes in by HTTP.
+        With each comes whether it was given to the server itself, for callers over HTTP.
         """
         with self._lock:
             return list(reversed(self._connected.items()))

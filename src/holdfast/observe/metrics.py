@@ -15,7 +15,7 @@ Values = Mapping[tuple[str, ...], float]
 
 
 class Reading(StrEnum):
-    """A figure that is read when somebody asks for it; the value is its name."""
+    """A figure that is read on request; the value is its name."""
 
     CALLS_WAITING = "holdfast_calls_waiting"
     CALLS_RUNNING = "holdfast_calls_running"
@@ -134,7 +134,7 @@ class Metrics:
 
 
 class SlowReading(Generic[T]):
-    """Reads a figure that takes long in a thread of its own, and again when somebody asks for it and it is some seconds old.
+    """Reads a slow figure in a thread of its own, again on a request that finds it some seconds old.
 
     `latest` waits a little for a new value and returns None when the function failed or does not return: a database that
     is down is no reason to wait for it.

@@ -21,6 +21,9 @@ PATH_NAMES = frozenset(
 ID_NAMES = frozenset("change_id change_ids older_than plan_id review_id plan_hash shown_hash expected_hash".split())
 """Arguments that name something which Holdfast made; recorded when they look like it."""
 
+SECRET_NAMES = frozenset({"token"})
+"""Arguments of which nothing is recorded, a hash included."""
+
 _ID = re.compile(r"[0-9a-f-]{1,64}")
 
 NOT_RECORDED = "(not recorded)"
@@ -61,7 +64,7 @@ class _ArgumentsWalk:
         self._left = _MAX_VALUES
 
     def members(self, container: Mapping[str, Any], depth: int) -> dict[str, Any]:
-        known = [name for name in container if name in self._names][:_MAX_MEMBERS]
+        known = [name for name in container if name in self._names and name not in SECRET_NAMES][:_MAX_MEMBERS]
         redacted = {name: self._value(name, container[name], depth + 1) for name in known}
         if len(known) < len(container):
             redacted[NOT_RECORDED] = len(container) - len(known)

@@ -10,11 +10,12 @@ from holdfast.bulletin import Bulletin
 from holdfast.call import Call
 from holdfast.changes.disk.places import Locks
 from holdfast.changes.model import Item, Op, Plan, PlanStatus, UndoResult, is_beneath
-from holdfast.changes.plans.service import Plans
+from holdfast.changes.plans.service import Plans, no_such_plan
 from holdfast.config.settings import OrganiserSettings
 from holdfast.errors import Conflict, HoldfastError, NotDirectory, NotFound, PermissionDenied
 from holdfast.folders.access.jail import HiddenByPolicy, Jail
 from holdfast.folders.service import Folders
+from holdfast.organiser.classify.confidence import final_confidence
 from holdfast.organiser.model import KEEP, Example, Excerpt, Notes, PastMove, SkippedFile, UncertainFile, Verdict
 from holdfast.organiser.planning.build_plan import (
     Decisions,
@@ -300,10 +301,15 @@ class Organiser:
         ]
 
     def _load_verdict(self, move: PastMove) -> Verdict | None:
+        """Return the verdict on the content of a file that moved, with its final confidence; None when none is cached."""
         notes = self._state.notes.load(move.plan_id)
         if notes is None or not move.file_hash:
             return None
-        return self._state.files.load_verdicts([move.file_hash], notes.decider).get(move.file_hash)
+        verdict = self._state.files.load_verdicts([move.file_hash], notes.decider).get(move.file_hash)
+        if verdict is None:
+            return None
+        name = move.src.rpartition("/")[2]
+        return replace(verdict, confidence=final_confidence(verdict.category, name, verdict.confidence))
 
     def _find_in_newest_plan(self, folders: Folders, path: str) -> tuple[UncertainFile | None, SkippedFile | None]:
         """Return what the newest plan for a folder above a file notes of it."""
@@ -326,7 +332,7 @@ def _check_notes_visible(jail: Jail, plan: Plan, notes: Notes) -> None:
         return
     relatives = [*(file.relative for file in notes.uncertain), *(entry.relative for entry in notes.skipped)]
     if any(jail.hides(f"{plan.folder}/{relative}") for relative in relatives):
-        raise NotFound(f"There is no plan {plan.id!r}.")
+        raise no_such_plan(plan.id)
 
 
 def _locate(jail: Jail, path: str) -> tuple[bool, str]:

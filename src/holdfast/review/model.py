@@ -125,6 +125,7 @@ class Channel(StrEnum):
     CONSOLE = "console"
     TERMINAL = "terminal"
     ELICITATION = "elicitation"
+    PANEL = "panel"
     VSCODE = "vscode"
 
 
@@ -207,7 +208,7 @@ class Review:
 
     @property
     def is_open(self) -> bool:
-        """Return whether somebody can still do something with it."""
+        """Return whether the review can still be decided or committed."""
         return self.state in OPEN_STATES
 
     @property

@@ -27,6 +27,14 @@ class ReviewView:
     statement: str = ""
 
 
+def view_of(review: Review) -> ReviewView:
+    """Return a review with its texts and hunks; one that has ended has none."""
+    if review.path_change is not None:
+        return ReviewView(review, "", "", (), review.path_change.statement)
+    before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
+    return ReviewView(review, before, after, tuple(compute_hunks(before, after)))
+
+
 class PersonReviews:
     """All reviews of this machine."""
 
@@ -43,10 +51,7 @@ class PersonReviews:
         review = self._records.current(review_id)
         if not review.is_open:
             raise NotFound(f"The review {review_id} is closed.")
-        if review.path_change is not None:
-            return ReviewView(review, "", "", (), review.path_change.statement)
-        before, after = as_text(review.base, review.encoding), as_text(review.text, review.encoding)
-        return ReviewView(review, before, after, tuple(compute_hunks(before, after)))
+        return view_of(review)
 
     def list_closed(self, limit: int, before_seq: int | None) -> list[ReviewSummary]:
         """Return the reviews that have ended, the last one first."""

@@ -29,6 +29,13 @@ def may_elicit(settings: ReviewSettings, caller: Caller) -> bool:
     return channels.elicitation and (caller.has_own_client or channels.elicitation_over_http)
 
 
+def may_show_panels(settings: ReviewSettings, caller: Caller) -> bool:
+    """Return whether the client of a caller is given the panels, the tools behind them and the tokens that decide there."""
+    channels = settings.channels
+    is_trusted = caller.has_own_client or channels.panel_over_http
+    return channels.panel and is_trusted and caller.client.shows_panels and caller.auth.is_local
+
+
 class Notifications:
     """Listeners are called with a review's id from whichever thread changed it, and must not wait."""
 

@@ -29,7 +29,7 @@ class Sessions:
         os.makedirs(self._folder, mode=0o700, exist_ok=True)
 
     def new_name(self) -> str:
-        """Return a name that nobody can guess."""
+        """Return an unguessable name."""
         return PREFIX + secrets.token_hex(16)
 
     def path_of(self, session: str) -> str:

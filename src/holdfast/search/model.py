@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from holdfast.store.paths import Span
+from holdfast.store.paths import PathRange
 
 ALL_PROJECTS = "*"
 
@@ -20,7 +20,7 @@ class Scope(NamedTuple):
     """Where to search: one project, or all of the tenant's for None; and a span of paths."""
 
     project: str | None
-    span: Span
+    span: PathRange
 
 
 class Content(NamedTuple):

@@ -15,7 +15,7 @@ from holdfast.store.model import DirectoryEntry, FileSummary, PathType
 from holdfast.store.paths import (
     MAX_PATH_BYTES,
     ROOT,
-    Span,
+    PathRange,
     StorePath,
     count_components,
     next_group_start,
@@ -106,7 +106,9 @@ def list_beneath(snapshot: StoreSnapshot, project: str, path: StorePath, check: 
     return files
 
 
-def _read_all(snapshot: StoreSnapshot, project: str, span: Span, components: int, check: Check) -> list[FileSummary]:
+def _read_all(
+    snapshot: StoreSnapshot, project: str, span: PathRange, components: int, check: Check
+) -> list[FileSummary]:
     """Return the first file of every group of a span, in pieces between which a call can be cancelled."""
     files: list[FileSummary] = []
     while True:
@@ -115,4 +117,4 @@ def _read_all(snapshot: StoreSnapshot, project: str, span: Span, components: int
         files += chunk
         if len(chunk) < _CHUNK:
             return files
-        span = Span(next_group_start(chunk[-1].path, components), span.high)
+        span = PathRange(next_group_start(chunk[-1].path, components), span.high)

@@ -186,7 +186,7 @@ class AppliedRequest:
 
 @dataclass(frozen=True, slots=True)
 class IndexJob:
-    """Index work that a mutation owes."""
+    """Index work that follows from a mutation."""
 
     path: str
     operation: Operation

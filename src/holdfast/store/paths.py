@@ -22,7 +22,7 @@ _AFTER_SLASH = "0"
 _AFTER_ALL = "\x7f"
 
 
-class Span(NamedTuple):
+class PathRange(NamedTuple):
     """Every path from `low` up to, but not including, `high`."""
 
     low: str
@@ -73,23 +73,23 @@ def list_ancestors(path: str) -> list[str]:
     return [path[:at] for at, char in enumerate(path) if char == "/" and at > 0]
 
 
-def span_beneath(path: str) -> Span:
+def span_beneath(path: str) -> PathRange:
     """Return the span of everything below a directory; of the whole project for the root."""
-    return Span(path + "/", path + _AFTER_SLASH)
+    return PathRange(path + "/", path + _AFTER_SLASH)
 
 
-def span_of_path(path: str) -> Span:
+def span_of_path(path: str) -> PathRange:
     """Return the span that holds one path and nothing else."""
-    return Span(path, path + _FIRST_CHAR)
+    return PathRange(path, path + _FIRST_CHAR)
 
 
-def span_with_prefix(prefix: str) -> Span:
+def span_with_prefix(prefix: str) -> PathRange:
     """Return the span of all paths that begin with a string, which need not be a whole path; empty when none can."""
     if not prefix:
         return span_beneath(ROOT)
     if not _PATH_CHARS.match(prefix):
-        return Span("", "")
-    return Span(prefix, prefix + _AFTER_ALL)
+        return PathRange("", "")
+    return PathRange(prefix, prefix + _AFTER_ALL)
 
 
 def count_components(path: str) -> int:

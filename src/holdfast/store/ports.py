@@ -26,7 +26,7 @@ from holdfast.store.model import (
     Version,
     Window,
 )
-from holdfast.store.paths import Move, Span
+from holdfast.store.paths import Move, PathRange
 from holdfast.store.tenant_share import NO_LIMIT, Growth, TenantShare, TenantUsage
 
 
@@ -40,10 +40,10 @@ class Mutation(Protocol):
     def find_applied(self, key: str) -> AppliedRequest | None:
         """Return the request that was applied under an idempotency key, None when there was none."""
 
-    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+    def look_up(self, path: str, above: Sequence[str], below: PathRange, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
 
-    def list_files_in(self, span: Span) -> list[FileSummary]:
+    def list_files_in(self, span: PathRange) -> list[FileSummary]:
         """Return the live files of a span in byte order."""
 
     def find_files_among(self, paths: Sequence[str]) -> list[str]:
@@ -64,7 +64,7 @@ class Mutation(Protocol):
     def append(self, file: StoredFile, tail: bytes, stamp: Stamp, versions_kept: int) -> None:
         """Add bytes to the end of a file, which need not be read for that, and keep the ones before as a version."""
 
-    def delete(self, span: Span, stamp: Stamp) -> None:
+    def delete(self, span: PathRange, stamp: Stamp) -> None:
         """Mark the live files of a span as deleted."""
 
     def move(self, moves: Sequence[Move], stamp: Stamp) -> None:
@@ -84,13 +84,13 @@ class Mutation(Protocol):
 class StoreSnapshot(Protocol):
     """Reads one consistent state of a tenant's files."""
 
-    def stat(self, project: str, path: str, below: Span) -> Stat:
+    def stat(self, project: str, path: str, below: PathRange) -> Stat:
         """Return what is at a path."""
 
-    def read_window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+    def read_window(self, project: str, path: str, below: PathRange, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
 
-    def list_heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+    def list_heads(self, project: str, span: PathRange, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components, in byte order of the files.
 
         The cost grows with the number returned, not with the files that are passed over.
@@ -146,7 +146,7 @@ class IndexQueue(Protocol):
     def claim(
         self, limit: int, lease_ms: int, now: datetime, stage: Stage = Stage.WORDS, for_backlog: int = 0
     ) -> list[ClaimedJob]:
-        """Lease jobs of a stage that are due, or whose lease has ended; nobody else gets them until the lease ends.
+        """Lease jobs of a stage that are due, or whose lease has ended; no other worker gets them until the lease ends.
 
         Fresh changes of every tenant come before anybody's backlog, except in the `for_backlog` slots.
         """

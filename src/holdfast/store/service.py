@@ -270,8 +270,8 @@ class Store:
         self._database.close()
 
     def _mutate(self, tenant: str, project: str, request: IdempotentRequest | None, work: Work) -> MutationResult:
-        held = self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share)
-        with record_part("store transaction"), held as mutation:
+        transaction = self._database.mutation(tenant, project, self._limits.lock_timeout_ms, self._share)
+        with record_part("store transaction"), transaction as mutation:
             return run_mutation(MutationContext(mutation, self._limits, self._now()), request, work)
 
     def _days_ago(self, days: float) -> datetime:

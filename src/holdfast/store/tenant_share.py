@@ -53,17 +53,17 @@ def share_of(max_tenant_bytes: int, max_file_bytes: int) -> TenantShare:
 def describe_usage(usage: TenantUsage, max_bytes: int) -> str:
     """Return what a tenant holds, and of how much, as one sentence."""
     text = f"In all projects: {usage.live_bytes} bytes of files, {usage.history_bytes} of versions and deleted files"
-    return f"{text}; the limit for both is {max_bytes}." if max_bytes else f"{text}."
+    return f"{text}; the limit for both is {max_bytes} bytes." if max_bytes else f"{text}."
 
 
 def describe_usages(usages: Sequence[TenantUsage], max_bytes: int) -> tuple[str, bool]:
     """Return what all tenants hold as one sentence, and whether one of them has used 80 % of its share."""
     files, history = (sum(usage[column] for usage in usages) for column in (0, 1))
-    text = f"{quantity(len(usages), 'tenant')}, {files} bytes of files, {history} of versions and deleted files"
+    text = f"{quantity(len(usages), 'tenant')}, {files:,} bytes of files, {history:,} of versions and deleted files"
     if not max_bytes or not usages:
         return text, False
     most = max(usage.total_bytes for usage in usages)
-    return f"{text}; one uses {most * 100 // max_bytes} % of its {max_bytes} bytes", most >= _WARN_AT * max_bytes
+    return f"{text}; one uses {most * 100 // max_bytes} % of its {max_bytes:,} bytes", most >= _WARN_AT * max_bytes
 
 
 def is_near_limit(usage: TenantUsage, share: TenantShare) -> bool:

@@ -1,8 +1,8 @@
 """Pure: defines what a tool answers, before any door gives it a wire form."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
@@ -31,12 +31,14 @@ class Answer:
     """Content blocks in order, and typed data where the tool declares it.
 
     Text such as a file body or a diff comes as content alone; data is complete in itself. `is_cut` says that the
-    text is only a part of what was asked for, so that nothing takes it for the whole.
+    text is only a part of what was asked for, so that nothing takes it for the whole. `for_panel` is what the client gives
+    to its panel and never to its model.
     """
 
     blocks: tuple[Text | Media, ...]
     data: BaseModel | None = None
     is_cut: bool = False
+    for_panel: Mapping[str, Any] | None = field(default=None, repr=False)
 
     @property
     def size(self) -> int:

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
+from holdfast.auth.context import CallerKind
 from holdfast.tools.registry import Effect, Tool
 
 DeclarationForm = Literal["mcp", "openai", "gemini"]
@@ -23,8 +24,8 @@ def declare(entry: Tool, form: DeclarationForm) -> dict[str, Any]:
     return openai_declaration(entry) if form == "openai" else gemini_declaration(entry)
 
 
-def mcp_declaration(entry: Tool) -> dict[str, Any]:
-    """Return one entry of `tools/list`."""
+def mcp_declaration(entry: Tool, *, with_panels: bool = False) -> dict[str, Any]:
+    """Return one entry of `tools/list`; with panels, the one that shows its answers, or that it is for panels alone."""
     declaration: dict[str, Any] = {
         "name": entry.name,
         "title": entry.title,
@@ -34,6 +35,10 @@ def mcp_declaration(entry: Tool) -> dict[str, Any]:
     }
     if entry.output_schema is not None:
         declaration["outputSchema"] = entry.output_schema
+    if with_panels and entry.audience is CallerKind.PANEL:
+        declaration["_meta"] = {"ui": {"visibility": ["app"]}}
+    elif with_panels and entry.panel is not None:
+        declaration["_meta"] = {"ui": {"resourceUri": entry.panel.value}}
     return declaration
 
 

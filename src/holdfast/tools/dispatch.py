@@ -8,20 +8,18 @@ import errno
 import logging
 import secrets
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
-
-import anyio
 
 from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.auth.limits import Admission
 from holdfast.auth.rates import Rate
-from holdfast.call import Call, ChildNeeded, Elicit, HeavyNeeded, InputNeeded, ProgressSink, Question, Reply
+from holdfast.call import Call, ChildNeeded, Elicit, HeavyNeeded, InputNeeded, ProgressSink
 from holdfast.config.settings import SearchSettings, Settings
 from holdfast.errors import (
     Cancelled,
@@ -32,16 +30,17 @@ from holdfast.errors import (
     RateLimited,
     ResourceBusy,
     StorageFull,
-    TimedOut,
 )
 from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.observe.metrics import Metrics, Reading
 from holdfast.observe.model import UNKNOWN_TOOL, CallerLabels, CallStatus
 from holdfast.observe.observer import Observer
 from holdfast.observe.spans import SpanContext, carry_span
+from holdfast.review.records import may_show_panels
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
 from holdfast.tools.answer import Answer
+from holdfast.tools.questions import open_questions
 from holdfast.tools.registry import ALWAYS_OFFERED, LOCAL_GROUPS, PersonNeeded, Registry, Tool
 from holdfast.tools.threads import CallThreads, Load, PoolLimits
 from holdfast.tools.validate import is_small, no_such_tool, parse_arguments
@@ -97,6 +96,19 @@ class Dispatcher:
         tools = [tool for tool in self._registry if self.offers(caller, tool) and (tool.listed or compat)]
         return tools if any(tool.run for tool in tools) else []
 
+    def shows_panels(self, caller: Caller) -> bool:
+        """Return whether the caller's client is given the panels; it is then the way to the tools of panels, too."""
+        return caller.kind is CallerKind.AGENT and may_show_panels(self._settings.review, caller)
+
+    @property
+    def has_panels(self) -> bool:
+        """Return whether any client is given the panels."""
+        return self._settings.review.channels.panel
+
+    def publish_console(self, url: str) -> None:
+        """Say where the console is, for panels that send their reader there."""
+        self._app.console.url = url
+
     def find(self, caller: Caller, name: str) -> Tool:
         """Return the tool that this caller may call by that name; NotFound names the nearest one.
 
@@ -130,6 +142,8 @@ class Dispatcher:
         tool, is_recorded = (entry.name, entry.is_recorded) if entry else (UNKNOWN_TOOL, True)
         watched = self._observer.begin(tool, parent, is_recorded=is_recorded)
         status, code = CallStatus.OK, ""
+        if entry is not None and entry.audience is CallerKind.PANEL and self.shows_panels(caller):
+            caller = replace(caller, kind=CallerKind.PANEL)
         try:
             waiting = _WaitOptions(elicit, on_wait, may_wait)
             return await self._run_call(caller, name, arguments, progress, waiting, is_light=is_light)
@@ -252,13 +266,16 @@ class Dispatcher:
         return self._exists_for(caller, tool) and _restriction_on(caller, tool) is None
 
     def _exists_for(self, caller: Caller, tool: Tool) -> bool:
-        is_out_of_reach = tool.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller))
-        is_theirs = tool.audience is caller.kind and not is_out_of_reach
-        return is_theirs and self._settings.mcp.permits(tool.name, tool.group)
+        is_for_panel = tool.audience is CallerKind.PANEL and self.shows_panels(caller)
+        if tool.audience is not caller.kind and not is_for_panel:
+            return False
+        if tool.group in LOCAL_GROUPS and not (caller.auth.is_local and _has_folders(caller)):
+            return False
+        return self._settings.mcp.permits(tool.name, tool.group)
 
 
 def _run_with_path_hints(app: App, caller: Caller, function: Callable[..., T], *args: Any) -> T:
-    """Call a function; an error about a path is told with what this caller may do instead."""
+    """Call a function; an error about a path gets a hint at what this caller may use instead."""
     try:
         return function(*args)
     except HoldfastError as error:
@@ -345,55 +362,3 @@ def _log_fault(name: str, error: Exception) -> Internal:
         trace = trace.tb_next
     _log.error("fault %s in %s: %s at %s", reference, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
     return Internal(f"{name} failed because of an internal error (reference {reference}); see the server's log.")
-
-
-_WITHDRAW_SECONDS = 1.0
-
-
-@asynccontextmanager
-async def open_questions(call: Call, elicit: Elicit | None) -> AsyncIterator[None]:
-    """Give the call its `elicit`, if its door has one, for as long as the context is open."""
-    if elicit is None:
-        yield
-        return
-    questions = _Questions(call, elicit)
-    call.elicit = questions.ask
-    try:
-        yield
-    finally:
-        call.elicit = None
-        await _withdraw(questions.open)
-
-
-class _Questions:
-    def __init__(self, call: Call, elicit: Elicit) -> None:
-        self.open: set[asyncio.Task[Reply]] = set()
-        self._call = call
-        self._elicit = elicit
-
-    async def ask(self, question: Question) -> Reply:
-        """Ask in a task of its own: withdrawing a question tells the client, which no impatience above may cut short."""
-        self._call.check()
-        task = asyncio.ensure_future(self._elicit(question))
-        self.open.add(task)
-        task.add_done_callback(self.open.discard)
-        try:
-            done, _ = await asyncio.wait({task}, timeout=self._call.remaining())
-        finally:
-            await _withdraw({task})
-        if not done:
-            raise TimedOut(f"Nobody answered within the {self._call.timeout_seconds:g} s that the call may take.")
-        return Reply("cancel") if task.cancelled() else task.result()
-
-
-async def _withdraw(questions: Iterable["asyncio.Task[Reply]"]) -> None:
-    """Give questions up, and let the client be told of it before it is told anything else.
-
-    Shielded: a scope of anyio that is being cancelled would cut every wait short.
-    """
-    waiting = [task for task in questions if not task.done()]
-    for task in waiting:
-        task.cancel()
-    if waiting:
-        with anyio.move_on_after(_WITHDRAW_SECONDS, shield=True):
-            await asyncio.wait(waiting)

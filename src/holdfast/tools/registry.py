@@ -79,6 +79,13 @@ LOCAL_GROUPS = frozenset({Group.FILES, Group.REVIEW, Group.ORGANISE, Group.SEARC
 """Groups that need folders on this machine, so they exist only for its own user."""
 
 
+class Panel(StrEnum):
+    """The pages that a client may show inside its chat, by their addresses as resources."""
+
+    REVIEW = "ui://holdfast/review.html"
+    PLAN = "ui://holdfast/plan.html"
+
+
 class Effect(Enum):
     """What a call may do, from which the protocol's hints follow."""
 
@@ -126,7 +133,7 @@ class Tool:
 
     A tool that runs other tools or waits for a person is not `allowed_in_pipe`. A tool that always starts a child says so
     by its load; one that rarely does need not. A tool that `may_ask` raises PersonNeeded where a rule wants consent. Only the
-    tool that shows the call log is not recorded in it.
+    tool that shows the call log is not recorded in it. `panel` is the page in which a client may show the answer.
     """
 
     name: str
@@ -145,6 +152,7 @@ class Tool:
     allowed_in_pipe: bool = True
     is_recorded: bool = True
     may_ask: bool = False
+    panel: Panel | None = None
     run_async: RunAsync | None = None
 
     @property
@@ -189,6 +197,7 @@ def tool(
     allowed_in_pipe: bool = True,
     is_recorded: bool = True,
     may_ask: bool = False,
+    panel: Panel | None = None,
 ) -> Callable[[Run | RunAsync], Tool]:
     """Turn a function into a table entry; its third parameter's annotation is the argument model.
 
@@ -214,6 +223,7 @@ def tool(
             allowed_in_pipe=allowed_in_pipe,
             is_recorded=is_recorded,
             may_ask=may_ask,
+            panel=panel,
             run_async=cast("RunAsync", function) if is_async else None,
         )
 

@@ -7,6 +7,7 @@ from holdfast.tools.activity import figures
 from holdfast.tools.folders import change, edit, find, read, read_text, search
 from holdfast.tools.history import person as history_person
 from holdfast.tools.organiser import entries as organiser
+from holdfast.tools.panel import entries as panel
 from holdfast.tools.person import files as person_files
 from holdfast.tools.person import history as person_history
 from holdfast.tools.person import plans as person_plans
@@ -36,6 +37,7 @@ _MODULES: tuple[ModuleType, ...] = (
     pipe,
     activity,
     figures,
+    panel,
 )
 
 TOOLS = Registry(entry for module in _MODULES for entry in vars(module).values() if isinstance(entry, Tool))

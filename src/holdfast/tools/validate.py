@@ -168,7 +168,8 @@ def _describe_problem(tool: Tool, arguments: Mapping[str, Any], detail: Any) -> 
         return f"argument {where} is missing"
     if kind in _WRONG_SHAPES:
         return f"argument {where}: {_describe_shape(_schema_at(tool, loc), _value_at(arguments, loc))}"
-    return f"argument {where}: {detail['msg'][0].lower()}{detail['msg'][1:]}"
+    message = detail["msg"].replace(" after validation", "")
+    return f"argument {where}: {message[0].lower()}{message[1:]}"
 
 
 def _nearest_argument(tool: Tool, arguments: Mapping[str, Any], loc: tuple[int | str, ...]) -> str | None:

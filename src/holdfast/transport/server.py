@@ -157,6 +157,8 @@ class Server:
                 "kind": options.kind,
             }
         )
+        if self._console is not None:
+            options.dispatcher.publish_console(base_url(options.listeners[0]))
         release_start_lock(options.folder)
         if options.listeners:
             options.announce(base_url(options.listeners[0]))

@@ -10,7 +10,7 @@ import threading
 from contextlib import suppress
 
 MAX_SHUTDOWN_SECONDS = 15.0
-"""From the moment that a server is told to end."""
+"""Counted from the request to end."""
 
 MAX_EXIT_SECONDS = 0.5
 """From the moment that everything is closed: the interpreter itself would wait for a busy thread for ever."""

@@ -47,7 +47,7 @@ class ServerParts:
     exporter: OtlpExporter | None = None
 
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
-        """Return the holder of a listed key by its hash, None for nobody."""
+        """Return the holder of a listed key by its hash, None when there is none."""
         return self.keys.tenant_of(apikey_hash) if self.keys else None
 
     def known_roots(self) -> list[str]:

@@ -105,7 +105,7 @@ class WakeUp:
 class Workers:
     """One words lane and `lanes` meaning lanes over one loop; 0 leaves all of it to another process.
 
-    Without an embedder a lane ends the jobs that wait for meaning, since nobody else would: once there is a model,
+    Without an embedder a lane ends the jobs that wait for meaning, since no other thread does: once there is a model,
     `catch_up` finds their files. They are left alone where other processes have a model (`is_alone` False). Where
     nothing is indexed (`is_on` False) there is only the upkeep lane.
     """
@@ -205,7 +205,7 @@ class Workers:
         return QueueState(backlog, _by_stage(overdue), _by_stage(oldest))
 
     def _watch(self, metrics: Metrics) -> None:
-        """Give the queue's figures to the metrics; the queue is asked once in some seconds, whoever scrapes how often."""
+        """Give the queue's figures to the metrics; the queue is queried every few seconds at most, however often it is scraped."""
         state = SlowReading(self.read_queue)
 
         def read(part: Callable[[QueueState], float | Values]) -> Callable[[], float | Values | None]:
@@ -314,7 +314,7 @@ class Workers:
         """Do the work; an error outside any job is logged by its type, and the lane goes on after a pause."""
         try:
             return work()
-        except Exception as error:  # noqa: BLE001 - a lane never ends before it is told to
+        except Exception as error:  # noqa: BLE001 - a lane ends on request only
             _log.warning("fault in %s: %s", threading.current_thread().name, type(error).__name__)
             self._loop.stop.wait(_PAUSE_AFTER_FAULT_SECONDS)
             return 0

@@ -49,7 +49,8 @@ def test_only_tools_that_change_the_store_are_mutations() -> None:
     metrics.call_ended("file_read", CallStatus.OK, "", 1.0)
 
     assert 'tool="file_read"' in text_of(metrics)
-    assert "mcp_files_mutation_total{" not in text_of(metrics)
+    assert 'mcp_files_mutation_total{status="ok",tool="file_write"} 0.0' in text_of(metrics)
+    assert 'mcp_files_mutation_total{status="ok",tool="file_read"}' not in text_of(metrics)
 
 
 def test_calls_of_many_threads_are_all_counted() -> None:
@@ -97,7 +98,8 @@ def test_the_snapshot_says_what_the_text_says() -> None:
 
     assert figures["holdfast_reviews_open"] == [{"labels": {"state": "pending"}, "value": 2.0}]
     assert figures["mcp_files_search_rerank_fail_total"] == [{"labels": {}, "value": 1.0}]
-    assert figures["holdfast_search_part_failures_total"] == [{"labels": {"part": "reranker"}, "value": 1.0}]
+    assert [row["value"] for row in figures["holdfast_search_part_failures_total"]] == [0.0, 0.0, 1.0, 0.0]
+    assert {"labels": {"part": "reranker"}, "value": 1.0} in figures["holdfast_search_part_failures_total"]
 
 
 def test_two_servers_of_one_process_do_not_count_together() -> None:

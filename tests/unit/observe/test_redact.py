@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from holdfast.observe.redact import ID_NAMES, MAX_TEXT_CHARS, NOT_RECORDED, PATH_NAMES, Redactor
+from holdfast.observe.redact import ID_NAMES, MAX_TEXT_CHARS, NOT_RECORDED, PATH_NAMES, SECRET_NAMES, Redactor
 from holdfast.tools.table import TOOLS
 
 SECRET = "s3cr3t-c4n4ry"
@@ -16,7 +16,7 @@ HIDDEN = frozenset(
     """
     after before content content_encoding cursor decision dryRun expression glob excludePatterns hunks id idempotency_key mode
     newText new_string oldText old_string pattern query read_to_next_pattern reason section_patterns since text tool until
-    channel kinds show sortBy status code kind
+    channel kinds show sortBy status code kind filter note sort view
     """.split()
 )
 """Texts that are recorded by length and hash, unless they are one of the tools' own words."""
@@ -38,7 +38,7 @@ def text_arguments(schema: dict[str, Any], name: str = "") -> set[str]:
 @pytest.mark.req("SV-31")
 def test_every_text_argument_of_every_tool_was_decided_on() -> None:
     names = {name for entry in TOOLS for name in text_arguments(entry.input_schema)}
-    assert names - PATH_NAMES - ID_NAMES - HIDDEN == set()
+    assert names - PATH_NAMES - ID_NAMES - HIDDEN == SECRET_NAMES
     assert HIDDEN - names == {"dryRun"} - names
     assert not HIDDEN & (PATH_NAMES | ID_NAMES)
 
@@ -50,6 +50,13 @@ def test_a_hidden_text_is_recorded_by_length_and_hash_at_any_depth(name: str) ->
     assert SECRET not in json.dumps(recorded)
     if name in recorded:
         assert recorded[name] == {"bytes": len(SECRET), "sha256": hashlib.sha256(SECRET.encode()).hexdigest()}
+
+
+@pytest.mark.req("SV-31", "SV-45.c")
+def test_of_a_token_nothing_is_recorded_not_even_its_hash() -> None:
+    recorded = json.dumps(redactor(64).redact({"token": SECRET, "shown_hash": "ab12", "edits": [{"token": SECRET}]}))
+    assert json.loads(recorded) == {"shown_hash": "ab12", "edits": [{NOT_RECORDED: 1}], NOT_RECORDED: 1}
+    assert hashlib.sha256(SECRET.encode()).hexdigest() not in recorded
 
 
 def test_places_ids_numbers_and_words_of_the_tools_are_recorded_as_they_are() -> None:

@@ -203,6 +203,14 @@ def test_a_folder_of_ones_own_that_fits_comes_before_a_proposed_one_that_the_nam
     assert verdict.category == "Recipes"
 
 
+@pytest.mark.parametrize("name", ["banana bread recipe.txt", "Kuchenrezepte.txt"])
+def test_a_folder_with_files_gets_a_file_whose_name_says_what_the_folder_is_for(name: str) -> None:
+    own = [replace(folder, name="Rezepte", folder="Rezepte") for folder in taxonomy(5, ("Letters",))]
+    strange = ScannedFile(f"/in/{name}", name), Excerpt("Plain words about nothing that any of the folders knows.")
+    verdict = Cascade().classify([strange], own)[0]
+    assert (verdict.category, verdict.confidence >= 0.6) == ("Rezepte", "recipe" in name)
+
+
 def test_a_file_of_a_few_letters_speaks_for_no_folder() -> None:
     tiny = Category("Secret", "Secret", (Example("h", "a.txt", "Secret", "x"),))
     strange = (

@@ -11,7 +11,8 @@ from holdfast.call import Call, Elicit, InputNeeded, Question, Reply
 from holdfast.config.settings import Settings
 from holdfast.errors import Cancelled, Internal, TimedOut
 from holdfast.tools.answer import Answer
-from holdfast.tools.dispatch import Dispatcher, open_questions
+from holdfast.tools.dispatch import Dispatcher
+from holdfast.tools.questions import open_questions
 from holdfast.tools.registry import Arguments, Effect, Group, Registry, Runner, Tool
 
 pytestmark = pytest.mark.anyio

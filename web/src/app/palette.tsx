@@ -15,7 +15,7 @@ interface Item {
   id: string;
   group: string;
   text: string;
-  shown: ReactNode;
+  content: ReactNode;
   keys?: string;
   run: () => void;
 }
@@ -42,7 +42,7 @@ function useItems(): Item[] {
       for (const action of layer.actions) {
         if (action.isMotion || action.isOff) continue;
         const { label, keys, run } = action;
-        items.push({ id: `${layer.group}:${keys}`, group: layer.group, text: label, shown: label, keys, run });
+        items.push({ id: `${layer.group}:${keys}`, group: layer.group, text: label, content: label, keys, run });
       }
     }
     for (const review of pending.data?.reviews ?? []) {
@@ -51,13 +51,13 @@ function useItems(): Item[] {
         id: review.review_id,
         group: "Reviews",
         text: `${name} ${review.review_id}`,
-        shown: <Name>{name}</Name>,
+        content: <Name>{name}</Name>,
         run: () => navigate(`/reviews/${review.review_id}`),
       });
     }
     for (const { nav } of routesFor(me)) {
       if (nav && !items.some((item) => item.text === `Go to ${nav.label}`)) {
-        items.push({ id: nav.to, group: "Pages", text: nav.label, shown: nav.label, run: () => navigate(nav.to) });
+        items.push({ id: nav.to, group: "Pages", text: nav.label, content: nav.label, run: () => navigate(nav.to) });
       }
     }
     return items;
@@ -79,8 +79,8 @@ function PaletteBody({ onClose }: { onClose: () => void }) {
   const items = useItems();
   const [typed, setTyped] = useState("");
   const [active, setActive] = useState(0);
-  const shown = items.filter((item) => matches(typed, item.text)).slice(0, MAX_SHOWN);
-  const current = Math.min(active, shown.length - 1);
+  const visible = items.filter((item) => matches(typed, item.text)).slice(0, MAX_SHOWN);
+  const current = Math.min(active, visible.length - 1);
 
   const choose = (item: Item | undefined) => {
     if (!item) return;
@@ -92,10 +92,10 @@ function PaletteBody({ onClose }: { onClose: () => void }) {
     if (event.key === "ArrowDown" || event.key === "ArrowUp") {
       event.preventDefault();
       const step = event.key === "ArrowDown" ? 1 : -1;
-      setActive((current + step + shown.length) % Math.max(1, shown.length));
+      setActive((current + step + visible.length) % Math.max(1, visible.length));
     } else if (event.key === "Enter") {
       event.preventDefault();
-      choose(shown[current]);
+      choose(visible[current]);
     }
   };
   return (
@@ -111,7 +111,7 @@ function PaletteBody({ onClose }: { onClose: () => void }) {
         role="combobox"
         aria-expanded
         aria-controls="palette-list"
-        aria-activedescendant={shown[current] ? `palette-${current}` : undefined}
+        aria-activedescendant={visible[current] ? `palette-${current}` : undefined}
         value={typed}
         onChange={(event) => {
           setTyped(event.currentTarget.value);
@@ -120,7 +120,7 @@ function PaletteBody({ onClose }: { onClose: () => void }) {
         onKeyDown={onKeyDown}
       />
       <div id="palette-list" role="listbox" aria-label="Matches" className={classes.paletteList}>
-        {shown.map((item, at) => (
+        {visible.map((item, at) => (
           <div
             key={item.id}
             id={`palette-${at}`}
@@ -132,11 +132,11 @@ function PaletteBody({ onClose }: { onClose: () => void }) {
             onClick={() => choose(item)}
           >
             <span className={classes.paletteGroup}>{item.group}</span>
-            <span className={classes.paletteText}>{item.shown}</span>
+            <span className={classes.paletteText}>{item.content}</span>
             {item.keys && <Keys>{item.keys}</Keys>}
           </div>
         ))}
-        {shown.length === 0 && <p className={classes.paletteNone}>Nothing matches.</p>}
+        {visible.length === 0 && <p className={classes.paletteNone}>Nothing matches.</p>}
       </div>
     </div>
   );

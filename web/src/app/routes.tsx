@@ -1,5 +1,5 @@
 /** The pages of the console: where each is, its key after `g`, and its code, which is fetched when it is first opened. */
-import { IconActivity, IconInbox } from "@tabler/icons-react";
+import { IconActivity, IconFolders, IconInbox } from "@tabler/icons-react";
 import { lazy, type ComponentType, type LazyExoticComponent } from "react";
 import type { Me } from "@/api/entries";
 
@@ -23,6 +23,11 @@ export const ROUTES: readonly PageRoute[] = [
   },
   { paths: ["/reviews/:id", "/group/:id"], page: lazy(() => import("@/features/review/page")), isFor: isPerson },
   { paths: ["/closed"], page: lazy(() => import("@/features/review/closed")), isFor: isPerson },
+  {
+    paths: ["/files"],
+    page: lazy(() => import("@/features/files/page")),
+    nav: { label: "Files", key: "f", to: "/files", icon: IconFolders },
+  },
   {
     paths: ["/activity", "/activity/:view"],
     page: lazy(() => import("@/features/activity/page")),

@@ -4,8 +4,8 @@ import { displayName, splitPath } from "./names";
 /** Show a file name or path from outside: isolated in direction, unseen characters escaped. The only way to show one. */
 export function Name({ children, isPath = false }: { children: string; isPath?: boolean }) {
   if (!isPath) return <bdi className={classes.name}>{displayName(children)}</bdi>;
-  const shown = displayName(children);
-  const { folder, name } = shown.startsWith('"') ? { folder: "", name: shown } : splitPath(shown);
+  const label = displayName(children);
+  const { folder, name } = label.startsWith('"') ? { folder: "", name: label } : splitPath(label);
   return (
     <bdi className={classes.name}>
       {folder && <span className={classes.folder}>{folder}</span>}

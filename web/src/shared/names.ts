@@ -47,8 +47,8 @@ export function isPlain(name: string): boolean {
 export function displayName(name: string): string {
   if (isPlain(name)) return name;
   const chars = Array.from(name);
-  const shown = shownMask(chars);
-  return `"${chars.map((char, at) => SHORT[char] ?? (shown[at] ? char : escapeUnits(char))).join("")}"`;
+  const mask = shownMask(chars);
+  return `"${chars.map((char, at) => SHORT[char] ?? (mask[at] ? char : escapeUnits(char))).join("")}"`;
 }
 
 function escapeUnits(char: string): string {
@@ -69,10 +69,10 @@ export interface LinePart {
 export function lineParts(line: string): LinePart[] {
   if (/^[\t\x20-\x7e]*$/.test(line)) return line === "" ? [] : [{ text: line, isHidden: false }];
   const chars = Array.from(line);
-  const shown = shownMask(chars);
+  const mask = shownMask(chars);
   const parts: LinePart[] = [];
   chars.forEach((char, at) => {
-    if (shown[at] || char === "\t") {
+    if (mask[at] || char === "\t") {
       const last = parts.at(-1);
       if (last && !last.isHidden) last.text += char;
       else parts.push({ text: char, isHidden: false });

@@ -42,9 +42,9 @@ export async function notifyOfReview(reviewId: string): Promise<void> {
   const { reviews } = await call("pending_reviews", {});
   const review = reviews.find((each) => each.review_id === reviewId);
   if (!review) return;
-  const shown = new Notification("Waits for you", { body: displayName(splitPath(review.path).name), tag: reviewId, icon: "/favicon.svg" });
-  shown.onclick = () => {
+  const notification = new Notification("Waits for you", { body: displayName(splitPath(review.path).name), tag: reviewId, icon: "/favicon.svg" });
+  notification.onclick = () => {
     window.focus();
-    shown.close();
+    notification.close();
   };
 }

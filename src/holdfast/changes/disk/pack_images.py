@@ -28,7 +28,7 @@ _ROUND_SECONDS = 2.0
 
 
 class ImagePacker:
-    """Packs images that nobody has tried to pack; what would not save an eighth stays as it is."""
+    """Packs images that were not tried yet; what would not save an eighth stays as it is."""
 
     def __init__(self, table: ImageTable, images: Images, is_stopping: Callable[[], bool]) -> None:
         self._table = table

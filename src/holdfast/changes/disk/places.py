@@ -1,4 +1,4 @@
-"""Locks places against other changes: one holder per place, and nobody inside a tree beside the holder of that tree.
+"""Locks places against other changes: one holder per place, and none inside a tree but the holder of that tree.
 
 A path may name another place by the time its lock is held, because its directory was moved; `lock_place` then starts again.
 """

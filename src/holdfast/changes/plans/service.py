@@ -192,14 +192,14 @@ class Plans:
         """Return a plan of the caller with its items."""
         plan = self._journal.find(plan_id)
         if plan is None or plan.kind is not ChangeKind.ORGANISE or not _is_visible(plan, folders):
-            raise NotFound(f"There is no plan {plan_id!r}.")
+            raise no_such_plan(plan_id)
         return plan
 
     def roots_of(self, plan_id: str) -> tuple[str, ...]:
         """Return the allowed directories that a plan of any caller touches, for the person."""
         plan = self._journal.find(plan_id)
         if plan is None or plan.kind is not ChangeKind.ORGANISE:
-            raise NotFound(f"There is no plan {plan_id!r}.")
+            raise no_such_plan(plan_id)
         return tuple(root for root in (plan.root_dir, plan.other_root) if root)
 
     def list(self, folders: Folders, limit: int, before_seq: int | None = None) -> "list[PlanOverview]":
@@ -343,6 +343,11 @@ def _redirect(item: Item, dests: Mapping[int, str | None], reasons: Mapping[int,
 
 def _next_position(plan: Plan) -> int:
     return max((item.position for item in plan.items), default=-1) + 1
+
+
+def no_such_plan(plan_id: str) -> NotFound:
+    """Return the error about a plan that there is not, or that the caller may not see."""
+    return NotFound(f"There is no plan {plan_id!r}. list_plans shows those that there are.")
 
 
 def _is_visible(plan: Plan, folders: Folders) -> bool:

@@ -16,7 +16,7 @@ _UNITS = (("GB", 1e9), ("MB", 1e6), ("KB", 1e3))
 
 @dataclass(frozen=True)
 class Figures:
-    """The figures of now, and those of some seconds before; a counter that is smaller than before began anew."""
+    """The figures of now, and those of some seconds before; a counter that is smaller than before was reset."""
 
     now: Snapshot
     before: Snapshot

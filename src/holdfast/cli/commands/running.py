@@ -1,4 +1,4 @@
-"""`holdfast status`, `open` and `stop`: show, open or end the running server, whoever started it."""
+"""`holdfast status`, `open` and `stop`: show, open or end the running server."""
 
 import os
 import sys

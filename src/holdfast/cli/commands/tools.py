@@ -20,6 +20,8 @@ from holdfast.tools.registry import LOCAL_GROUPS, Tool
 from holdfast.tools.table import TOOLS
 from holdfast.tools.validate import nearest_tool
 
+_ENTRIES = {entry.name: entry for entry in TOOLS if entry.audience is not CallerKind.PANEL}
+"""Those that a person may call or look up; a panel's need the token that its client was given."""
 _FORMS = ("mcp", "openai", "gemini")
 _TOOLS_EPILOG = """\b
 Examples:
@@ -57,7 +59,7 @@ def tools_command(
     Without NAME those that agents are listed, less what the settings switch off. With NAME any tool that there is.
     """
     settings = load_settings(None).settings
-    entries = [entry for entry in TOOLS if settings.mcp.permits(entry.name, entry.group)]
+    entries = [entry for entry in _ENTRIES.values() if settings.mcp.permits(entry.name, entry.group)]
     if directories:
         listed = [entry for entry in entries if entry.audience is CallerKind.AGENT and entry.listed]
         roots = [os.path.realpath(directory) for directory in directories]
@@ -139,9 +141,9 @@ def _parse(text: str) -> dict[str, Any]:
 
 
 def _find(name: str) -> Tool:
-    entry = TOOLS.get(name)
+    entry = _ENTRIES.get(name)
     if entry is None:
-        near = nearest_tool(name, [each.name for each in TOOLS])
+        near = nearest_tool(name, list(_ENTRIES))
         hint = f" Did you mean {near!r}?" if near else " `holdfast tools` lists them."
         raise NotFound(f"There is no tool {display_name(name)}.{hint}")
     return entry

@@ -53,7 +53,7 @@ def raise_for_errno(error: OSError, display_path: str) -> NoReturn:
     if code == errno.ENOENT:
         raise NotFound.at(display_path, display_name(display_path)) from None
     if code == errno.ENOTDIR:
-        raise NotDirectory(f"A component of {display_path} is not a directory.") from None
+        raise NotDirectory(f"{display_path} is not a directory, or lies beneath a file.") from None
     if code in (errno.EXDEV, errno.ELOOP):
         raise AccessDenied.outside(display_path) from None
     if code in (errno.EACCES, errno.EPERM):

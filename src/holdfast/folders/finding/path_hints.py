@@ -118,7 +118,7 @@ class _Search:
     def describe_missing_directory(self) -> str:
         """Return which directory of the path is missing, and the one it may have been; empty when only its last name is.
 
-        A path that leads through the name of a root is told in its short form: its last name may be missing there too.
+        A path that names a root on its way is given in its short form, even if its last name is missing there too.
         """
         for root, parts in self._whole:
             inside = parts[parts.index(posixpath.basename(root)) + 1 :] if posixpath.basename(root) in parts else []

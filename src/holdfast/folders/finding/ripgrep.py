@@ -92,7 +92,8 @@ def _check_argument(text: str, name: str) -> str:
 def pattern_error(stderr: bytes) -> InvalidQuery:
     """Return the error for a pattern that ripgrep rejected, with its message."""
     message = stderr.decode("utf-8", "replace").strip().partition("\n\n")[0].removeprefix("rg: ")
-    return InvalidQuery(f"The pattern cannot be used: {message[:600]}")
+    hint = "To find such characters themselves, put a backslash before each."
+    return InvalidQuery(f"The pattern cannot be used: {message[:600]}\n{hint}")
 
 
 @dataclass(frozen=True, slots=True)

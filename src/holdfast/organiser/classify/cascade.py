@@ -188,14 +188,15 @@ def _join_starter(verdict: Verdict, rules: NameAndTypeRules, file: ScannedFile, 
     """Return the verdict on a text, joined with the starter category that fits the file.
 
     The same category raises the confidence. Another one replaces the verdict only if that is not for a folder with files,
-    and the other folder has no files yet or is the one for files of this type.
+    and the other folder has no files yet or fits the name or the type of the file clearly.
     """
     suggestion = rules.match_starter(file, excerpt) if verdict.confidence < _STARTER_BELOW else None
     if suggestion is None:
         return verdict
     category, match = suggestion
     if category == verdict.category:
-        joined = min(_STARTER_BELOW, 1 - (1 - verdict.confidence) * (1 - match.confidence / 2))
+        weight = match.confidence if rules.is_telling(file, match) else match.confidence / 2
+        joined = min(_STARTER_BELOW, 1 - (1 - verdict.confidence) * (1 - weight))
         evidence = replace(verdict.evidence, rule=match.rule)
         return replace(verdict, confidence=max(verdict.confidence, joined), evidence=evidence)
     is_for_known_folder = verdict.confidence >= _BY_NAME_BELOW and rules.has_files(verdict.category)

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from holdfast.organiser.classify.starter import StarterMatch, find_starter, match_starters, split_words
+from holdfast.organiser.classify.starter import BY_NAME, StarterMatch, find_starter, match_starters, split_words
 from holdfast.organiser.model import Category, Evidence, Excerpt, ScannedFile, Verdict
 
 _MAX_CONFIDENCE = 0.95
@@ -84,8 +84,11 @@ class NameAndTypeRules:
         return None
 
     def is_telling(self, file: ScannedFile, match: StarterMatch) -> bool:
-        """Return whether the type of a file, and nothing else, suggests its starter category, as `.java` does."""
-        return file.suffix not in _GENERIC_TYPES and not match.terms
+        """Return whether a starter category fits so clearly that it decides for a folder with other files, too.
+
+        That is by a type that holds one kind of content, such as `.java`, or by a word in the name that means one thing.
+        """
+        return match.confidence >= BY_NAME if match.terms else file.suffix not in _GENERIC_TYPES
 
     def has_files(self, category: str) -> bool:
         """Return whether a category has examples."""

@@ -1,4 +1,4 @@
-"""Pure: the starter list, categories for somebody without folders, recognised by type, by name and by the words of a text.
+"""Pure: the starter list, categories for a person without folders, recognised by type, by name and by the words of a text.
 
 A folder of the person that has the name of a starter category, and no files yet, uses its words as well.
 """
@@ -14,7 +14,9 @@ from holdfast.organiser.model import Category, Excerpt, ScannedFile
 MIN_WORDS = 3
 """The number of different words of a category that a text must contain before they count."""
 
-_BY_NAME = 0.8
+BY_NAME = 0.8
+"""Confidence by a word of the file name that means one thing."""
+
 _BY_AMBIGUOUS_NAME = 0.5
 _BY_TYPE = 0.75
 _MAX_BY_TEXT = 0.7
@@ -252,7 +254,7 @@ def _match_name(file: ScannedFile) -> list[StarterMatch]:
             continue
         if matched := words & starter.name_words:
             word = min(matched, key=lambda candidate: (_is_ambiguous(candidate), candidate))
-            confidence = _BY_AMBIGUOUS_NAME if _is_ambiguous(word) else _BY_NAME
+            confidence = _BY_AMBIGUOUS_NAME if _is_ambiguous(word) else BY_NAME
             matches.append(StarterMatch(starter.name, confidence, f"its name says '{word}'", (word,)))
     return matches
 

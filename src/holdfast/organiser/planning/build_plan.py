@@ -40,7 +40,7 @@ _MAX_SKIPPED = 1_000
 _NO_EXAMPLES = "Files in subfolders are sorted too, so none of them is an example of where files belong."
 
 Decisions = Mapping[str, str | None]
-"""Folders by files: where somebody wants a file to go, None for a file that is to stay."""
+"""The chosen folder of each file; None for a file that is to stay."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -60,7 +60,7 @@ class CategorySet:
     """The categories of a plan, without their examples.
 
     `existing` are the folders that are there, `example_files` the files in each of them that are examples. `chosen_folders` are
-    folders that are in the list because somebody sent a file there: only such files say what they are for.
+    folders that are in the list because a file was sent there: only such files say what they are for.
     """
 
     categories: tuple[Category, ...]
@@ -109,7 +109,7 @@ class CategorySet:
         )
 
     def add_chosen(self, folder: str) -> "CategorySet":
-        """Return the categories with one more, for a folder that somebody chose."""
+        """Return the categories with one more, for a chosen folder."""
         if folder in self.folders.values():
             return self
         return replace(

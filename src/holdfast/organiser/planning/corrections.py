@@ -15,7 +15,7 @@ _MAX_DEPTH = 8
 
 
 def resolve_folder(folder: str, destinations: Iterable[str]) -> str:
-    """Return a folder that somebody chose, as a path from the planned folder, spelled like a destination if it is one.
+    """Return a chosen folder as a path from the planned folder, spelled like a destination if it is one.
 
     InvalidArgument for a name that cannot be a folder name, or a path that leads elsewhere.
     """

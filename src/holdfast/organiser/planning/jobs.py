@@ -37,13 +37,13 @@ class PlanJob:
 
     @classmethod
     def create(cls, caller: Caller, folder: str, root: str, bulletin: Bulletin | None = None) -> "PlanJob":
-        """Return a job for a folder, not started yet; its progress is told in the bulletin."""
+        """Return a job for a folder, not started yet; its progress is published in the bulletin."""
         job = cls(secrets.token_hex(16), folder, root, Call(caller, _NO_LIMIT_SECONDS), bulletin or Bulletin())
         job.call.progress = job.set_progress
         return job
 
     def set_progress(self, done: float, total: float | None, message: str) -> None:
-        """Keep the latest progress, for whoever asks."""
+        """Keep the latest progress."""
         self.done, self.total, self.message = done, total, message
         self.bulletin.tell_progress(self.plan_id, "scan", done, total, message)
 

@@ -15,7 +15,7 @@ from holdfast.folders.access.file_version import FileVersion
 from holdfast.folders.access.jail import Jail
 from holdfast.folders.finding.walk import EntryType, Walk, open_start
 from holdfast.search.folders.model import ContentKind, FileRecord, IndexProgress, UnsearchedCounts
-from holdfast.store.paths import Span
+from holdfast.store.paths import PathRange
 from holdfast.text.decode import has_lone_surrogate
 
 _POLL_SECONDS = 0.05
@@ -221,7 +221,7 @@ class RootIndexState:
         with self._changed:
             return dict(self._records)
 
-    def unread_texts(self, span: Span) -> list[str]:
+    def unread_texts(self, span: PathRange) -> list[str]:
         """Return the files in a span that wait to be read."""
         with self._changed:
             return [path for path in self._texts if span.low <= path < span.high]
@@ -232,14 +232,14 @@ class RootIndexState:
             before = self._records.get(path)
             return self._text_bytes - (before.text_bytes if before else 0) + size <= max_bytes
 
-    def may_have_text(self, span: Span) -> bool:
+    def may_have_text(self, span: PathRange) -> bool:
         """Return whether a file in a span has text, or may have some because it is not read yet."""
         with self._changed:
             with_text = (path for path, record in self._records.items() if record.text_bytes)
             paths = chain(with_text, self._texts, self._documents)
             return not self.is_scanned or any(span.low <= path < span.high for path in paths)
 
-    def count_unsearched(self, span: Span) -> UnsearchedCounts:
+    def count_unsearched(self, span: PathRange) -> UnsearchedCounts:
         """Return how much in a span is not searched, by reason."""
         with self._changed:
             records = [record for path, record in self._records.items() if span.low <= path < span.high]

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import NamedTuple
 
-from holdfast.store.paths import Span
+from holdfast.store.paths import PathRange
 from holdfast.text.display import display_name, quantity
 
 PROJECT = "folder"
@@ -171,11 +171,11 @@ def index_key(tokenizer: str, root: str) -> str:
     return hashlib.sha256(f"{tokenizer}\0{root}".encode()).hexdigest()[:32]
 
 
-def span_below(path: str) -> Span:
+def span_below(path: str) -> PathRange:
     """Return the span of everything below a directory, given by its path beneath the root; "" is the root itself."""
-    return Span(f"{path}/", f"{path}/{_MAX_CHARACTER}")
+    return PathRange(f"{path}/", f"{path}/{_MAX_CHARACTER}")
 
 
-def span_of_file(path: str) -> Span:
+def span_of_file(path: str) -> PathRange:
     """Return the span of one file."""
-    return Span(path, f"{path}\x01")
+    return PathRange(path, f"{path}\x01")

@@ -9,7 +9,7 @@ from holdfast.search.folders.model import PROJECT
 from holdfast.search.folders.ports import FolderIndex
 from holdfast.search.model import Candidate, Passage, PendingFile, Scope, Statistics, Vector, WordMatches
 from holdfast.search.ports import IndexDamaged
-from holdfast.store.paths import Span
+from holdfast.store.paths import PathRange
 
 UNREAD_VERSION = 0
 """The version of a file that is not in the index yet."""
@@ -24,7 +24,7 @@ class RootScope(NamedTuple):
     """A root, and the span of its paths to search."""
 
     root: IndexedRoot
-    span: Span
+    span: PathRange
 
     @property
     def scope(self) -> Scope:

@@ -27,7 +27,7 @@ class ListCalls(Arguments):
     )
     code: str = Field("", max_length=64, description="Only calls that ended with this error code.")
     client: str = Field("", max_length=100, description="Only calls of the client with this name.")
-    kind: CallerKind | None = Field(None, description="Only calls of agents, or of the person.")
+    kind: CallerKind | None = Field(None, description="Only calls of agents, of the person, or of panels.")
     since: str | None = Field(None, description="Only calls that began at this time or later, RFC 3339.")
     until: str | None = Field(None, description="Only calls that began before this time, RFC 3339.")
     limit: int = Field(100, ge=1, le=1_000, description="Maximum number of calls.")
@@ -41,7 +41,7 @@ class CallFacts(BaseModel):
     id: str
     at: str = Field(description="when it began")
     tool: str
-    kind: str = Field(description="agent or person")
+    kind: str = Field(description="agent, person or panel")
     client: str
     client_version: str
     identity: str

@@ -141,14 +141,10 @@ def describe_explanation(explanation: Explanation) -> ExplainFileAnswer:
     )
     if pending is not None:
         answer.waiting_plan, answer.waiting_to = pending.plan_id, replace_lone_surrogates(pending.dest)
-        answer.confidence = pending.confidence
-    elif explanation.hops:
-        answer.confidence = explanation.hops[0].move.confidence
     if uncertain is not None and uncertain.confidence >= MIN_GUESS:
         answer.category, answer.confidence = uncertain.category, uncertain.confidence
-    if verdict is not None:
-        answer.category = verdict.category
-        answer.confidence = answer.confidence if answer.confidence is not None else round(verdict.confidence, 3)
+    if verdict is not None and verdict.confidence >= MIN_GUESS:
+        answer.category, answer.confidence = verdict.category, round(verdict.confidence, 3)
         answer.nearest = [replace_lone_surrogates(name) for name in verdict.evidence.nearest]
         answer.terms, answer.rule = list(verdict.evidence.terms), verdict.evidence.rule or None
     return answer

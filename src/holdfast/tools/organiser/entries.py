@@ -6,6 +6,7 @@ from functools import partial
 
 from holdfast.app import App
 from holdfast.auth.context import Caller, CallerKind
+from holdfast.auth.panel_tokens import PanelSubject
 from holdfast.call import Call, Question
 from holdfast.changes.model import ItemStatus, PlanStatus, is_beneath
 from holdfast.errors import InvalidArgument, PermissionDenied
@@ -57,7 +58,8 @@ from holdfast.tools.organiser.shapes import (
     UndoneAnswer,
     UndoPlan,
 )
-from holdfast.tools.registry import Effect, Group, Runner, tool
+from holdfast.tools.panel_token import with_panel_token
+from holdfast.tools.registry import Effect, Group, Panel, Runner, tool
 from holdfast.tools.threads import Load
 
 _MAX_LISTED = 50
@@ -86,6 +88,7 @@ _APPROVAL_FORM = {
     title="On disk: plan to tidy a folder",
     output=PlanAnswer,
     timeout_seconds=_TIMEOUT_SECONDS,
+    panel=Panel.PLAN,
 )
 async def create_organization_plan(app: App, call: Call, args: CreatePlan, runner: Runner) -> Answer:
     """On disk: plan how to tidy a folder; nothing moves before a person approves the plan and execute_plan runs it."""
@@ -94,10 +97,17 @@ async def create_organization_plan(app: App, call: Call, args: CreatePlan, runne
         partial(app.organiser.begin, folders, call, args.folder_path, include_subfolders=args.include_subfolders)
     )
     await _wait_for_plan(job, call, app.organiser.settings.answer_seconds)
-    return await runner.in_thread(_answer_plan_or_progress, app, folders, job.plan_id)
+    return await runner.in_thread(_answer_plan_or_progress, app, call, folders, job.plan_id)
 
 
-@tool("get_plan", group=Group.ORGANISE, effect=Effect.READ, title="On disk: show a plan", output=PlanAnswer)
+@tool(
+    "get_plan",
+    group=Group.ORGANISE,
+    effect=Effect.READ,
+    title="On disk: show a plan",
+    output=PlanAnswer,
+    panel=Panel.PLAN,
+)
 def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
     """On disk: show a plan to tidy a folder, a page of its files at a time; revise_plan decides on uncertain ones."""
     folders = app.folders_of(call.caller)
@@ -108,7 +118,8 @@ def get_plan(app: App, call: Call, arguments: GetPlan) -> Answer:
         job.raise_for_failure()
     view = app.organiser.show(folders, arguments.plan_id)
     page = build_page(app.organiser, folders, view, arguments.show, arguments.cursor)
-    return Answer.of(page_text(page, arguments.show, is_first=arguments.cursor is None), data=page)
+    answer = Answer.of(page_text(page, arguments.show, is_first=arguments.cursor is None), data=page)
+    return _with_token(app, call, view, answer)
 
 
 @tool("revise_plan", group=Group.ORGANISE, effect=Effect.CHANGE, title="On disk: revise a plan", output=PlanAnswer)
@@ -270,16 +281,20 @@ async def _wait_for_plan(job: PlanJob, call: Call, seconds: float) -> None:
         waiting.result()
 
 
-def _answer_plan_or_progress(app: App, folders: Folders, plan_id: str) -> Answer:
+def _answer_plan_or_progress(app: App, call: Call, folders: Folders, plan_id: str) -> Answer:
     job = app.organiser.find_job(folders, plan_id)
     if job is not None and job.is_running:
         return _answer_progress(job)
-    return _answer_summary(app.organiser.show(folders, plan_id))
-
-
-def _answer_summary(view: PlanView) -> Answer:
+    view = app.organiser.show(folders, plan_id)
     summary = summarise(view)
-    return Answer.of(summary_text(summary), data=summary)
+    return _with_token(app, call, view, Answer.of(summary_text(summary), data=summary))
+
+
+def _with_token(app: App, call: Call, view: PlanView, answer: Answer) -> Answer:
+    """Return the answer with a panel's token, where a person has to approve the plan."""
+    if view.plan.status is not PlanStatus.CREATED or not view.moves or not view.needs_approval:
+        return answer
+    return with_panel_token(app, call.caller, answer, PanelSubject.PLAN, view.plan.id, view.plan_hash)
 
 
 def _answer_progress(job: PlanJob) -> Answer:

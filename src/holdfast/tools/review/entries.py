@@ -5,17 +5,20 @@ from datetime import datetime
 
 from holdfast.app import App
 from holdfast.auth.context import CallerKind
+from holdfast.auth.panel_tokens import PanelSubject
 from holdfast.call import Call
 from holdfast.clock import format_age, utc_clock
 from holdfast.errors import InvalidArgument
 from holdfast.review.decide import encode_for
-from holdfast.review.model import Channel, Choice, Decision, Review, UserAction, tidy_note
+from holdfast.review.model import UNDECIDED_STATES, Channel, Choice, Decision, Review, UserAction, tidy_note
+from holdfast.review.records import may_show_panels
 from holdfast.text.budget import cut_to_budget, estimate_tokens, first_page, read_position, take_rows
 from holdfast.text.decode import replace_lone_surrogates
 from holdfast.text.display import display_name, quantity
 from holdfast.text.edit import Edit
 from holdfast.tools.answer import Answer
-from holdfast.tools.registry import Effect, Group, NoArguments, Runner, tool
+from holdfast.tools.panel_token import with_panel_token
+from holdfast.tools.registry import Effect, Group, NoArguments, Panel, Runner, tool
 from holdfast.tools.review.answers import answer_review, summary_of
 from holdfast.tools.review.shapes import (
     AppliedReview,
@@ -52,6 +55,7 @@ _WORK_SECONDS = 120.0
     idempotent=True,
     timeout_seconds=WAIT_TIMEOUT_SECONDS,
     allowed_in_pipe=False,
+    panel=Panel.REVIEW,
 )
 async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runner: Runner) -> Answer:
     """On disk: propose an edit to the user, who approves, revises or rejects it; only commit_review writes.
@@ -60,8 +64,13 @@ async def propose_and_review(app: App, call: Call, args: ProposeAndReview, runne
     EXPIRED, or PENDING: call again with path and session_path alone.
     """
     review = await runner.in_thread(_open_review, app, call.within(_WORK_SECONDS), args)
-    review = await wait_for_decision(app.reviews, call, review, runner, app.reviews.settings.wait_seconds)
-    return await runner.in_thread(answer_review, app, review, args.path)
+    if not _edits(args) or not may_show_panels(app.settings.review, call.caller):
+        # A panel learns nothing before the call has an answer, so a proposal that is shown in one is answered at once.
+        review = await wait_for_decision(app.reviews, call, review, runner, app.reviews.settings.wait_seconds)
+    answer = await runner.in_thread(answer_review, app, review, args.path)
+    if review.state not in UNDECIDED_STATES:
+        return answer
+    return with_panel_token(app, call.caller, answer, PanelSubject.REVIEW, review.id, review.shown_hash)
 
 
 @tool(

@@ -105,7 +105,7 @@ def dial(folder: StateFolder, client: Client) -> tuple[socket.socket, Message]:
 def connect(folder: StateFolder) -> socket.socket:
     """Return a socket connected to the server.
 
-    Raises NoServer when nobody listens, StateFault when the process that listens is another user's.
+    Raises NoServer when no process listens, StateFault when the process that listens is another user's.
     """
     connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     connection.settimeout(_TIMEOUT_SECONDS)

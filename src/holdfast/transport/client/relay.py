@@ -278,7 +278,7 @@ class Relay:
             self._questions.pop(withdrawn, None)
 
     def _fail_questions(self) -> None:
-        """Tell the server that nobody will answer its questions, since the client has closed its end."""
+        """Tell the server that its questions will not be answered, since the client has closed its end."""
         for question in self._questions:
             self._to_server += error_line(question, SERVER_ERROR, "The client has closed its end.")
         self._questions.clear()

@@ -14,7 +14,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.auth.context import Caller, declare_client
+from holdfast.auth.context import Caller
 from holdfast.call import Elicit
 from holdfast.errors import HoldfastError, NotFound
 from holdfast.tools.dispatch import Dispatcher
@@ -46,7 +46,7 @@ class HttpCalls:
         if call is None:
             return False
         check_room(self._dispatcher, caller)
-        caller = declare_client(caller, call.meta.get(types.CLIENT_INFO_META_KEY))
+        caller = call.declared(caller)
         try:
             elicit = elicit_statelessly(caller, call.meta[types.PROTOCOL_VERSION_META_KEY], call.params)
         except BadState:
@@ -66,15 +66,15 @@ class HttpCalls:
             return None
         message, fault = await parse_message(self._dispatcher, caller, body)
         call = parse_call(message) if fault is None and message.get("jsonrpc") == "2.0" else None
-        if call is None or call.meta.get("progressToken") is not None or not self._has_tool(caller, call.name):
+        if call is None or call.meta.get("progressToken") is not None or not self._has_tool(caller, call):
             return None
         verdict = classify_inbound_request(message, headers=dict(headers))
         return None if isinstance(verdict, InboundLadderRejection) else call
 
-    def _has_tool(self, caller: Caller, name: str) -> bool:
+    def _has_tool(self, caller: Caller, call: ToolCall) -> bool:
         """Return whether there is a tool of that name for the caller, be it one that this connection may not call."""
         try:
-            self._dispatcher.find(caller, name)
+            self._dispatcher.find(call.declared(caller), call.name)
         except HoldfastError as error:
             return not isinstance(error, NotFound)
         return True

@@ -15,11 +15,13 @@ from starlette.requests import Request
 
 from holdfast import __version__
 from holdfast.auth.context import Caller, declare_client
+from holdfast.auth.rates import Rate
 from holdfast.call import ProgressSink
-from holdfast.errors import ResourceBusy
+from holdfast.errors import HoldfastError, NotFound, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import elicit_through_sdk
+from holdfast.transport.mcp.panels import list_panels, read_panel
 from holdfast.transport.mcp.run import (
     LARGE_BYTES,
     TURN,
@@ -47,7 +49,24 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
     """Return an SDK server whose tools are the dispatcher's, for whichever caller a request has."""
 
     async def list_tools(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListToolsResult:
-        return types.ListToolsResult.model_validate(wire.tool_list(dispatcher.list_tools(get_caller(ctx))))
+        caller = _with_client(get_caller(ctx), ctx)
+        tools = dispatcher.list_tools(caller)
+        listed = wire.tool_list(tools, with_panels=dispatcher.shows_panels(caller))
+        return types.ListToolsResult.model_validate(listed)
+
+    async def list_resources(ctx: Context, _params: types.PaginatedRequestParams | None) -> types.ListResourcesResult:
+        shows_panels = dispatcher.shows_panels(_with_client(get_caller(ctx), ctx))
+        return list_panels() if shows_panels else types.ListResourcesResult(resources=[])
+
+    async def read_resource(ctx: Context, params: types.ReadResourceRequestParams) -> types.ReadResourceResult:
+        caller = _with_client(get_caller(ctx), ctx)
+        try:
+            if not dispatcher.shows_panels(caller):
+                raise NotFound("There is no such resource.")
+            await dispatcher.admit(caller, Rate.READ)
+            return await dispatcher.in_thread(caller, read_panel, str(params.uri))
+        except HoldfastError as error:
+            raise MCPError(code=types.INVALID_PARAMS, message=error.message) from None
 
     async def call_tool(
         ctx: Context, params: types.CallToolRequestParams
@@ -88,15 +107,18 @@ def build_server(dispatcher: Dispatcher, get_caller: GetCaller) -> Server[Any]:
         get_tool_input_schema=lambda _name: None,
         on_list_tools=list_tools,
         on_call_tool=call_tool,
+        on_list_resources=list_resources if dispatcher.has_panels else None,
+        on_read_resource=read_resource if dispatcher.has_panels else None,
     )
 
 
 def _with_client(caller: Caller, ctx: Context) -> Caller:
     """Return the caller with the client that its handshake, or in the stateless era this very request, declared."""
-    declared = ctx.session.client_params
-    if declared is None:
+    declared, capabilities = ctx.session.client_params, ctx.session.client_capabilities
+    if capabilities is None:
         return caller
-    return declare_client(caller, {"name": declared.client_info.name, "version": declared.client_info.version})
+    info = None if declared is None else {"name": declared.client_info.name, "version": declared.client_info.version}
+    return declare_client(caller, info, {"extensions": capabilities.extensions})
 
 
 def _progress_of(ctx: Context, tasks: anyio.abc.TaskGroup) -> AbstractContextManager[ProgressSink | None]:

@@ -134,7 +134,7 @@ def progress_to(deliver: ProgressSink) -> Iterator[ProgressSink]:
         if done <= last_done or (now - last_at < _INTERVAL_SECONDS and done != total):
             return
         last_at, last_done = now, done
-        # A closed loop means that the server is going down, and nobody is left to tell.
+        # A closed loop means that the server is going down, and no receiver is left.
         with suppress(RuntimeError):
             loop.call_soon_threadsafe(lambda: None if is_over else deliver(done, total, message))
 

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from pydantic_core import from_json, to_json
 
+from holdfast.auth.context import Caller, declare_client
 from holdfast.call import InputNeeded, Question
 from holdfast.errors import HoldfastError
 from holdfast.text.decode import has_lone_surrogate, replace_in_data, replace_lone_surrogates
@@ -36,7 +37,11 @@ LONE_SURROGATE: Fault = (-32602, "Invalid params: text must be valid Unicode, wi
 _CALL_PARAMS = frozenset({"name", "arguments", "_meta", "inputResponses", "requestState"})
 _PIECE_CHARS = 1 << 17
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
-"""A copy of the SDK's constant: importing its types takes longer than a command that needs no server."""
+CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
+CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
+"""Copies of the SDK's constants: importing its types takes longer than a command that needs no server."""
+PANEL_META = "holdfast/panel"
+"""Where the `_meta` of a result has what is for the client's panel alone."""
 
 
 class ToolCall(NamedTuple):
@@ -47,6 +52,10 @@ class ToolCall(NamedTuple):
     arguments: dict[str, Any]
     meta: dict[str, Any]
     params: dict[str, Any]
+
+    def declared(self, caller: Caller) -> Caller:
+        """Return the caller with the client that the call itself declares, as each one does in the stateless era."""
+        return declare_client(caller, self.meta.get(CLIENT_INFO), self.meta.get(CLIENT_CAPABILITIES))
 
 
 def parse(raw: bytes) -> tuple[dict[str, Any], Fault | None]:
@@ -104,9 +113,9 @@ def _as_object(value: object, fault: Fault | None) -> tuple[dict[str, Any], Faul
     return (value, fault) if isinstance(value, dict) else ({}, NO_OBJECT)
 
 
-def tool_list(entries: Iterable[Tool]) -> dict[str, Any]:
-    """Return the result of `tools/list`."""
-    return {"tools": [mcp_declaration(entry) for entry in entries]}
+def tool_list(entries: Iterable[Tool], *, with_panels: bool = False) -> dict[str, Any]:
+    """Return the result of `tools/list`; with panels, what shows a tool's answers and what is for panels alone."""
+    return {"tools": [mcp_declaration(entry, with_panels=with_panels) for entry in entries]}
 
 
 def answer_result(answer: Answer) -> dict[str, Any]:
@@ -116,6 +125,8 @@ def answer_result(answer: Answer) -> dict[str, Any]:
         result["structuredContent"] = _make_sendable(
             answer.data.model_dump(mode="json", by_alias=True, exclude_none=True)
         )
+    if answer.for_panel is not None:
+        result["_meta"] = {PANEL_META: dict(answer.for_panel)}
     return result
 
 
@@ -154,7 +165,7 @@ def input_required_result(needed: InputNeeded) -> dict[str, Any]:
 
 def stateless_result(result: dict[str, Any], server_info: dict[str, Any]) -> dict[str, Any]:
     """Return a result with what the stateless protocol adds: whether it is complete, and who the server is."""
-    return {"resultType": "complete", **result, "_meta": {SERVER_INFO: server_info}}
+    return {"resultType": "complete", **result, "_meta": {**result.get("_meta", {}), SERVER_INFO: server_info}}
 
 
 def error_result(error: HoldfastError) -> dict[str, Any]:

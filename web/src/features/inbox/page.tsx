@@ -49,7 +49,7 @@ export default function InboxPage() {
 
   return (
     <div className={classes.page} ref={list}>
-      <Section title="Waits for you" count={groups.length + openPlans.length}>
+      <Section title="Waits for you" count={groups.reduce((total, group) => total + group.reviews.length, openPlans.length)}>
         {pending.isError && <Fault error={pending.error} onRetry={() => void pending.refetch()} />}
         {pending.isPending && <Loading rows={3} />}
         {pending.isSuccess && groups.length + openPlans.length === 0 && (

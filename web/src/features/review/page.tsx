@@ -13,7 +13,7 @@ import { groupOf, groupReviews, waitsForYou, type ReviewGroup } from "@/shared/r
 import { Empty, Fault, Loading } from "@/shared/states";
 import { showFault, showToast } from "@/shared/toasts";
 import type { DecideArguments } from "./rules/decision";
-import { dropDraft } from "./rules/drafts";
+import { dropDraft } from "@/shared/drafts";
 import { GroupView } from "./ui/GroupView";
 import { ReviewView } from "./ui/ReviewView";
 import classes from "./ui/review.module.css";
@@ -28,8 +28,8 @@ function GroupPage({ id }: { id: string }) {
   const pending = useEntry("reviews", "pending_reviews", {});
   // The group stays as it was opened: decisions on its reviews do not take them off the screen.
   const [group, setGroup] = useState<ReviewGroup | null>(null);
-  const found = pending.data ? groupOf(pending.data.reviews.filter(waitsForYou), id) : undefined;
-  if (!group && found) setGroup(found);
+  const groupAtId = pending.data ? groupOf(pending.data.reviews.filter(waitsForYou), id) : undefined;
+  if (!group && groupAtId) setGroup(groupAtId);
   if (pending.isError && !group) return <Page error={pending.error} />;
   if (pending.isPending) return <Loading />;
   if (!group) return <Closed />;
@@ -55,7 +55,7 @@ function Closed() {
 }
 
 function SinglePage({ id }: { id: string }) {
-  const shown = useEntry("reviews", "show_review", { review_id: id }, { retry: false });
+  const query = useEntry("reviews", "show_review", { review_id: id }, { retry: false });
   const pending = useEntry("reviews", "pending_reviews", {});
   const client = useQueryClient();
   const [, navigate] = useLocation();
@@ -65,7 +65,7 @@ function SinglePage({ id }: { id: string }) {
   const [onScreen, setOnScreen] = useState<ShownReview | null>(null);
   const [hasDecided, setDecided] = useState(false);
 
-  const fresh = shown.data;
+  const fresh = query.data;
   if (fresh && fresh !== onScreen && (!onScreen || hasDecided || isSameProposal(fresh, onScreen))) {
     setOnScreen(fresh);
     setDecided(false); // what comes after the decision's own outcome is news again
@@ -110,8 +110,8 @@ function SinglePage({ id }: { id: string }) {
   };
 
   if (!onScreen) {
-    if (shown.isPending) return <Loading />;
-    if (shown.isError) return asFault(shown.error).code === "NOT_FOUND" ? <Closed /> : <Page error={shown.error} />;
+    if (query.isPending) return <Loading />;
+    if (query.isError) return asFault(query.error).code === "NOT_FOUND" ? <Closed /> : <Page error={query.error} />;
     return null;
   }
   return (

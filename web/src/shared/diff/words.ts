@@ -14,15 +14,15 @@ export function markWords(line: string, other: string): Piece[] | null {
   if (line === other || line.length > 2000 || other.length > 2000) return null;
   const left: string[] = line.match(TOKENS) ?? [];
   const right: string[] = other.match(TOKENS) ?? [];
-  const kept = keptTokens(left, right);
+  const common = commonTokens(left, right);
   let alike = 0;
   left.forEach((token, at) => {
-    if (kept[at]) alike += token.trim().length;
+    if (common[at]) alike += token.trim().length;
   });
   if (alike < MIN_ALIKE * Math.max(line.trim().length, other.trim().length)) return null;
   const pieces: Piece[] = [];
   left.forEach((text, at) => {
-    const isChanged = !kept[at];
+    const isChanged = !common[at];
     const last = pieces.at(-1);
     if (last?.isChanged === isChanged) last.text += text;
     else pieces.push({ text, isChanged });
@@ -31,10 +31,10 @@ export function markWords(line: string, other: string): Piece[] | null {
 }
 
 /** Return for each token of `left` whether it is part of what both have in common, in order. */
-function keptTokens(left: readonly string[], right: readonly string[]): boolean[] {
-  const kept = new Array<boolean>(left.length).fill(false);
+function commonTokens(left: readonly string[], right: readonly string[]): boolean[] {
+  const common = new Array<boolean>(left.length).fill(false);
   let head = 0;
-  while (head < left.length && head < right.length && left[head] === right[head]) kept[head++] = true;
+  while (head < left.length && head < right.length && left[head] === right[head]) common[head++] = true;
   let tail = 0;
   while (
     tail < left.length - head &&
@@ -42,11 +42,11 @@ function keptTokens(left: readonly string[], right: readonly string[]): boolean[
     left[left.length - 1 - tail] === right[right.length - 1 - tail]
   ) {
     tail += 1;
-    kept[left.length - tail] = true;
+    common[left.length - tail] = true;
   }
   const rows = left.length - head - tail;
   const columns = right.length - head - tail;
-  if (rows === 0 || columns === 0 || rows > MAX_TOKENS || columns > MAX_TOKENS) return kept;
+  if (rows === 0 || columns === 0 || rows > MAX_TOKENS || columns > MAX_TOKENS) return common;
   const width = columns + 1;
   const lengths = new Uint16Array((rows + 1) * width);
   for (let row = rows - 1; row >= 0; row -= 1) {
@@ -59,11 +59,11 @@ function keptTokens(left: readonly string[], right: readonly string[]): boolean[
   }
   for (let row = 0, column = 0; row < rows && column < columns; ) {
     if (left[head + row] === right[head + column]) {
-      kept[head + row] = true;
+      common[head + row] = true;
       row += 1;
       column += 1;
     } else if ((lengths[(row + 1) * width + column] ?? 0) >= (lengths[row * width + column + 1] ?? 0)) row += 1;
     else column += 1;
   }
-  return kept;
+  return common;
 }

@@ -15,6 +15,12 @@ export interface TreeRow<N extends TreeNode> {
   parent: number;
 }
 
+/** The rows of a tree that is too large to be listed: any of them by its index, which is in range. */
+export interface RowList<N extends TreeNode> {
+  readonly length: number;
+  at: (index: number) => TreeRow<N> | undefined;
+}
+
 /** Return the visible rows: each node, and beneath an open folder its children. `undefined` children are not fetched yet. */
 export function flatten<N extends TreeNode>(
   roots: readonly N[],
@@ -36,8 +42,8 @@ export function flatten<N extends TreeNode>(
 export type TreeMove = { type: "focus"; index: number } | { type: "open" | "close" | "enter"; index: number } | null;
 
 /** Return what a key does at a row, as the ARIA tree pattern says. */
-export function moveOf(key: string, index: number, rows: readonly TreeRow<TreeNode>[], page: number): TreeMove {
-  const row = rows[index];
+export function moveOf(key: string, index: number, rows: RowList<TreeNode>, page: number): TreeMove {
+  const row = index < 0 ? undefined : rows.at(index);
   if (!row) return rows.length > 0 ? { type: "focus", index: 0 } : null;
   const focus = (to: number): TreeMove => ({ type: "focus", index: Math.max(0, Math.min(rows.length - 1, to)) });
   switch (key) {
@@ -56,7 +62,7 @@ export function moveOf(key: string, index: number, rows: readonly TreeRow<TreeNo
     case "ArrowRight":
       if (!row.node.isFolder) return null;
       if (!row.isOpen) return { type: "open", index };
-      return (rows[index + 1]?.depth ?? -1) > row.depth ? focus(index + 1) : null;
+      return index + 1 < rows.length && (rows.at(index + 1)?.depth ?? -1) > row.depth ? focus(index + 1) : null;
     case "ArrowLeft":
       if (row.isOpen) return { type: "close", index };
       return row.parent >= 0 ? focus(row.parent) : null;

@@ -19,7 +19,7 @@ from holdfast.adapters.store_statements import StatementMutation, StatementSnaps
 from holdfast.adapters.tenant_share import RETURN_SIZES, count_growth, removed_bytes
 from holdfast.errors import ResourceBusy, StorageDamaged, StorageFull
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
-from holdfast.store.paths import Span
+from holdfast.store.paths import PathRange
 from holdfast.store.tenant_share import NO_LIMIT, Growth, TenantShare, TenantUsage, is_near_limit
 
 Connection = psycopg.Connection[DictRow]
@@ -249,7 +249,7 @@ class PostgresMutation(StatementMutation):
                 self._share = NO_LIMIT
         return self._state
 
-    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+    def look_up(self, path: str, above: Sequence[str], below: PathRange, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it: three statements, one round trip."""
         scope = self._scope | {"path": path, "with_content": with_content, "low": below.low, "high": below.high}
         file_cursor = run(self._connection, "find_file", scope)
@@ -293,12 +293,12 @@ class PostgresSnapshot(StatementSnapshot):
         self._connection = connection
         self._tenant = tenant
 
-    def stat(self, project: str, path: str, below: Span) -> Stat:
+    def stat(self, project: str, path: str, below: PathRange) -> Stat:
         """Return what is at a path."""
         rows = self._rows("stat_path", project=project, path=path, low=below.low, high=below.high)
         return Stat(**{**rows[0], "type": PathType(rows[0]["type"])}) if rows else Stat()
 
-    def read_window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+    def read_window(self, project: str, path: str, below: PathRange, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
         rows = self._rows(
             "read_window", project=project, path=path, low=below.low, high=below.high, start=start, count=count
@@ -309,7 +309,7 @@ class PostgresSnapshot(StatementSnapshot):
             return Stat(PathType.DIRECTORY)
         return Window(rows[0]["size"], start, rows[0]["data"] or b"")
 
-    def list_heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+    def list_heads(self, project: str, span: PathRange, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components."""
         rows = self._rows(
             "list_heads", project=project, low=span.low, high=span.high, components=components, limit=limit

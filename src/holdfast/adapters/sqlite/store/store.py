@@ -30,7 +30,7 @@ from holdfast.adapters.sqlite.store.files import (
 from holdfast.adapters.store_statements import StatementMutation, StatementSnapshot, project_busy
 from holdfast.adapters.tenant_share import RETURN_SIZES, count_growth, removed_bytes
 from holdfast.store.model import FileSummary, PathLookup, PathType, ProjectState, Stamp, Stat, StoredFile, Window
-from holdfast.store.paths import Span
+from holdfast.store.paths import PathRange
 from holdfast.store.tenant_share import NO_LIMIT, Growth, TenantShare
 
 _MIN_POLL_SECONDS = 0.0005
@@ -169,7 +169,7 @@ class SqliteMutation(StatementMutation):
         """The project's counters when the lock was taken."""
         return self._state
 
-    def look_up(self, path: str, above: Sequence[str], below: Span, *, with_content: bool) -> PathLookup:
+    def look_up(self, path: str, above: Sequence[str], below: PathRange, *, with_content: bool) -> PathLookup:
         """Return what is at a path, below it, and above it."""
         files = self._rows("find_file", path=path, with_content=with_content)
         files_above = self.find_files_among(above) if above else []
@@ -216,7 +216,7 @@ class SqliteSnapshot(StatementSnapshot):
         if isinstance(fault, sqlite3.Error) and (refusal := to_holdfast_error(fault, _DATABASE)) is not None:
             raise refusal from None
 
-    def stat(self, project: str, path: str, below: Span) -> Stat:
+    def stat(self, project: str, path: str, below: PathRange) -> Stat:
         """Return what is at a path."""
         scope = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
         row = run(self._connection, "stat_path", scope).fetchone()
@@ -225,7 +225,7 @@ class SqliteSnapshot(StatementSnapshot):
         path_type, size, created_at, updated_at = row
         return Stat(PathType(path_type), size, parse_time(created_at), parse_time(updated_at))
 
-    def read_window(self, project: str, path: str, below: Span, start: int, count: int) -> Window | Stat:
+    def read_window(self, project: str, path: str, below: PathRange, start: int, count: int) -> Window | Stat:
         """Return bytes of a file, or what else is at the path."""
         scope = {"apikey_hash": self._tenant, "project": project, "path": path, "low": below.low, "high": below.high}
         row = run(self._connection, "read_window", {**scope, "start": start, "count": count}).fetchone()
@@ -234,7 +234,7 @@ class SqliteSnapshot(StatementSnapshot):
         path_type, size, data = row
         return Window(size, start, data or b"") if path_type == PathType.FILE else Stat(PathType(path_type))
 
-    def list_heads(self, project: str, span: Span, components: int, limit: int) -> list[FileSummary]:
+    def list_heads(self, project: str, span: PathRange, components: int, limit: int) -> list[FileSummary]:
         """Return the first file of each group that shares its first components."""
         scope = {"apikey_hash": self._tenant, "project": project, "low": span.low, "high": span.high}
         rows = run(self._connection, "list_heads", {**scope, "components": components, "limit": limit})

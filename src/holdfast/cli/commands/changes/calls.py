@@ -17,7 +17,7 @@ Examples:
   holdfast calls --status error --since 1h  what failed in the last hour
   holdfast calls --client claude-code --tool edit_files
   holdfast calls --follow                   each call as it ends, until Ctrl-C
-  holdfast calls --json --limit 1000        for a program; the cursor in it leads on
+  holdfast calls --json --limit 1000        for a program; its cursor gives the next page
 
 \b
 What is recorded of a call's arguments are paths, ids, numbers and fixed words. Contents, queries and replacement texts

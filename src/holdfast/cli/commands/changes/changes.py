@@ -195,7 +195,11 @@ def prune(before: str | None, to_bytes: str | None, root: str | None, *, yes: bo
         answer = session.call_as_person("prune_images", **which)
         if answer["images"] and not yes:
             click.echo("\n".join(prune_lines(answer)), err=as_json)
-            confirm("Remove them for good?", "Nothing was removed.", "Add --yes to remove them without being asked.")
+            confirm(
+                "Remove them? This cannot be undone.",
+                "Nothing was removed.",
+                "Add --yes to remove them without being asked.",
+            )
         if answer["images"]:
             answer = session.call_as_person("prune_images", **which, dry_run=False)
     click.echo(json_text(answer) if as_json else prune_lines(answer, is_done=True)[0])

@@ -25,7 +25,7 @@ def coded_lines(hunks: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def colour_line(line: str) -> str:
-    """Return a line of a diff in its colour; click takes colours away where nobody sees them."""
+    """Return a line of a diff in its colour; click removes colours outside a terminal."""
     colour = _COLOURS.get(line[:1])
     return click.style(line, fg=colour) if colour else line
 

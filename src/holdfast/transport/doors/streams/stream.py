@@ -30,7 +30,14 @@ from holdfast.transport.doors.streams.client_roots import NO_ROOTS, ClientRoots,
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import OpenQuestions, elicit_statelessly, takes_forms
 from holdfast.transport.mcp.protocol import build_server
-from holdfast.transport.mcp.run import check_room, parent_span, parse_message, progress_to, run_tool, send_result
+from holdfast.transport.mcp.run import (
+    check_room,
+    parent_span,
+    parse_message,
+    progress_to,
+    run_tool,
+    send_result,
+)
 from holdfast.transport.mcp.stateless_elicitation import BadState
 from holdfast.transport.mcp.wire import LONE_SURROGATE, Fault, ToolCall, edge_id, parse_call, parse_id
 
@@ -224,10 +231,11 @@ class _Connection:
     async def _run_call(self, call: ToolCall, version: str) -> None:
         if self._roots is not None and not self._roots.is_known:
             await self._roots.settle()
-        if (fault := self._missing_roots(call.name)) is not None:
+        caller = call.declared(self._caller) if version == _MODERN else self._caller
+        if (fault := self._missing_roots(caller, call.name)) is not None:
             await self._respond(call.request_id, version, wire.error_result(fault))
             return
-        is_async, may_ask = self._how_it_runs(call.name)
+        is_async, may_ask = self._how_it_runs(caller, call.name)
         try:
             elicit = self._elicit_for(call, version) if may_ask else None
         except BadState as fault:
@@ -238,42 +246,33 @@ class _Connection:
         if not is_async:
             await slot.take()
         try:
-            caller = self._caller
-            if version == _MODERN:
-                caller = declare_client(caller, call.meta.get(types.CLIENT_INFO_META_KEY))
+            parent = parent_span(call.meta)
             with self._progress_of(call) as progress:
                 result = await run_tool(
-                    self._dispatcher,
-                    caller,
-                    call.name,
-                    call.arguments,
-                    progress,
-                    elicit,
-                    slot.free,
-                    parent_span(call.meta),
+                    self._dispatcher, caller, call.name, call.arguments, progress, elicit, slot.free, parent
                 )
             await self._respond(call.request_id, version, result)
         finally:
             slot.free()
 
-    def _how_it_runs(self, name: str) -> tuple[bool, bool]:
+    def _how_it_runs(self, caller: Caller, name: str) -> tuple[bool, bool]:
         """Return whether a tool runs on the event loop, without a thread of its own, and whether it may ask the person.
 
         The refusal of an unknown name is made on the event loop.
         """
         try:
-            tool = self._dispatcher.find(self._caller, name)
+            tool = self._dispatcher.find(caller, name)
         except HoldfastError:
             return True, False
         is_async = tool.run_async is not None
         return is_async, is_async or tool.may_ask
 
-    def _missing_roots(self, name: str) -> HoldfastError | None:
+    def _missing_roots(self, caller: Caller, name: str) -> HoldfastError | None:
         """Return why a tool cannot be called on a connection whose client declared no directory that can be used."""
-        if self._roots is None or self._roots.connection.fault is None or self._caller.roots:
+        if self._roots is None or self._roots.connection.fault is None or caller.roots:
             return None
         try:
-            self._dispatcher.find(self._caller, name)
+            self._dispatcher.find(caller, name)
         except HoldfastError:
             return NO_ROOTS
         return None
@@ -341,7 +340,8 @@ class _Connection:
             if message.method == "initialize":
                 self._initialize_id = message.id
                 self._capabilities = (message.params or {}).get("capabilities")
-                self._caller = declare_client(self._caller, (message.params or {}).get("clientInfo"))
+                info = (message.params or {}).get("clientInfo")
+                self._caller = declare_client(self._caller, info, self._capabilities)
             elif message.method != "ping" and self._roots is not None and not self._roots.is_known:
                 self._tasks.start_soon(self._hand_when_settled, SessionMessage(message))
                 return

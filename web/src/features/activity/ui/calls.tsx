@@ -50,7 +50,7 @@ export function Calls() {
   const calls = useMemo(() => pages.data?.pages.flatMap((page) => page.calls) ?? [], [pages.data]);
   const waiting = countNew(calls, newest.data?.calls ?? []);
   const active = calls.findIndex((each) => each.id === query.get("call"));
-  const chosen = calls[active];
+  const openCall = calls[active];
   const showNew = () => {
     setLookedAt(Date.now());
     void client.resetQueries({ queryKey: key });
@@ -59,7 +59,7 @@ export function Calls() {
   useKeys("Calls", [
     { keys: "j", label: "Next call", run: () => choose(active + 1), isMotion: true },
     { keys: "k", label: "Previous call", run: () => choose(active - 1), isMotion: true },
-    { keys: "u", label: "Close the call", run: () => set("call", ""), isMotion: true, isOff: !chosen },
+    { keys: "u", label: "Close the call", run: () => set("call", ""), isMotion: true, isOff: !openCall },
     { keys: "n", label: "Show new calls", run: showNew, isOff: waiting === 0 },
     { keys: "/", label: "Filter by tool", run: () => document.getElementById("calls-tool")?.focus() },
   ]);
@@ -139,7 +139,7 @@ export function Calls() {
           </div>
         </>
       )}
-      {chosen && <CallDetail facts={chosen} onClose={() => set("call", "")} />}
+      {openCall && <CallDetail facts={openCall} onClose={() => set("call", "")} />}
     </div>
   );
 }

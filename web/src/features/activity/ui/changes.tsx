@@ -45,7 +45,7 @@ export function Changes() {
   filters.delete("group");
   const args = useArguments();
   const pages = useInfiniteQuery({
-    // Without the chosen group: choosing asks nothing anew.
+    // Without the open group: choosing asks nothing anew.
     queryKey: ["changes", "all_changes", "pages", filters.toString()],
     queryFn: ({ pageParam, signal }) => call("all_changes", { ...args, ...(pageParam ? { older_than: pageParam } : {}) }, signal),
     initialPageParam: "",
@@ -54,8 +54,8 @@ export function Changes() {
   const changes = useMemo(() => pages.data?.pages.flatMap((page) => page.changes) ?? [], [pages.data]);
   const groups = useMemo(() => groupChanges(changes), [changes]);
   const id = query.get("group");
-  const chosen = groups.find((group) => group.changes.some((change) => change.change_id === id));
-  const active = chosen ? groups.indexOf(chosen) : -1;
+  const openGroup = groups.find((group) => group.changes.some((change) => change.change_id === id));
+  const active = openGroup ? groups.indexOf(openGroup) : -1;
   const list = useRef<HTMLDivElement>(null);
 
   const choose = (at: number) => {
@@ -65,7 +65,7 @@ export function Changes() {
   useKeys("Changes", [
     { keys: "j", label: "Next group", run: () => choose(active + 1), isMotion: true },
     { keys: "k", label: "Previous group", run: () => choose(active - 1), isMotion: true },
-    { keys: "u", label: "Back to the list", run: () => set("group", ""), isMotion: true, isOff: !chosen },
+    { keys: "u", label: "Back to the list", run: () => set("group", ""), isMotion: true, isOff: !openGroup },
     { keys: "/", label: "Filter by path", run: () => document.getElementById("changes-path")?.focus() },
   ]);
   const { fetchNextPage, hasNextPage, isFetchingNextPage } = pages;
@@ -77,7 +77,7 @@ export function Changes() {
   );
 
   return (
-    <div className={classes.columns} data-step={chosen ? "detail" : "list"}>
+    <div className={classes.columns} data-step={openGroup ? "detail" : "list"}>
       <section className={classes.listPane} aria-label="Groups of changes">
         <div className={classes.filters} role="group" aria-label="Filters">
           <FilterText name="path" id="changes-path" label="Path, such as *.md" />
@@ -112,8 +112,8 @@ export function Changes() {
         )}
       </section>
       <section className={classes.detailPane} aria-label="The group">
-        {chosen ? (
-          <GroupDetail key={chosen.id} group={chosen} onBack={() => set("group", "")} />
+        {openGroup ? (
+          <GroupDetail key={openGroup.id} group={openGroup} onBack={() => set("group", "")} />
         ) : (
           groups.length > 0 && (
             <Empty title="Choose a group.">It shows what became of each file, and undoes all of it or some.</Empty>

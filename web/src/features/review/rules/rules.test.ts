@@ -1,8 +1,9 @@
 import { expect, test } from "vitest";
 import type { ShownReview } from "@/api/entries";
 import { makeModel } from "@/shared/diff/hunks";
-import { approval, approveLabel, countUnseen, hasUniformLineEnds, mark, NO_MARKS } from "./decision";
-import { lineHunks } from "./line_diff";
+import { approveLabel, countUnseen, mark, NO_MARKS } from "@/shared/reviews/marks";
+import { approval, hasUniformLineEnds } from "./decision";
+import { lineHunks } from "@/shared/diff/line_diff";
 
 const review = { review_id: "r", shown_hash: "h" } as ShownReview;
 const hunk = (hash: string, line: number) => ({ hash, header: `@@ -${line} +${line} @@`, body: "-a\n+b\n" });

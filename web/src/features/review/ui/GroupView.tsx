@@ -16,13 +16,14 @@ import { splitPath } from "@/shared/names";
 import { usePreferences } from "@/shared/preferences";
 import { Counts } from "@/shared/reviews/Counts";
 import { useDecide } from "@/shared/reviews/decide";
+import { NO_MARKS } from "@/shared/reviews/marks";
+import { Statement } from "@/shared/reviews/Statement";
 import { kindWord } from "@/shared/reviews/words";
 import { Fault, Loading } from "@/shared/states";
 import { showToast } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
-import { approval, NO_MARKS, rejection } from "../rules/decision";
+import { approval, rejection } from "../rules/decision";
 import { Question } from "./DecisionBar";
-import { Statement } from "./Statement";
 import classes from "./review.module.css";
 
 interface Outcome {
@@ -38,7 +39,7 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
   const [asking, setAsking] = useState<"approve" | "reject" | null>(null);
   const [isBusy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<Outcome | null>(null);
-  const seen = useRef(new Set<string>());
+  const viewedIds = useRef(new Set<string>());
   const queries = useQueries({
     queries: reviews.map((review) => ({
       queryKey: ["group", review.review_id],
@@ -46,22 +47,22 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
       staleTime: Infinity,
     })),
   });
-  const shown = queries.flatMap((query) => (query.data ? [query.data] : []));
+  const loadedReviews = queries.flatMap((query) => (query.data ? [query.data] : []));
   const failed = queries.find((query) => query.isError);
-  const isReady = shown.length === reviews.length;
+  const isReady = loadedReviews.length === reviews.length;
   const isOff = !canAct || isBusy || !isReady || outcome !== null;
   useKeys("Group", [
     { keys: "a", label: `Approve ${reviews.length} (asks for Enter)`, run: () => setAsking("approve"), isOff },
     { keys: "r", label: `Reject ${reviews.length} (asks for Enter)`, run: () => setAsking("reject"), isOff },
     { keys: "u", label: "Back to the inbox", run: () => navigate("/") },
   ]);
-  const onSeen = useCallback((id: string) => seen.current.add(id), []);
+  const onSeen = useCallback((id: string) => viewedIds.current.add(id), []);
 
   const decideAll = async (what: "approve" | "reject") => {
     setAsking(null);
     setBusy(true);
     const result: Outcome = { decided: [], failed: [] };
-    for (const review of shown) {
+    for (const review of loadedReviews) {
       const hunks = makeModel(review.before, review.hunks).hunks;
       try {
         await decide(what === "approve" ? approval(review, hunks, NO_MARKS) : rejection(review, ""));
@@ -77,7 +78,7 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
       navigate("/");
     }
   };
-  const unseen = shown.filter((review) => !seen.current.has(review.review_id)).length;
+  const unseen = loadedReviews.filter((review) => !viewedIds.current.has(review.review_id)).length;
   return (
     <div className={classes.review}>
       <header className={classes.facts}>
@@ -109,7 +110,7 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
       <div ref={scroller} className={classes.scroller} role="region" aria-label="The changes" tabIndex={0}>
         {failed && <Fault error={failed.error} />}
         {!isReady && !failed && <Loading />}
-        {isReady && shown.map((review) => <Section key={review.review_id} review={review} scroller={scroller} onSeen={onSeen} />)}
+        {isReady && loadedReviews.map((review) => <Section key={review.review_id} review={review} scroller={scroller} onSeen={onSeen} />)}
       </div>
       {asking ? (
         <Question

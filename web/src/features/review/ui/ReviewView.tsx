@@ -8,26 +8,15 @@ import { Diff, type DiffHandle } from "@/shared/diff/Diff";
 import { makeModel, textRanges, type Hunk } from "@/shared/diff/hunks";
 import { useKeys } from "@/shared/keys";
 import { prefer, usePreferences } from "@/shared/preferences";
+import { approveLabel, countUnseen, isUndecided, mark, NO_MARKS, takenHunks } from "@/shared/reviews/marks";
+import { Statement } from "@/shared/reviews/Statement";
 import { Loading } from "@/shared/states";
-import {
-  approval,
-  approvalOfText,
-  approveLabel,
-  countUnseen,
-  isUndecided,
-  mark,
-  NO_MARKS,
-  rejection,
-  revision,
-  takenHunks,
-  type DecideArguments,
-} from "../rules/decision";
-import { dropDraft, loadDraft, saveDraft } from "../rules/drafts";
-import { lineHunks } from "../rules/line_diff";
+import { lineHunks } from "@/shared/diff/line_diff";
+import { dropDraft, loadDraft, saveDraft } from "@/shared/drafts";
+import { approval, approvalOfText, rejection, revision, type DecideArguments } from "../rules/decision";
 import { DecisionBar, Question } from "./DecisionBar";
 import { Facts, HiddenWarning } from "./Facts";
 import { HunkHead } from "./HunkHead";
-import { Statement } from "./Statement";
 import { Standing } from "./Standing";
 import classes from "./review.module.css";
 

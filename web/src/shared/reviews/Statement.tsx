@@ -1,5 +1,5 @@
-import { lineParts } from "@/shared/names";
-import classes from "./review.module.css";
+import { lineParts } from "../names";
+import classes from "./reviews.module.css";
 
 /** Show what a review does that is no edit, in the words of the commands, with unseen characters by their code points. */
 export function Statement({ text }: { text: string }) {

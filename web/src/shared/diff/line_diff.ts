@@ -2,12 +2,13 @@
  * Pure: the hunks between two texts of which the server knows only one, such as a proposal and the text that a person is
  * writing. Never used for what a decision is about: that has the server's hunks.
  */
-import type { ServerHunk } from "@/shared/diff/hunks";
+import type { ServerHunk } from "./hunks";
 
 const CONTEXT = 3;
 const MAX_EDITS = 2000;
 
-interface Run {
+/** Lines of both texts that differ, from 0, ends exclusive. */
+export interface LineRun {
   fromA: number;
   toA: number;
   fromB: number;
@@ -18,8 +19,8 @@ interface Run {
 export function lineHunks(before: string, after: string): ServerHunk[] {
   const a = before.split("\n");
   const b = after.split("\n");
-  const groups: Run[][] = [];
-  for (const run of runs(a, b)) {
+  const groups: LineRun[][] = [];
+  for (const run of lineRuns(a, b)) {
     const last = groups.at(-1)?.at(-1);
     if (last && run.fromA - last.toA <= 2 * CONTEXT) groups.at(-1)?.push(run);
     else groups.push([run]);
@@ -27,7 +28,7 @@ export function lineHunks(before: string, after: string): ServerHunk[] {
   return groups.map((group, index) => hunkOf(group, a, b, index));
 }
 
-function hunkOf(group: readonly Run[], a: readonly string[], b: readonly string[], index: number): ServerHunk {
+function hunkOf(group: readonly LineRun[], a: readonly string[], b: readonly string[], index: number): ServerHunk {
   const [first, last] = [group[0], group.at(-1)];
   if (!first || !last) return { hash: `local-${index}`, header: "@@ -0,0 +0,0 @@", body: "" };
   const head = Math.min(CONTEXT, first.fromA);
@@ -50,7 +51,7 @@ function range(from: number, to: number): string {
 }
 
 /** Return the runs of lines that differ, by Myers' algorithm between the common beginning and end. */
-function runs(a: readonly string[], b: readonly string[]): Run[] {
+export function lineRuns(a: readonly string[], b: readonly string[]): LineRun[] {
   let head = 0;
   while (head < a.length && head < b.length && a[head] === b[head]) head += 1;
   let tail = 0;
@@ -60,19 +61,19 @@ function runs(a: readonly string[], b: readonly string[]): Run[] {
   if (head === endA && head === endB) return [];
   const path = shortestPath(a, b, head, endA, endB);
   if (!path) return [{ fromA: head, toA: endA, fromB: head, toB: endB }];
-  const found: Run[] = [];
+  const runs: LineRun[] = [];
   for (const step of path) {
-    const last = found.at(-1);
+    const last = runs.at(-1);
     if (last && last.toA === step.fromA && last.toB === step.fromB) {
       last.toA = step.toA;
       last.toB = step.toB;
-    } else found.push({ ...step });
+    } else runs.push({ ...step });
   }
-  return found;
+  return runs;
 }
 
 /** Return single removals and additions in order; null when there are more than MAX_EDITS. */
-function shortestPath(a: readonly string[], b: readonly string[], start: number, endA: number, endB: number): Run[] | null {
+function shortestPath(a: readonly string[], b: readonly string[], start: number, endA: number, endB: number): LineRun[] | null {
   const [rows, columns] = [endA - start, endB - start];
   const limit = Math.min(rows + columns, MAX_EDITS);
   const traces: Int32Array[] = [];
@@ -92,8 +93,8 @@ function shortestPath(a: readonly string[], b: readonly string[], start: number,
   return null;
 }
 
-function walkBack(traces: readonly Int32Array[], rows: number, columns: number, start: number): Run[] {
-  const steps: Run[] = [];
+function walkBack(traces: readonly Int32Array[], rows: number, columns: number, start: number): LineRun[] {
+  const steps: LineRun[] = [];
   let [x, y] = [rows, columns];
   for (let edits = traces.length - 1; edits > 0; edits -= 1) {
     const trace = traces[edits];

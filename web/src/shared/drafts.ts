@@ -1,4 +1,4 @@
-/** Drafts of texts that a person writes in a review: kept in this browser until the decision, by review. */
+/** Drafts of texts that a person writes, kept in this browser until they are used: by review, or by file. */
 
 const PREFIX = "holdfast.draft.";
 const MAX_DRAFTS = 20;
@@ -9,9 +9,9 @@ export interface Draft {
   savedAt: number;
 }
 
-export function loadDraft(reviewId: string): Draft | null {
+export function loadDraft(key: string): Draft | null {
   try {
-    const draft = JSON.parse(localStorage.getItem(PREFIX + reviewId) ?? "null") as Draft | null;
+    const draft = JSON.parse(localStorage.getItem(PREFIX + key) ?? "null") as Draft | null;
     return draft && typeof draft.text === "string" ? draft : null;
   } catch {
     return null;
@@ -19,9 +19,9 @@ export function loadDraft(reviewId: string): Draft | null {
 }
 
 /** Keep a draft; the oldest go when there are many. Returns false when the browser has no room for it. */
-export function saveDraft(reviewId: string, shownHash: string, text: string): boolean {
+export function saveDraft(key: string, shownHash: string, text: string): boolean {
   try {
-    localStorage.setItem(PREFIX + reviewId, JSON.stringify({ shownHash, text, savedAt: Date.now() } satisfies Draft));
+    localStorage.setItem(PREFIX + key, JSON.stringify({ shownHash, text, savedAt: Date.now() } satisfies Draft));
   } catch {
     return false;
   }
@@ -33,6 +33,6 @@ export function saveDraft(reviewId: string, shownHash: string, text: string): bo
   return true;
 }
 
-export function dropDraft(reviewId: string): void {
-  localStorage.removeItem(PREFIX + reviewId);
+export function dropDraft(key: string): void {
+  localStorage.removeItem(PREFIX + key);
 }
