@@ -36,8 +36,18 @@ from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
 from holdfast.transport.mcp.protocol import Context, build_server
-from holdfast.transport.mcp.run import LARGE_BYTES, TURN, TURN_BYTES, Turn, Turns, check_room, parent_span, run_tool
-from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse, parse_call
+from holdfast.transport.mcp.run import (
+    LARGE_BYTES,
+    TURN,
+    TURN_BYTES,
+    Turn,
+    Turns,
+    check_room,
+    parent_span,
+    parse_message,
+    run_tool,
+)
+from holdfast.transport.mcp.wire import LONE_SURROGATE, TOO_MANY_VALUES, Fault, edge_id, parse_call
 
 _SUBPROTOCOL = "mcp"
 _GOING_AWAY = 1001
@@ -147,7 +157,7 @@ class McpDoor:
 
         The SDK refuses the whole message, and it is the tool's to refuse the argument in its own words.
         """
-        message, fault = await self._dispatcher.in_thread(caller, parse, body)
+        message, fault = await parse_message(self._dispatcher, caller, body)
         call = parse_call(message) if fault == LONE_SURROGATE else None
         if call is None:
             return None

@@ -64,7 +64,7 @@ async def parse_message(dispatcher: Dispatcher, caller: Caller, raw: bytes) -> t
     if len(raw) <= LARGE_BYTES:
         return wire.parse(raw)
     check_room(dispatcher, caller)
-    return await dispatcher.in_thread(caller, wire.parse, raw)
+    return await dispatcher.in_thread(caller, wire.parse, raw, load=Load.HEAVY)
 
 
 async def write_result(dispatcher: Dispatcher, caller: Caller, request_id: RequestId, result: dict[str, Any]) -> bytes:
