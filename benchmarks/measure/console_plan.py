@@ -51,7 +51,7 @@ def measure(folder: Path, files: int) -> list[Row]:
             assert plan["totals"]["moves"] == files
             page = open_tab(new_context(browser), link_of(house)).page
             page.get_by_role("navigation", name="Pages").wait_for()
-            opened = _open(page, f"{house.url}/organise/{plan['plan_id']}")
+            opening = _open(page, f"{house.url}/organise/{plan['plan_id']}")
             keys, elements = _press_keys(page)
     finally:
         house.end()
@@ -67,7 +67,7 @@ def measure(folder: Path, files: int) -> list[Row]:
             bar_text="p95 ≤ 100 ms",
             amount=keys.p95 * 1000,
         ),
-        Row(f"a plan of {files:,} moves opened, until its targets are shown", milliseconds(opened), ""),
+        Row(f"a plan of {files:,} moves is opened, until its targets are shown", milliseconds(opening), ""),
         Row(
             f"elements of the page at {files:,} moves",
             f"{elements:,}",

@@ -18,13 +18,13 @@ _CHECK_EVERY = 256
 class OutdatedMoves:
     """The waiting moves whose source is gone, and those whose source is another file or was written to."""
 
-    gone: tuple[Item, ...]
+    missing: tuple[Item, ...]
     changed: tuple[Item, ...]
 
 
 def find_outdated(jail: Jail, call: Call, items: Sequence[Item]) -> OutdatedMoves:
     """Return the outdated moves among those that wait; an execution would leave these where they are."""
-    gone: list[Item] = []
+    missing: list[Item] = []
     changed: list[Item] = []
     waiting = [item for item in items if item.op is Op.MOVE and item.status is ItemStatus.PENDING]
     with Parents(jail, _MAX_OPEN) as parents:
@@ -36,7 +36,7 @@ def find_outdated(jail: Jail, call: Call, items: Sequence[Item]) -> OutdatedMove
             except HoldfastError:
                 status = None
             if status is None:
-                gone.append(item)
+                missing.append(item)
             elif not has_planned_status(item, status):
                 changed.append(item)
-    return OutdatedMoves(tuple(gone), tuple(changed))
+    return OutdatedMoves(tuple(missing), tuple(changed))

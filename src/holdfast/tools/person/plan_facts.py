@@ -60,14 +60,14 @@ def plan_freshness(app: App, call: Call, args: PlanById) -> Answer:
     newest = app.organiser.past_measures(folders, view.folder, 1)
     newer = newest[-1][0].id if newest and newest[-1][0].id != view.plan.id else None
     data = PlanFreshness(
-        gone=len(outdated.gone),
+        missing=len(outdated.missing),
         changed=len(outdated.changed),
         examples=[
-            relative_path(item.src_path, view.folder) for item in (*outdated.gone, *outdated.changed)[:_MAX_EXAMPLES]
+            relative_path(item.src_path, view.folder) for item in (*outdated.missing, *outdated.changed)[:_MAX_EXAMPLES]
         ],
         newer_plan=newer,
     )
-    return Answer.of(f"{data.gone} gone, {data.changed} changed.", data=data)
+    return Answer.of(f"{data.missing} gone, {data.changed} changed.", data=data)
 
 
 @tool(

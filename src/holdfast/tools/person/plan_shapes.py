@@ -178,7 +178,7 @@ class ExplainPlanFile(Arguments):
 class PlanFreshness(BaseModel):
     """Answer of plan_freshness: waiting moves whose files are not what they were when the plan was made."""
 
-    gone: int
+    missing: int
     changed: int
     examples: list[str] = Field(description="the first of both, by their paths from the planned folder")
     newer_plan: str | None = Field(None, description="a plan that was made later for the same folder")

@@ -35,12 +35,12 @@ function Staleness({ planId }: { planId: string }) {
   const fresh = useEntry("plans", "plan_freshness", { plan_id: planId }, { refetchOnWindowFocus: true, staleTime: 5000 });
   if (fresh.isError) return <Fault error={fresh.error} onRetry={() => void fresh.refetch()} />;
   if (!fresh.data) return null;
-  const { gone, changed, examples, newer_plan: newer } = fresh.data;
-  if (gone + changed === 0 && !newer) return null;
-  const parts = [gone > 0 ? `${quantity(gone, "file")} ${gone === 1 ? "is" : "are"} gone` : "", changed > 0 ? `${quantity(changed, "file")} ${changed === 1 ? "was" : "were"} changed` : ""];
+  const { missing, changed, examples, newer_plan: newer } = fresh.data;
+  if (missing + changed === 0 && !newer) return null;
+  const parts = [missing > 0 ? `${quantity(missing, "file")} ${missing === 1 ? "is" : "are"} gone` : "", changed > 0 ? `${quantity(changed, "file")} ${changed === 1 ? "was" : "were"} changed` : ""];
   return (
     <div className={classes.banner} role="status" data-warn>
-      {gone + changed > 0 && (
+      {missing + changed > 0 && (
         <p>
           The folder changed since the scan: {parts.filter(Boolean).join(", ")} (
           {examples.slice(0, 3).map((path, at) => (
@@ -49,7 +49,7 @@ function Staleness({ planId }: { planId: string }) {
               <Name>{path}</Name>
             </span>
           ))}
-          {gone + changed > 3 && ", …"}). {gone + changed === 1 ? "It" : "They"} would stay. A new scan takes it into account.
+          {missing + changed > 3 && ", …"}). {missing + changed === 1 ? "It" : "They"} would stay. A new scan takes it into account.
         </p>
       )}
       {newer && (
