@@ -111,7 +111,7 @@ def test_no_label_holds_what_a_caller_chose(measured: Deployment) -> None:
 
 BOUNDED: dict[str, set[str]] = {
     "action": {"approve", "revise", "reject", "expired"},
-    "channel": {"console", "terminal", "elicitation", "vscode", "none"},
+    "channel": {"console", "terminal", "elicitation", "panel", "vscode", "none"},
     "class": set(map(str, Rate)),
     "door": {"socket", "http"},
     "kind": set(map(str, ChangeKind)),

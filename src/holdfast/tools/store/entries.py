@@ -68,7 +68,8 @@ def file_stat(app: App, call: Call, args: FileStatArguments) -> Answer:
 
 def _read(app: App, call: Call, args: FileReadArguments) -> ContentSlice:
     """Return the range. A long one needs a place of heavy work: its decoding holds the interpreter for milliseconds."""
-    if not call.is_heavy and not 0 <= args.length <= _LIGHT_BYTES:
+    is_long = args.length == -1 or args.length > _LIGHT_BYTES
+    if is_long and not call.is_heavy:
         part = app.store.read(call.caller.auth, args.project, args.path, args.offset, _LIGHT_BYTES)
         if part.end - part.start < _LIGHT_BYTES - MARGIN:
             return part
