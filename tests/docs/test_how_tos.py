@@ -166,6 +166,7 @@ PAGES = {
     ),
     "pipe": Page(tool="mcp_pipe"),
     "policy": Page(prepare_notes, shows=("no rules", "May an agent write it? Yes.")),
+    "remote": Page(),
     "review": Page(
         prepare_proposal,
         words={

@@ -1,78 +1,12 @@
 """Defines every setting with its unit, default and meaning; unknown keys are errors."""
 
-from ipaddress import ip_network
 from typing import Literal
 
 from pydantic import Field, SecretStr, field_validator, model_validator
 
 from holdfast.config.observe_settings import ObserveSettings
 from holdfast.config.section import Section, endpoint_fault
-
-
-class ServerSettings(Section):
-    """The process and its doors."""
-
-    host: str = Field("127.0.0.1", description="Address the HTTP door listens on.")
-    port: int = Field(8124, ge=0, le=65535, description="Port of the HTTP door; 0 takes any free one.")
-    allowed_hosts: list[str] = Field([], description="Host names accepted besides the loopback names.")
-    allowed_origins: list[str] = Field([], description="Web origins that may call the HTTP door; none by default.")
-    max_body_bytes: int = Field(16 * 1024 * 1024, gt=0, description="Largest request body or message, in bytes.")
-    trusted_proxies: list[str] = Field(
-        [], description="Addresses or networks of proxies whose X-Forwarded-For or Forwarded header is believed."
-    )
-    max_held_bytes: int = Field(
-        256 * 1024 * 1024,
-        gt=0,
-        description="Bytes of requests that wait to be answered and of answers that wait to be read; one caller's at most "
-        "half.",
-    )
-    max_connections: int = Field(256, gt=0, description="Connections served at once, over all doors.")
-    max_sessions: int = Field(
-        1_000, gt=0, description="Open sessions of HTTP clients; over half of them, a caller's oldest idle one ends."
-    )
-    max_parallel_calls: int = Field(
-        32,
-        gt=0,
-        description="Tool calls that run at once, two at least: one caller's at most three quarters of them, and plans "
-        "that are executed at most half.",
-    )
-    max_heavy_calls: int = Field(
-        4,
-        gt=0,
-        description="Of these, the searches, walks of trees and edits; one caller's at most half, one at least.",
-    )
-    max_children: int = Field(
-        6,
-        gt=0,
-        description="Child processes (jq, readers of documents, image scaling) that calls run at once; one caller's at "
-        "most half, one at least.",
-    )
-    max_waiting_calls: int = Field(
-        256, gt=0, description="Calls of one caller that wait for a thread, and as many that wait for a person."
-    )
-    slow_client_seconds: float = Field(30.0, gt=0, description="Seconds a client may take to send its request.")
-    idle_exit_seconds: float = Field(600.0, gt=0, description="Seconds after which an unused background server ends.")
-
-    @field_validator("trusted_proxies")
-    @classmethod
-    def _check_proxies(cls, proxies: list[str]) -> list[str]:
-        for proxy in proxies:
-            try:
-                ip_network(proxy, strict=False)
-            except ValueError:
-                raise ValueError(
-                    f"an address such as 10.0.0.7 or a network such as 10.0.0.0/8: {proxy!r:.100}"
-                ) from None
-        return proxies
-
-
-class AuthSettings(Section):
-    """Who may call."""
-
-    mode: Literal["local", "listed", "open"] = Field(
-        "local",
-        description="local: the user of this machine; listed: keys of `holdfast keys`; open: every long key is a tenant.",
-    )
+from holdfast.config.server_settings import AuthSettings, ServerSettings
 
 
 class RateSettings(Section):

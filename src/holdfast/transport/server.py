@@ -44,6 +44,7 @@ from holdfast.transport.doors.http_server import (
 from holdfast.transport.doors.streams.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
 from holdfast.transport.doors.streams.socket import SocketDoor
 from holdfast.transport.doors.streams.stdio import serve_stdio
+from holdfast.transport.doors.tls import RENEWAL_SECONDS, Certificate
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
 from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
 from holdfast.transport.state_folder import AGENT_TOKEN, BROWSER_SESSIONS, METRICS_TOKEN, PERSON_KEY, StateFolder
@@ -102,6 +103,8 @@ class Server:
             self._agent_token, options.settings.auth.mode, options.find_tenant, self._metrics_token
         )
         self._console = self._build_console() if options.has_console and options.listeners else None
+        tls = options.settings.server.tls
+        self._certificate = Certificate(tls) if tls.is_on and options.listeners else None
         self._connections = Connections(options.settings.server.max_connections, self._metrics)
         self._socket_listener: asyncio.Server | None = None
         self._http_server: HttpServer | None = None
@@ -123,6 +126,8 @@ class Server:
             self._publish()
             if self._options.kind == BACKGROUND:
                 tasks.start_soon(self._end_when_idle)
+            if self._certificate is not None:
+                tasks.start_soon(self._renew_certificate, self._certificate)
             if self._options.stdio is not None:
                 tasks.start_soon(self._serve_stdio, *self._options.stdio)
             await self._stop.wait()
@@ -158,10 +163,16 @@ class Server:
             }
         )
         if self._console is not None:
-            options.dispatcher.publish_console(base_url(options.listeners[0]))
+            options.dispatcher.publish_console(self._url)
         release_start_lock(options.folder)
         if options.listeners:
-            options.announce(base_url(options.listeners[0]))
+            options.announce(self._url)
+
+    @property
+    def _url(self) -> str:
+        """Return the address by which clients and browsers reach the server."""
+        settings = self._options.settings.server
+        return settings.public_url or base_url(self._options.listeners[0], has_tls=settings.tls.is_on)
 
     def _build_console(self) -> Console:
         folder, mode = self._options.folder, self._options.settings.auth.mode
@@ -180,7 +191,7 @@ class Server:
     def _console_link(self) -> str | None:
         if self._console is None:
             return None
-        return f"{base_url(self._options.listeners[0])}/open#{self._console.sessions.create_link_token()}"
+        return f"{self._url}/open#{self._console.sessions.create_link_token()}"
 
     def _socket_door(self) -> SocketDoor:
         options = self._options
@@ -220,7 +231,7 @@ class Server:
             "kind": options.kind,
             "started_at": self._started_at,
             "uptime_seconds": round(time.monotonic() - self._start_clock, 1),
-            "url": base_url(options.listeners[0]) if options.listeners else None,
+            "url": self._url if options.listeners else None,
             "port": address_of(options.listeners[0])[1] if options.listeners else None,
             # The connection that asks is not one of those it asks about.
             "connections": self._connections.count - 1,
@@ -235,6 +246,11 @@ class Server:
             if self._connections.count or self._options.has_work():
                 last_used = time.monotonic()
         self._end(True)
+
+    async def _renew_certificate(self, certificate: Certificate) -> None:
+        while True:
+            await anyio.sleep(RENEWAL_SECONDS)
+            await anyio.to_thread.run_sync(certificate.renew)
 
     async def _serve_stdio(self, roots: ConnectionRoots, stdout: int) -> None:
         limit = self._options.settings.server.max_body_bytes
@@ -277,7 +293,7 @@ class Server:
         listening = [address_of(listener)[0] for listener in options.listeners]
         guard = Guard(
             app,
-            HostRules(limits.allowed_hosts, limits.allowed_origins, listening),
+            HostRules(limits.own_hosts, limits.allowed_origins, listening),
             self._authenticator,
             self._console.gate if self._console else None,
             options.roots,
@@ -290,7 +306,8 @@ class Server:
             ),
         )
         counted = CountedRequests(guard, self._metrics) if self._metrics_token else guard
-        return http_config(counted, limits, self._connections, options.dispatcher.held_bytes)
+        held_bytes = options.dispatcher.held_bytes
+        return http_config(counted, limits, self._connections, held_bytes, self._certificate)
 
 
 def _freeze_memory() -> None:

@@ -104,6 +104,18 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
             "settings: {server: {port: 70000}}",
             "settings.yml:1: settings.server.port: input should be less than or equal to 65535",
         ),
+        (
+            "settings: {server: {tls: {certificate: a.pem}}}",
+            "settings.yml:1: settings.server.tls: a certificate and its key are two files: name both",
+        ),
+        (
+            "settings: {server: {public_url: 'https://files.example/app'}}",
+            "settings.yml:1: settings.server.public_url: an address without a path",
+        ),
+        (
+            "settings: {server: {trusted_proxies: [0.0.0.0/0]}}",
+            "settings.yml:1: settings.server.trusted_proxies: the networks that proxies are in, not every address",
+        ),
         ("settings: {server: 1}", "settings.yml:1: settings.server: expected a mapping, got 1"),
         ("settings: 1", "settings.yml:1: settings: expected a mapping."),
         ("server: {port: 1}", "settings.yml:1: unknown key 'server'; the one key at the top is 'settings'."),

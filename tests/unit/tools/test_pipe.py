@@ -16,12 +16,12 @@ from holdfast.auth.context import AuthContext, Caller, CallerKind
 from holdfast.auth.limits import Admission
 from holdfast.call import Call
 from holdfast.changes.service import Changes
+from holdfast.config.server_settings import ServerSettings
 from holdfast.config.settings import (
     FolderSettings,
     LimitSettings,
     McpSettings,
     RateSettings,
-    ServerSettings,
     Settings,
     Switch,
 )

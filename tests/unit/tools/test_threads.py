@@ -16,7 +16,8 @@ import pytest
 from holdfast.app import App
 from holdfast.auth.context import LOCAL_USER, Caller
 from holdfast.changes.model import PlanStatus
-from holdfast.config.settings import ReviewSettings, ServerSettings, Settings
+from holdfast.config.server_settings import ServerSettings
+from holdfast.config.settings import ReviewSettings, Settings
 from holdfast.errors import Internal, ResourceBusy
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.table import TOOLS

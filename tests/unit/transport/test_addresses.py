@@ -2,7 +2,7 @@
 
 import pytest
 
-from holdfast.transport.doors.hosts import client_address, parse_networks
+from holdfast.transport.doors.hosts import client_address, is_loopback, is_trusted, last_value, parse_networks
 
 TRUSTED = parse_networks(["10.0.0.0/8", "::1", "127.0.0.1"])
 
@@ -25,9 +25,32 @@ TRUSTED = parse_networks(["10.0.0.0/8", "::1", "127.0.0.1"])
         ("10.1.1.1", "", "for=_hidden", "10.1.1.1"),
         ("10.1.1.1", "203.0.113.5", "for=6.6.6.6", "203.0.113.5"),
         ("", "203.0.113.5", "", ""),
+        ("::ffff:10.1.1.1", "203.0.113.5", "", "203.0.113.5"),
+        ("::ffff:192.0.2.1", "203.0.113.5", "", "::ffff:192.0.2.1"),
     ],
 )
 def test_the_address_is_the_last_that_no_trusted_proxy_vouches_for(
     peer: str, forwarded_for: str, forwarded: str, address: str
 ) -> None:
     assert client_address(peer, forwarded_for, forwarded, TRUSTED) == address
+
+
+@pytest.mark.parametrize(
+    ("address", "expected"),
+    [("127.0.0.1", True), ("127.8.8.8", True), ("::1", True), ("::ffff:127.0.0.1", True), ("192.0.2.1", False),
+     ("::ffff:192.0.2.1", False), ("0.0.0.0", False), ("::", False), ("", False), ("localhost", False)],
+)  # fmt: skip
+def test_loopback_is_an_address_of_this_machine_alone(address: str, expected: bool) -> None:
+    assert is_loopback(address) is expected
+
+
+def test_an_address_in_ipv6_clothes_is_trusted_like_the_same_one_without() -> None:
+    assert is_trusted("::ffff:10.2.3.4", TRUSTED)
+    assert not is_trusted("::ffff:192.0.2.1", TRUSTED)
+
+
+@pytest.mark.parametrize(
+    ("values", "last"), [([], ""), (["https"], "https"), (["http, https"], "https"), (["http", " https "], "https")]
+)
+def test_the_last_value_is_that_of_the_nearest_proxy(values: list[str], last: str) -> None:
+    assert last_value(values) == last

@@ -47,6 +47,7 @@ def test_the_address_listened_on_is_ours_unless_it_is_all_of_them() -> None:
         ("http://localhost:80", "localhost", True),
         ("https://a.example", "a.example", True),
         ("https://a.example", "a.example:443", True),
+        ("http://a.example", "a.example", True),
         ("http://localhost:3000", "localhost:8124", False),
         ("http://a.example", "localhost", False),
         ("http://evil:8124", "localhost:8124", False),
@@ -62,3 +63,11 @@ def test_the_address_listened_on_is_ours_unless_it_is_all_of_them() -> None:
 )
 def test_only_our_own_pages_and_configured_origins_may_call(origin: str, host: str, accepted: bool) -> None:
     assert HostRules(["a.example"], ["https://app.example/"]).accepts_origin(origin, host) is accepted
+
+
+@pytest.mark.parametrize(
+    ("origin", "accepted"), [("https://a.example", True), ("http://a.example", False), ("https://app.example", True)]
+)
+def test_what_came_by_https_is_called_by_pages_of_https_alone(origin: str, accepted: bool) -> None:
+    rules = HostRules(["a.example"], ["https://app.example/"])
+    assert rules.accepts_origin(origin, "a.example", is_secure=True) is accepted

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from starlette.types import Message
 
-from holdfast.config.settings import ServerSettings
+from holdfast.config.server_settings import ServerSettings
 from holdfast.transport.doors import http_calls
 from holdfast.transport.doors.connections import Connections
 from holdfast.transport.doors.guard import CALLER

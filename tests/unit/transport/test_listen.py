@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from holdfast.errors import ResourceBusy
+from holdfast.errors import InvalidArgument, ResourceBusy
 from holdfast.transport.doors.http_server import address_of, listen_on
 
 
@@ -28,3 +28,18 @@ def test_a_port_that_is_bound_but_not_listened_on_is_taken_by_whoever_listens_fi
         idle.bind(("127.0.0.1", 0))
         with listen_on("127.0.0.1", idle.getsockname()[1]), pytest.raises(OSError, match="in use"):
             idle.listen()
+
+
+@pytest.mark.req("SV-05.d")
+@pytest.mark.parametrize("host", ["0.0.0.0", "::"])
+def test_an_address_that_others_reach_is_listened_on_only_when_it_is_protected(host: str) -> None:
+    with pytest.raises(InvalidArgument, match="plain text"):
+        listen_on(host, 0)
+    with listen_on(host, 0, is_protected=True) as listener:
+        assert address_of(listener)[1]
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1", "localhost"])
+def test_loopback_needs_no_protection(host: str) -> None:
+    with listen_on(host, 0):
+        pass

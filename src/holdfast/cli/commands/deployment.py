@@ -59,10 +59,11 @@ def worker_command(lanes: int, settings_path: str | None, metrics_port: int | No
             from holdfast.transport.doors.http_server import base_url, listen_on
             from holdfast.transport.doors.metrics_door import serve_metrics
 
-            listener = stack.enter_context(listen_on(metrics_host, metrics_port))
+            is_protected = settings.server.is_protected
+            listener = stack.enter_context(listen_on(metrics_host, metrics_port, is_protected=is_protected))
             token = Secret(folder.key(METRICS_TOKEN))
             stack.enter_context(serve_metrics(listener, token, settings.server, metrics))
-            _log.info("metrics are at %s/metrics", base_url(listener))
+            _log.info("metrics are at %s/metrics", base_url(listener, has_tls=settings.server.tls.is_on))
         workers = stack.enter_context(open_workers(settings, folder.path, lanes, metrics, needs_keys=True))
         workers.start()
         _log.info("the worker is running; lanes for meaning: %d", lanes)

@@ -20,7 +20,7 @@ from holdfast.cli.output import json_option, json_text, paragraphs
 from holdfast.cli.startup import load_settings
 from holdfast.config.environment import state_database, state_dir, unknown_variables, variable
 from holdfast.config.load import load
-from holdfast.config.settings import ServerSettings
+from holdfast.config.server_settings import ServerSettings
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.access.syscalls import has_openat2, landlock_abi
 from holdfast.text.display import escape_invisible

@@ -78,7 +78,10 @@ def serve_command(
     with ExitStack() as stack:
         stack.enter_context(hold_server_lock(folder, BACKGROUND if background else FOREGROUND))
         listeners = tuple(
-            stack.enter_context(listen_on(host, port, or_any_port=background)) for host, port in addresses
+            stack.enter_context(
+                listen_on(host, port, or_any_port=background, is_protected=loaded.settings.server.is_protected)
+            )
+            for host, port in addresses
         )
         _run(stack, folder, loaded, directories, listeners, no_ui, no_http, background, opens_browser and not no_ui)
     exit_within(MAX_EXIT_SECONDS)

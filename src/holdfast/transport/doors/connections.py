@@ -23,14 +23,19 @@ _SOCKET, _HTTP = "socket", "http"
 class HttpConnection:
     """One open connection: the remote address, whose it is once a request showed a key, and whether it has a request.
 
+    `peer` is who is at its other end; `address` is whom a trusted proxy there speaks for, request by request.
     A WebSocket always counts as busy. `wait_until_sent` waits until the client has taken nearly all that was sent.
     """
 
-    address: str
+    peer: str
     drop: Callable[[], None]
     share: str = ""
     is_busy: bool = False
     wait_until_sent: Callable[[], Awaitable[object]] = anyio.sleep_forever
+    address: str = ""
+
+    def __post_init__(self) -> None:
+        self.address = self.address or self.peer
 
 
 class HttpConnections:

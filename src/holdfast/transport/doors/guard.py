@@ -24,7 +24,14 @@ from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 from holdfast.shares import Shares
 from holdfast.transport.doors.connections import CONNECTION, HttpConnection, HttpConnections
-from holdfast.transport.doors.hosts import HostRules, Network, client_address
+from holdfast.transport.doors.hosts import (
+    HostRules,
+    Network,
+    client_address,
+    is_loopback,
+    is_trusted,
+    last_value,
+)
 from holdfast.transport.doors.restrictions import restrictions_from_query
 
 _log = logging.getLogger(__name__)
@@ -38,6 +45,8 @@ METRICS_PATH = "/metrics"
 _UNSENT_BYTES = 65_536
 """What a connection may be behind with reading; more than that counts as held until it is read."""
 _VERSIONS = frozenset({"1.0", "1.1"})
+_SECURE_SCHEMES = frozenset({"https", "wss"})
+_WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
 _CLOSE = {"connection": "close"}
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 MODEL_KEY_HEADER = "x-model-key"
@@ -100,8 +109,9 @@ class Guard:
         """Pass the request on with its caller, or answer it here."""
         if scope["type"] not in {"http", "websocket"}:
             return
+        refusal = self._refuse_insecure(scope)
         headers = Headers(scope=scope)
-        refusal = self._refuse(scope, headers)
+        refusal = refusal or self._refuse(scope, headers)
         if refusal is not None:
             await _answer(refusal, scope, receive, send)
             return
@@ -119,6 +129,22 @@ class Guard:
         finally:
             connection.is_busy = False
 
+    def _refuse_insecure(self, scope: Scope) -> Response | None:
+        """Take over what a trusted proxy says of a request; refuse plain text from another machine that is none."""
+        headers = Headers(scope=scope)
+        connection: HttpConnection = scope["state"][CONNECTION]
+        if is_trusted(connection.peer, self._limits.trusted_proxies):
+            for_, forwarded = headers.getlist("x-forwarded-for"), headers.getlist("forwarded")
+            connection.address = client_address(
+                connection.peer, ",".join(for_), ",".join(forwarded), self._limits.trusted_proxies
+            )
+            _forward(scope, headers)
+        elif (
+            scope["scheme"] not in _SECURE_SCHEMES and not is_loopback(connection.peer) and scope["path"] != HEALTH_PATH
+        ):
+            return _text(403, "Plain HTTP is for trusted proxies alone; use the https address of this server.", _CLOSE)
+        return None
+
     def _refuse(self, scope: Scope, headers: Headers) -> Response | None:
         if _head_bytes(scope) > MAX_HEAD_BYTES:
             return _text(431, f"The request's head is larger than {MAX_HEAD_BYTES} bytes.", _CLOSE)
@@ -129,17 +155,11 @@ class Guard:
             return _text(505, "HTTP/1.1 and HTTP/1.0 are spoken here.", _CLOSE)
         if "transfer-encoding" in headers and "content-length" in headers:
             return _text(400, "A request has Content-Length or Transfer-Encoding, never both.", _CLOSE)
-        connection: HttpConnection = scope["state"][CONNECTION]
-        connection.address = client_address(
-            connection.address,
-            ",".join(headers.getlist("x-forwarded-for")),
-            ",".join(headers.getlist("forwarded")),
-            self._limits.trusted_proxies,
-        )
         host, origin = headers.get("host", ""), _joined_origin(headers)
         if not self._hosts.accepts_host(host):
             return _text(421, "That Host header is not allowed; see server.allowed_hosts.")
-        if origin is not None and not self._hosts.accepts_origin(origin, host):
+        is_secure = scope["scheme"] in _SECURE_SCHEMES
+        if origin is not None and not self._hosts.accepts_origin(origin, host, is_secure=is_secure):
             return _text(403, "Requests from that web origin are refused; see server.allowed_origins.")
         if origin is not None and _is_preflight(scope, headers):
             return _preflight(origin) if self._hosts.is_configured(origin) else _text(403, "No cross-origin requests.")
@@ -264,6 +284,16 @@ def replay_first(first: Message, receive: Receive) -> Receive:
         return unread.pop() if unread else await receive()
 
     return replay
+
+
+def _forward(scope: Scope, headers: Headers) -> None:
+    """Put the scheme and the host that a client used at its proxy in the place of those that the proxy used here."""
+    scheme = last_value(headers.getlist("x-forwarded-proto")).lower()
+    if scheme in _WEBSOCKET_SCHEMES:
+        scope["scheme"] = scheme if scope["type"] == "http" else _WEBSOCKET_SCHEMES[scheme]
+    if host := last_value(headers.getlist("x-forwarded-host")):
+        others = [field for field in scope["headers"] if field[0] != b"host"]
+        scope["headers"] = [*others, (b"host", host.encode("latin-1"))]
 
 
 def _head_bytes(scope: Scope) -> int:

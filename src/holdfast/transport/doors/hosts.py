@@ -69,15 +69,20 @@ class HostRules:
         """Return whether the settings allow cross-origin requests from this web origin."""
         return origin.lower() in self._origins
 
-    def accepts_origin(self, origin: str, host: str) -> bool:
-        """Return whether a page of this origin may call: our own pages and configured origins only."""
-        return self.is_configured(origin) or _is_same_origin(origin, host)
+    def accepts_origin(self, origin: str, host: str, *, is_secure: bool = False) -> bool:
+        """Return whether a page of this origin may call: our own pages and configured origins only.
+
+        What came `is_secure` is called by secure pages alone: anybody on the way can write those of plain HTTP.
+        """
+        return self.is_configured(origin) or _is_same_origin(origin, host, is_secure=is_secure)
 
 
-def _is_same_origin(origin: str, host: str) -> bool:
+def _is_same_origin(origin: str, host: str, *, is_secure: bool) -> bool:
     scheme, separator, rest = origin.partition("://")
     theirs, ours = Authority.parse(rest), Authority.parse(host)
     if not separator or scheme.lower() not in _DEFAULT_PORTS or theirs is None or ours is None:
+        return False
+    if is_secure and scheme.lower() != "https":
         return False
     default = _DEFAULT_PORTS[scheme.lower()]
     same_port = (theirs.port or default) == (ours.port or default)
@@ -101,7 +106,7 @@ def client_address(peer: str, forwarded_for: str, forwarded: str, trusted: Seque
     """
     steps = forwarded_for.split(",") if forwarded_for else ["".join(pair) for pair in _FORWARDED_FOR.findall(forwarded)]
     address = peer
-    while steps and _is_trusted(address, trusted):
+    while steps and is_trusted(address, trusted):
         step = _parse_address(steps.pop())
         if step is None:
             break
@@ -109,19 +114,35 @@ def client_address(peer: str, forwarded_for: str, forwarded: str, trusted: Seque
     return address
 
 
-def _is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+def is_loopback(address: str) -> bool:
+    """Return whether an address is this machine's own, which only its own programs connect from."""
+    parsed = _parse_address(address)
+    return parsed is not None and parsed.is_loopback
+
+
+def last_value(values: Sequence[str]) -> str:
+    """Return the last value of a header that each proxy adds to: the one of the proxy that is our own peer."""
+    return values[-1].rpartition(",")[2].strip() if values else ""
+
+
+def is_trusted(address: str, trusted: Sequence[Network]) -> bool:
+    """Return whether an address is one of the trusted proxies."""
     parsed = _parse_address(address)
     return parsed is not None and any(parsed in network for network in trusted)
 
 
 def _parse_address(text: str) -> IPv4Address | IPv6Address | None:
-    """Return an address, which may have a port and an IPv6 one brackets; None for anything else."""
+    """Return an address, which may have a port and an IPv6 one brackets; None for anything else.
+
+    A socket for both families shows an IPv4 peer as ::ffff:10.0.0.7, which is 10.0.0.7.
+    """
     text = text.strip()
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:
         text = text.partition(":")[0]
     try:
-        return ip_address(text)
+        address = ip_address(text)
     except ValueError:
         return None
+    return (address.ipv4_mapped or address) if isinstance(address, IPv6Address) else address

@@ -20,7 +20,7 @@ from starlette.types import Message, Receive, Scope, Send
 from holdfast import __version__
 from holdfast.auth.context import Caller
 from holdfast.auth.rates import Rate
-from holdfast.config.settings import ServerSettings
+from holdfast.config.server_settings import ServerSettings
 from holdfast.errors import PermissionDenied, RateLimited, ResourceBusy
 from holdfast.observe.metrics import Reading
 from holdfast.shares import Shares

@@ -7,7 +7,7 @@ import asyncio
 import errno
 import socket
 from contextlib import AbstractContextManager, nullcontext
-from typing import NoReturn
+from typing import Any, NoReturn
 
 import h11
 import uvicorn
@@ -16,12 +16,14 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import Frame
 
-from holdfast.config.settings import ServerSettings
+from holdfast.config.server_settings import ServerSettings
 from holdfast.errors import Internal, InvalidArgument, ResourceBusy
 from holdfast.shares import Shares
 from holdfast.transport.doors.connections import CONNECTION, Connections, HttpConnection
 from holdfast.transport.doors.guard import MAX_HEAD_BYTES, HeldBytes
+from holdfast.transport.doors.hosts import is_loopback
 from holdfast.transport.doors.intake import PIECE_BYTES, Intake, PacedTransport
+from holdfast.transport.doors.tls import Certificate, speak_tls
 
 _BACKLOG = 2048
 _GRACE_SECONDS = 1
@@ -36,19 +38,27 @@ _CONTROL_FRAMES = 100
 _CONTROL_FRAMES_EACH_SECOND = 10
 _BAD_REQUEST, _TOO_LARGE_HEAD = 400, 431
 _POLICY, _TRY_AGAIN_LATER = 1008, 1013
+_UNPROTECTED = (
+    "Other machines reach {host!r}, and nothing protects what they send: tokens and files would cross the network as plain "
+    "text. Name a certificate in settings.server.tls.certificate and settings.server.tls.key, or the proxy that speaks "
+    "TLS for this server in settings.server.trusted_proxies; or listen on 127.0.0.1, for this machine alone."
+)
 _UNAVAILABLE = b"HTTP/1.1 503 Service Unavailable\r\nconnection: close\r\nretry-after: 1\r\ncontent-length: 0\r\n\r\n"
 
 
-def listen_on(host: str, port: int, *, or_any_port: bool = False) -> socket.socket:
+def listen_on(host: str, port: int, *, or_any_port: bool = False, is_protected: bool = False) -> socket.socket:
     """Return a listening socket; with `or_any_port`, on any free port when this one is in use.
 
-    Raises ResourceBusy when the port is in use, InvalidArgument when there is no such address.
-    It listens at once: two sockets can be bound to one port, and only the second `listen` fails.
+    Raises ResourceBusy when the port is in use, InvalidArgument when there is no such address, or when other machines
+    reach it and nothing protects what they send. It listens at once: two sockets can be bound to one port, and only the
+    second `listen` fails.
     """
     try:
         family, kind, _protocol, _name, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except socket.gaierror as error:
         raise InvalidArgument(f"{host!r} is not an address of this machine: {error.strerror}.") from None
+    if not is_protected and not is_loopback(str(address[0])):
+        raise InvalidArgument(_UNPROTECTED.format(host=host))
     # With the protocol left at 0 asyncio does not switch Nagle's delay off, which costs each call 40 ms.
     listener = socket.socket(family, kind, socket.IPPROTO_TCP)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -58,7 +68,7 @@ def listen_on(host: str, port: int, *, or_any_port: bool = False) -> socket.sock
     except OSError as error:
         listener.close()
         if or_any_port and error.errno in (errno.EADDRINUSE, errno.EACCES) and port != 0:
-            return listen_on(host, 0)
+            return listen_on(host, 0, is_protected=is_protected)
         if error.errno == errno.EADDRINUSE:
             raise ResourceBusy(
                 f"Port {port} on {host} is in use by another program. Choose another with --port; 0 takes any."
@@ -73,11 +83,11 @@ def address_of(listener: socket.socket) -> tuple[str, int]:
     return str(host), int(port)
 
 
-def base_url(listener: socket.socket) -> str:
+def base_url(listener: socket.socket, *, has_tls: bool = False) -> str:
     """Return the address by which programs of this machine reach the listener."""
     host, port = address_of(listener)
     reachable = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}.get(host, f"[{host}]" if ":" in host else host)  # noqa: S104
-    return f"http://{reachable}:{port}"
+    return f"{'https' if has_tls else 'http'}://{reachable}:{port}"
 
 
 class HttpServer(uvicorn.Server):
@@ -113,12 +123,21 @@ class HttpServer(uvicorn.Server):
         return nullcontext()
 
 
-def http_config(app: ASGIApp, limits: ServerSettings, connections: Connections, held_bytes: Shares) -> uvicorn.Config:
-    """Return how uvicorn serves an app that the guard is in front of."""
+def http_config(
+    app: ASGIApp,
+    limits: ServerSettings,
+    connections: Connections,
+    held_bytes: Shares,
+    certificate: Certificate | None = None,
+) -> uvicorn.Config:
+    """Return how uvicorn serves an app that the guard is in front of, over TLS when there is a certificate."""
     intake = Intake()
+    protocol: Any = bounded_http(limits.slow_client_seconds, connections, intake)
+    if certificate is not None:
+        protocol = speak_tls(protocol, certificate, limits.slow_client_seconds, connections)
     return uvicorn.Config(
         app,
-        http=bounded_http(limits.slow_client_seconds, connections, intake),
+        http=protocol,
         ws=bounded_websocket(connections, intake, held_bytes),
         ws_max_size=limits.max_body_bytes,
         ws_per_message_deflate=False,
@@ -196,6 +215,7 @@ def bounded_http(head_seconds: float, connections: Connections, intake: Intake) 
     """
 
     class BoundedHttp(H11Protocol):
+        accepted: HttpConnection | None = None
         _deadline: asyncio.TimerHandle | None = None
         _connection: HttpConnection | None = None
         _paced: PacedTransport | None = None
@@ -204,7 +224,7 @@ def bounded_http(head_seconds: float, connections: Connections, intake: Intake) 
             self.conn: _BoundedParser = _BoundedParser(MAX_HEAD_BYTES)
             address = transport.get_extra_info("peername")
             host = str(address[0]) if address else ""
-            self._connection = connections.open_http(host, transport.abort)
+            self._connection = self.accepted or connections.open_http(host, transport.abort)
             if self._connection is None:
                 super().connection_made(transport)
                 transport.write(_UNAVAILABLE)

@@ -11,7 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from holdfast.auth.authenticate import Authenticator
-from holdfast.config.settings import ServerSettings
+from holdfast.config.server_settings import ServerSettings
 from holdfast.observe.metrics import Metrics
 from holdfast.secret import Secret
 from holdfast.shares import HALF, Shares
@@ -21,6 +21,7 @@ from holdfast.transport.doors.hosts import HostRules, parse_networks
 from holdfast.transport.doors.http import answer_health
 from holdfast.transport.doors.http_metrics import CountedRequests, answer_scrapes
 from holdfast.transport.doors.http_server import HttpServer, address_of, http_config
+from holdfast.transport.doors.tls import Certificate
 
 _MAX_CONNECTIONS = 16
 _END_SECONDS = 3.0
@@ -33,7 +34,7 @@ def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettin
     routes = [Route("/health", answer_health), Route(METRICS_PATH, answer_scrapes(metrics))]
     guard = Guard(
         Starlette(routes=routes),
-        HostRules(settings.allowed_hosts, settings.allowed_origins, [address_of(listener)[0]]),
+        HostRules(settings.own_hosts, settings.allowed_origins, [address_of(listener)[0]]),
         Authenticator(Secret(secrets.token_hex(32)), metrics_token=token),
         None,
         (),
@@ -45,7 +46,8 @@ def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettin
             parse_networks(settings.trusted_proxies),
         ),
     )
-    server = HttpServer(http_config(CountedRequests(guard, metrics), settings, connections, held_bytes))
+    certificate = Certificate(settings.tls) if settings.tls.is_on else None
+    server = HttpServer(http_config(CountedRequests(guard, metrics), settings, connections, held_bytes, certificate))
     thread = threading.Thread(
         target=lambda: asyncio.run(server.serve(sockets=[listener])), name="holdfast-metrics", daemon=True
     )
