@@ -13,7 +13,7 @@ from typing import Any
 PATH_NAMES = frozenset(
     """
     path paths file_path folder_path search_path original_path from_path to_path path_prefix source destination directory
-    folder project session_path client
+    folder folders root project session_path client
     """.split()
 )
 """Arguments that say where, or which program: recorded in the owner's own log, and nowhere else."""

@@ -16,7 +16,7 @@ HIDDEN = frozenset(
     """
     after before content content_encoding cursor decision dryRun expression glob excludePatterns hunks id idempotency_key mode
     newText new_string oldText old_string pattern query read_to_next_pattern reason section_patterns since text tool until
-    channel kinds show sortBy status code kind filter note sort view
+    channel kinds show sortBy status code kind filter note sort view access side address
     """.split()
 )
 """Texts that are recorded by length and hash, unless they are one of the tools' own words."""

@@ -48,6 +48,8 @@ def test_an_answer_or_error_that_quotes_a_lone_surrogate_can_be_sent(text: str) 
     [
         {"a": "x" * 300_000, "b": [1, 'é\U0001f600\n"' * 60_000, None], "c": {"d": [{"e": "\u2028" * 200_000}]}},
         {"content": [{"text": "\\" * 131_072 + '"'}], "isError": False, "n": 1.5},
+        {"rows": [{"name": f"é{row}", "size": row} for row in range(2_001)], "none": [], "one": ["y" * 200_000]},
+        {"few": ["z" * 400] * 999, "nested": [[[]] * 1_001, {"": [{}]}]},
         {},
     ],
 )

@@ -3,7 +3,7 @@
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any, NamedTuple
 
@@ -35,7 +35,7 @@ TOO_MANY_VALUES: Fault = (-32600, f"Invalid request: more than {MAX_VALUES} valu
 LONE_SURROGATE: Fault = (-32602, "Invalid params: text must be valid Unicode, without lone surrogates")
 
 _CALL_PARAMS = frozenset({"name", "arguments", "_meta", "inputResponses", "requestState"})
-_PIECE_CHARS = 1 << 17
+_PIECE_CHARS, _PIECE_ENTRIES = 1 << 17, 1_000
 SERVER_INFO = "io.modelcontextprotocol/serverInfo"
 CLIENT_INFO = "io.modelcontextprotocol/clientInfo"
 CLIENT_CAPABILITIES = "io.modelcontextprotocol/clientCapabilities"
@@ -131,15 +131,39 @@ def answer_result(answer: Answer) -> dict[str, Any]:
 
 
 def dump(value: Any) -> bytes:
-    """Return a value as JSON, its long texts made piece by piece: no single step holds the interpreter for long."""
-    if isinstance(value, dict):
-        return b"{" + b",".join(to_json(key) + b":" + dump(inner) for key, inner in value.items()) + b"}"
-    if isinstance(value, list) and len(value) < _PIECE_CHARS:
-        return b"[" + b",".join(map(dump, value)) + b"]"
+    """Return a value as JSON, what is long in it made piece by piece: no single step holds the interpreter for long."""
+    return b"".join(_pieces_of(value))
+
+
+def _pieces_of(value: Any) -> Iterator[bytes]:
     if isinstance(value, str) and len(value) > _PIECE_CHARS:
-        pieces = (to_json(value[start : start + _PIECE_CHARS])[1:-1] for start in range(0, len(value), _PIECE_CHARS))
-        return b'"' + b"".join(pieces) + b'"'
-    return to_json(value)
+        yield b'"'
+        for start in range(0, len(value), _PIECE_CHARS):
+            yield to_json(value[start : start + _PIECE_CHARS])[1:-1]
+        yield b'"'
+    elif not isinstance(value, dict | list) or length_of(value) <= _PIECE_CHARS:
+        yield to_json(value)
+    elif isinstance(value, dict):
+        for number, (key, inner) in enumerate(value.items()):
+            yield (b"," if number else b"{") + to_json(key) + b":"
+            yield from _pieces_of(inner)
+        yield b"}"
+    else:
+        yield from _pieces_of_list(value)
+
+
+def _pieces_of_list(entries: list[Any]) -> Iterator[bytes]:
+    """Return the pieces of a list: of few entries each on its own, of many entries a thousand at a time."""
+    is_many = len(entries) > _PIECE_ENTRIES
+    yield b"["
+    for start in range(0, len(entries), _PIECE_ENTRIES if is_many else 1):
+        if start:
+            yield b","
+        if is_many:
+            yield to_json(entries[start : start + _PIECE_ENTRIES])[1:-1]
+        else:
+            yield from _pieces_of(entries[start])
+    yield b"]"
 
 
 def content_size(result: dict[str, Any]) -> int:
