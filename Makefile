@@ -89,13 +89,14 @@ format: setup ## Rewrite the files in the one format.
 	$(BIN)/ruff check --fix-only --quiet .
 	$(BIN)/ruff format .
 
-docs: setup ## Write the generated reference pages anew.
+docs: setup ## Write the generated reference pages anew, and build the documentation site in build/site.
 	$(BIN)/python scripts/document.py
+	$(BIN)/python scripts/build_site.py
 
 lock: ## Resolve the newest packages and pin them.
 	@$(SETUP) lock
 
 clean: ## Remove everything that set-up and checks left.
-	rm -rf .venv .cache .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules web/node_modules
+	rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules web/node_modules
 	rm -rf src/holdfast/console/static web/src/api/schema.d.ts
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

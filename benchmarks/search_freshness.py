@@ -140,11 +140,9 @@ def main() -> None:
     parser.add_argument("--json", metavar="FILE")
     options = parser.parse_args()
     seconds = 3.0 if options.quick else 30.0
-    print(
-        f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}",
-        end="; ",
-    )
-    print(f"load {os.getloadavg()[0]:.1f} at the start; {options.rate:g} writes a second for {seconds:g} s\n")
+    machine = f"{os.cpu_count()} cores, {platform.system()} {platform.release()}, Python {platform.python_version()}"
+    machine += f"; load {os.getloadavg()[0]:.1f} at the start; {options.rate:g} writes a second for {seconds:g} s"
+    print(f"{machine}\n")
     print("| database | model | writes | words P50 / P95 | bar |  | meaning P50 / P95 | texts/s | meaning left |")
     print("|---|---|---|---|---|---|---|---|---|")
     embedder = OnnxEmbedder()
@@ -156,7 +154,7 @@ def main() -> None:
             rows.append(row)
             print(row.line(), flush=True)
     if options.json:
-        Path(options.json).write_text(json.dumps([asdict(row) for row in rows], indent=1))
+        Path(options.json).write_text(json.dumps({"machine": machine, "rows": [asdict(row) for row in rows]}, indent=1))
 
 
 if __name__ == "__main__":

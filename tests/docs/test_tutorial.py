@@ -6,10 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 TOP = Path(__file__).parents[2]
 BLOCK = re.compile(r"```(sh|python)(?: title=(\S+))?\n(.*?)```", re.DOTALL)
 
 
+@pytest.mark.req("SV-53")
 def test_the_tutorial_can_be_followed(tmp_path: Path) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
