@@ -6,8 +6,13 @@ SHELL := /bin/bash
 
 PYTHON := $(shell for name in python3 python3.14 python3.13 python3.12 python3.11; do \
 	"$$name" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { command -v "$$name"; break; }; done)
-SETUP = $(if $(PYTHON),$(PYTHON),$(error Holdfast needs Python 3.11 or newer, and none was found)) scripts/setup.py
-BIN := .venv/bin
+ifeq ($(origin PYTHON),command line)
+VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+else
+VENV := .venv
+endif
+SETUP = VENV=$(VENV) $(if $(PYTHON),$(PYTHON),$(error Holdfast needs Python 3.11 or newer, and none was found)) scripts/setup.py
+BIN := $(VENV)/bin
 WEB = $(BIN)/python scripts/build_web.py
 WORKERS ?= 2
 TESTS ?= tests
@@ -16,9 +21,10 @@ CHECKED := src tests benchmarks scripts
 # Some machines tell Python never to write bytecode, which doubles the start-up of every process here.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help run run-postgres test lint format web webtest pytest bench restricted torture docs lock setup clean
+.PHONY: help run run-postgres test test-all proof release lint format web webtest pytest bench restricted torture docs lock \
+	setup clean
 
-help: ## Show this list.
+help: ## Show this list. Add PYTHON=python3.13 to run a target on another Python, in a .venv-3.13 of its own.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
 
 run: ## Serve this folder; stop with Ctrl-C.
@@ -29,6 +35,23 @@ run-postgres: setup ## The same with a PostgreSQL for the project store; both en
 	@PYTHONPATH=. exec $(BIN)/python scripts/run_postgres.py
 
 test: lint webtest pytest ## Check everything: style, types, contracts, all tests.
+
+test-all: test ## make test, and the slow proofs: kills, faults and races, fewer rights, a release on a clean machine.
+	$(BIN)/python -m tests.torture.store --mutants
+	$(BIN)/python -m tests.torture.store --engine postgres --seconds 120 --client-kills 60 --server-kills 15 --crashes 5 --period 0.5
+	$(BIN)/python -m tests.torture.workers --engine sqlite --mutants
+	$(BIN)/python -m tests.torture.workers --engine postgres --seconds 60 --kills 40
+	$(BIN)/python -m tests.torture.races --engine sqlite --rounds 1000
+	$(BIN)/python -m tests.torture.races --engine postgres --rounds 1000
+	$(BIN)/python -m tests.torture.changes --mutants
+	$(MAKE) restricted
+	$(MAKE) proof
+
+proof: setup ## Build the packages, install them on a clean machine, call every group of tools, measure.
+	$(BIN)/python scripts/prove_release.py
+
+release: setup ## Make a release ready: every check and test, packages, bill of materials; upload nothing.
+	$(BIN)/python scripts/release.py
 
 setup: ## Install what checking needs.
 	@$(SETUP) dev
@@ -97,6 +120,6 @@ lock: ## Resolve the newest packages and pin them.
 	@$(SETUP) lock
 
 clean: ## Remove everything that set-up and checks left.
-	rm -rf .venv .cache build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules web/node_modules
+	rm -rf .venv .venv-* .cache build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache .hypothesis tests/node/node_modules web/node_modules
 	rm -rf src/holdfast/console/static web/src/api/schema.d.ts
 	find src tests benchmarks scripts -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
-VENV = TOP / ".venv"
+VENV = TOP / os.environ.get("VENV", ".venv")
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = TOP / "requirements"
 NODE = TOP / "tests" / "node"
@@ -84,6 +84,9 @@ def set_up_system() -> None:
     missing = [package for program, package in SYSTEM_PACKAGES.items() if shutil.which(program) is None]
     if not missing:
         return
+    if sys.platform != "linux":
+        _say(f"tests that need these programs will fail here: {' '.join(missing)}")
+        return
     apt = shutil.which("apt-get")
     if apt is None or os.geteuid() != 0:
         sys.exit(
@@ -136,7 +139,7 @@ def _key_of(level: str) -> str:
 
 
 def _make_venv() -> None:
-    _say(f"making .venv with Python {sys.version.split()[0]}")
+    _say(f"making {VENV.name} with Python {sys.version.split()[0]}")
     apt = shutil.which("apt-get")
     try:
         import ensurepip  # noqa: F401  Debian ships it apart from Python, so it may be missing

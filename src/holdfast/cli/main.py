@@ -8,7 +8,6 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from holdfast import __version__
 from holdfast.cli.output import paragraphs, print_error, print_json_error
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, describe_fault
 from holdfast.transport.state_folder import StateFault
@@ -133,12 +132,27 @@ class LazyGroup(click.Group):
             sys.exit(known.exit_status)
 
 
+def _print_version(context: click.Context, parameter: click.Parameter, is_asked: bool) -> None:
+    if is_asked and not context.resilient_parsing:
+        from holdfast.cli.version import version_text
+
+        click.echo(f"holdfast, version {version_text()}")
+        context.exit()
+
+
 @click.group(
     cls=LazyGroup,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
     help="The file server that AI agents can be trusted with.",
     epilog=_EXAMPLES,
 )
-@click.version_option(__version__, prog_name="holdfast")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_version,
+    help="Print version and commit.",
+)
 def cli() -> None:
     """Run a command."""
