@@ -11,7 +11,7 @@ VENV := .venv-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info
 else
 VENV := .venv
 endif
-SETUP = VENV=$(VENV) $(if $(PYTHON),$(PYTHON),$(error Holdfast needs Python 3.11 or newer, and none was found)) scripts/setup.py
+SETUP = SETUP_VENV=$(VENV) $(if $(PYTHON),$(PYTHON),$(error Holdfast needs Python 3.11 or newer, and none was found)) scripts/setup.py
 BIN := $(VENV)/bin
 WEB = $(BIN)/python scripts/build_web.py
 WORKERS ?= 2

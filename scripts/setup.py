@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 TOP = Path(__file__).resolve().parents[1]
-VENV = TOP / os.environ.get("VENV", ".venv")
+VENV = TOP / os.environ.get("SETUP_VENV", ".venv")
 PYTHON = VENV / "bin" / "python"
 REQUIREMENTS = TOP / "requirements"
 NODE = TOP / "tests" / "node"

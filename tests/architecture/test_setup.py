@@ -91,6 +91,19 @@ def test_the_gate_of_every_change_runs_everything() -> None:
     assert "make test" in gate.read_text()
 
 
+@pytest.mark.parametrize(
+    ("argument", "folder"), [(f"PYTHON={sys.executable}", f".venv-3.{sys.version_info[1]}"), ("", ".venv")]
+)
+def test_another_python_gets_a_virtual_environment_of_its_own(argument: str, folder: str) -> None:
+    command = ["make", "--dry-run", "lint", *([argument] if argument else [])]
+    planned = subprocess.run(
+        command, cwd=TOP, capture_output=True, text=True, check=True, env=os.environ | {"MAKEFLAGS": ""}
+    ).stdout
+
+    assert f"SETUP_VENV={folder} " in planned
+    assert f"\n{folder}/bin/ruff check ." in planned
+
+
 def test_set_up_refuses_what_it_does_not_know() -> None:
     ran = subprocess.run(
         [sys.executable, TOP / "scripts" / "setup.py", "nothing"], capture_output=True, text=True, check=False
