@@ -66,6 +66,12 @@ def prepare_store(reader: Reader) -> None:
     (reader.state() / "settings.yml").write_text("settings: {auth: {mode: listed}, server: {port: 0}}\n")
 
 
+def prepare_project_files(reader: Reader) -> None:
+    """Have a project of the store."""
+    prepare_store(reader)
+    reader.run("holdfast files put -p notes /plan.md ~/plan.md")
+
+
 def prepare_folders(reader: Reader) -> None:
     plant(reader.home, {"notes": {}, "work": {}})
 
@@ -86,6 +92,12 @@ def prepare_changes(reader: Reader) -> None:
     with Agent([reader.home / "project"], reader.state(), name="claude-code", version="2.1") as agent:
         for name in "abcd":
             agent.call("write_file", path=f"{name}.md", content="by the agent\n").ok()
+
+
+def prepare_backups(reader: Reader) -> None:
+    """Have changes of an agent, and a folder for backups."""
+    prepare_changes(reader)
+    plant(reader.home, {"backups": {}})
 
 
 def prepare_server(reader: Reader) -> None:
@@ -142,7 +154,13 @@ def port(_reader: Reader) -> str:
 
 
 PAGES = {
+    "backup": Page(prepare_backups, shows=("is whole", "Restored to", "claude-code")),
     "calls": Page(prepare_changes, shows=("write_file", "claude-code")),
+    "care-of-data": Page(
+        prepare_project_files,
+        words={"3f9a0c12b7de": lambda reader: str(reader.json("holdfast keys create")["id"])},
+        shows=("1 created", "holds a new key", "is shown only this once"),
+    ),
     "connect": Page(prepare_folders, shows=("claude-desktop", "Claude Code starts Holdfast", '+        "--review"')),
     "console": Page(
         prepare_console,

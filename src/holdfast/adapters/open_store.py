@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from holdfast.adapters.sqlite.calls import TenantCalls
 from holdfast.adapters.sqlite.search.index import SqliteIndex
+from holdfast.adapters.sqlite.store.erase import SqliteEraser
 from holdfast.adapters.sqlite.store.files import read_usages as sqlite_usages
 from holdfast.adapters.sqlite.store.queue import SqliteQueue
 from holdfast.adapters.sqlite.store.store import SqliteStore
@@ -14,6 +15,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.observe.ports import CallTable
 from holdfast.search.model import SearchLimits
 from holdfast.search.ports import Index
+from holdfast.store.erase import TenantEraser
 from holdfast.store.model import StoreLimits
 from holdfast.store.ports import IndexQueue, StoreDatabase, StoreUpkeep
 from holdfast.store.tenant_share import TenantUsage
@@ -88,6 +90,19 @@ def read_usages(state_dir: str, database_url: str | None) -> list[TenantUsage]:
     from holdfast.adapters.postgres.store.queue import read_usages as postgres_usages
 
     return postgres_usages(database_url or "")
+
+
+def open_eraser(state_dir: str, database_url: str | None, *, rewrites: bool) -> TenantEraser:
+    """Return what erases a tenant from the store; `rewrites` makes PostgreSQL write the files of its tables anew.
+
+    In state.db nothing but its key names a tenant of SQLite or PostgreSQL; that file is searched for it, too.
+    """
+    if not is_postgres(database_url):
+        return SqliteEraser(os.path.join(state_dir, "store"), (os.path.join(state_dir, "state.db"),))
+    _require_driver()
+    from holdfast.adapters.postgres.store.erase import PostgresEraser
+
+    return PostgresEraser(database_url or "", rewrites=rewrites)
 
 
 def is_postgres(database_url: str | None) -> bool:

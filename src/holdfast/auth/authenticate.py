@@ -19,12 +19,12 @@ def find_no_tenant(_apikey_hash: str) -> AuthContext | None:
     return None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Authenticator:
     """Identifies callers by the local token, the mode, and the listed keys.
 
     The local token is this machine's own user in every mode; other keys are tenants without local folders. The key to
-    the metrics opens them and nothing else.
+    the metrics opens them and nothing else. Both tokens may be exchanged while the server runs.
     """
 
     local_token: Secret

@@ -39,12 +39,19 @@ _OWN_DOORS = frozenset({Door.SOCKET, Door.STDIO})
 class AuthContext:
     """The authenticated tenant. `user_identity` is for display and never authorises.
 
-    `model_key` is the caller's own key for models behind search, None when it sent none.
+    `apikey_hash` names the tenant: the hash of its first key. `key_hash` is that of the key that was shown, empty when it
+    is the same. `model_key` is the caller's own key for models behind search, None when it sent none.
     """
 
     apikey_hash: str
     user_identity: str
     model_key: Secret | None = field(default=None, compare=False, repr=False)
+    key_hash: str = field(default="", compare=False, repr=False)
+
+    @property
+    def shown_key_hash(self) -> str:
+        """Return the hash of the key that this caller showed, by which its revocation is seen."""
+        return self.key_hash or self.apikey_hash
 
     @property
     def is_local(self) -> bool:

@@ -54,7 +54,7 @@ class Admission:
         default = self._settings.tenant.of(rate)
         if self._find_key is None:
             return default
-        key = self._find_key(caller.auth.apikey_hash)
+        key = self._find_key(caller.auth.shown_key_hash)
         if key is None:
             raise PermissionDenied("This key has been revoked.")
         return key.per_minute.get(rate, default)

@@ -28,6 +28,7 @@ Examples:
   holdfast files ls -p notes        the files of the project store
   holdfast index status             how fresh the index of stored files is
   holdfast keys create              a key for a caller that is not you
+  holdfast backup create ~/backups  everything Holdfast remembers, in one file
   holdfast tools edit_files --as gemini   a tool as a model's API wants it
   holdfast policy test .env         what agents may do with a file, and why
   holdfast config show              every setting, and where it comes from"""
@@ -49,6 +50,8 @@ _COMMANDS = {
     "search": "holdfast.cli.commands.search:search_command",
     "files": "holdfast.cli.commands.files:files_group",
     "index": "holdfast.cli.commands.index:index_group",
+    "backup": "holdfast.cli.commands.backup:backup_group",
+    "restore": "holdfast.cli.commands.backup:restore_command",
     "worker": "holdfast.cli.commands.deployment:worker_command",
     "keys": "holdfast.cli.commands.keys:keys_group",
     "tools": "holdfast.cli.commands.tools:tools_command",

@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import SecretStr, ValidationError
 
-from holdfast.config.describe import ROOT, annotation_at, describe_type, setting_rows
+from holdfast.config.describe import MASK, ROOT, annotation_at, describe_type, setting_rows, setting_values
 from holdfast.config.document import at_line, read_document, read_text
 from holdfast.config.environment import SETTINGS_VARIABLE, state_dir, variable
 from holdfast.config.settings import PolicySettings, Settings
@@ -44,6 +44,11 @@ def load(path: str | None = None) -> LoadedSettings:
         if not os.path.exists(path):
             return LoadedSettings(Settings())
     return parse(read_text(path), path)
+
+
+def secret_names(settings: Settings) -> list[str]:
+    """Return the dotted names of the settings in force that hold a secret."""
+    return [name for name, value in setting_values(settings) if value == MASK]
 
 
 class PolicyFile:

@@ -145,6 +145,14 @@ class BrowserSessions:
                 del self._sessions[session.cookie_hash]
         return session is not None
 
+    def end_all(self, auth: AuthContext) -> None:
+        """End every session of the person or of one tenant, and for the person every link that is open."""
+        with self._lock:
+            for session in self.all_of(auth):
+                del self._sessions[session.cookie_hash]
+        if auth.is_local:
+            self._links.clear()
+
     @property
     def needs_save(self) -> bool:
         """Return whether times of use should be written; a session of the person that begins or ends is saved at once."""

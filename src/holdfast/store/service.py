@@ -3,7 +3,7 @@
 Each method takes the caller first, and every statement below is scoped by the caller's tenant.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from hashlib import sha256
 
@@ -25,10 +25,12 @@ from holdfast.store.model import (
     ContentSlice,
     DirectoryListing,
     FileSummary,
+    PathType,
     ProjectSummary,
     Stat,
     StoreLimits,
     Version,
+    Window,
     WrittenFile,
     tenant_of,
 )
@@ -49,7 +51,15 @@ from holdfast.store.mutations import (
     version_not_found,
     write_file,
 )
-from holdfast.store.paths import ROOT, check_project, parse_file_path, parse_path, path_not_found, span_beneath
+from holdfast.store.paths import (
+    ROOT,
+    StorePath,
+    check_project,
+    parse_file_path,
+    parse_path,
+    path_not_found,
+    span_beneath,
+)
 from holdfast.store.ports import StoreDatabase, StoreUpkeep
 from holdfast.store.tenant_share import TenantUsage, share_of
 
@@ -215,6 +225,31 @@ class Store:
         tenant, project, checked = tenant_of(auth), check_project(project), parse_path(path)
         with self._database.snapshot(tenant) as snapshot:
             return list_beneath(snapshot, project, checked, check)
+
+    def read_project(
+        self, auth: AuthContext | None, project: str, check: Check = lambda: None
+    ) -> Iterator[tuple[FileSummary, int, bytes]]:
+        """Yield each live file of a project, how many there are, and its bytes; all of one moment. NotFound for none."""
+        tenant, project = tenant_of(auth), check_project(project)
+        with self._database.snapshot(tenant) as snapshot:
+            files = list_beneath(snapshot, project, ROOT, check)
+            for summary in files:
+                path = StorePath(summary.path)
+                window = snapshot.read_window(project, path, span_beneath(path), 0, summary.size)
+                if not isinstance(window, Window):
+                    raise path_not_found(path)
+                yield summary, len(files), window.data
+
+    def hashes_of(self, auth: AuthContext | None, project: str, paths: Sequence[str]) -> dict[str, str]:
+        """Return the SHA-256 of what those of the paths hold that are live files, all of one moment."""
+        tenant, project, hashes = tenant_of(auth), check_project(project), {}
+        with self._database.snapshot(tenant) as snapshot:
+            for path in map(parse_file_path, paths):
+                stat = snapshot.stat(project, path, span_beneath(path))
+                if stat.type is PathType.FILE:
+                    window = snapshot.read_window(project, path, span_beneath(path), 0, stat.size)
+                    hashes[str(path)] = sha256(window.data if isinstance(window, Window) else b"").hexdigest()
+        return hashes
 
     def replace_text(
         self, auth: AuthContext | None, project: str, path: str, text: str, expected_hash: str | None

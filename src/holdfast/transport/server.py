@@ -19,7 +19,7 @@ from starlette.routing import BaseRoute
 
 from holdfast import __version__
 from holdfast.auth.authenticate import Authenticator, FindTenant, find_no_tenant
-from holdfast.auth.context import AuthContext
+from holdfast.auth.context import LOCAL_USER, AuthContext, Caller
 from holdfast.bulletin import Bulletin
 from holdfast.clock import utc_now
 from holdfast.config.settings import Settings
@@ -47,7 +47,14 @@ from holdfast.transport.doors.streams.stdio import serve_stdio
 from holdfast.transport.doors.tls import RENEWAL_SECONDS, Certificate
 from holdfast.transport.lifecycle import BACKGROUND, release_start_lock
 from holdfast.transport.shutdown import MAX_SHUTDOWN_SECONDS, exit_within
-from holdfast.transport.state_folder import AGENT_TOKEN, BROWSER_SESSIONS, METRICS_TOKEN, PERSON_KEY, StateFolder
+from holdfast.transport.state_folder import (
+    AGENT_TOKEN,
+    BROWSER_SESSIONS,
+    KEY_FILES,
+    METRICS_TOKEN,
+    PERSON_KEY,
+    StateFolder,
+)
 
 _DRAIN_SECONDS = 3.5
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
@@ -180,7 +187,7 @@ class Server:
             folder.read_private(BROWSER_SESSIONS), lambda text: folder.write_private(BROWSER_SESSIONS, text)
         )
         return Console(
-            sessions, lambda auth: mode != "listed" or self._options.find_tenant(auth.apikey_hash) is not None
+            sessions, lambda auth: mode != "listed" or self._options.find_tenant(auth.shown_key_hash) is not None
         )
 
     def _identify_tenant(self, key: Secret) -> AuthContext | None:
@@ -201,7 +208,7 @@ class Server:
             open_roots=options.open_roots,
             control=self._control,
             connections=self._connections,
-            person_key=self._person_key,
+            person_key=lambda: self._person_key,
             max_message_bytes=options.settings.server.max_body_bytes,
             server_kind=options.kind,
             spare_roots=tuple(options.settings.folders.roots),
@@ -217,10 +224,31 @@ class Server:
             return {"ok": True, **await anyio.to_thread.run_sync(self._options.index_status)}
         if action == "metrics":
             return {"ok": True, "figures": await anyio.to_thread.run_sync(self._metrics.snapshot)}
+        if action in KEY_FILES:
+            await anyio.to_thread.run_sync(self._options.folder.rotate_key, action)
+            await self._take_keys()
+            return {"ok": True, "pid": os.getpid()}
         if action in ("drain", "stop"):
             self._end(action == "stop")
             return {"ok": True}
-        return _control_error(f"action must be status, link, index, metrics, drain or stop: {action!r}")
+        return _control_error(
+            f"action must be status, link, index, metrics, drain, stop or the name of a key: {action!r}"
+        )
+
+    async def _take_keys(self) -> None:
+        """Use the keys of the state folder from here on; what was opened by a key that is no longer there ends."""
+        folder, authenticator = self._options.folder, self._authenticator
+        person, agent = Secret(folder.key(PERSON_KEY)), Secret(folder.key(AGENT_TOKEN))
+        if not person.matches(self._person_key.reveal()):
+            self._person_key = person
+            if self._console is not None:
+                self._console.sessions.end_all(LOCAL_USER)
+                await anyio.to_thread.run_sync(self._console.sessions.save)
+        if not agent.matches(authenticator.local_token.reveal()):
+            authenticator.local_token = agent
+            self._connections.http.drop_all_of(Caller(LOCAL_USER).share)
+        if authenticator.metrics_token is not None:
+            authenticator.metrics_token = Secret(folder.key(METRICS_TOKEN))
 
     def _status(self) -> dict[str, object]:
         options = self._options

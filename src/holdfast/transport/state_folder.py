@@ -13,9 +13,12 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 
+from holdfast.transport.pending_restore import complete_restore, has_pending_restore
+
 AGENT_TOKEN = "agent.token"
 PERSON_KEY = "person.key"
 METRICS_TOKEN = "metrics.token"
+KEY_FILES = (AGENT_TOKEN, PERSON_KEY, METRICS_TOKEN)
 BROWSER_SESSIONS = "browser.sessions"
 SOCKET = "server.sock"
 LOG = "server.log"
@@ -24,6 +27,7 @@ _ROOT = 0
 _KEY_BYTES = 32
 _SOCKET_PATH_BYTES = 100
 """Longest socket path that is used as it is: the kernel's limit is 103 bytes on macOS, 107 on Linux."""
+_RESTORE_WAIT_SECONDS = 5.0
 _MAX_LOG_BYTES = 5_000_000
 _MAX_PRIVATE_BYTES = 1_000_000
 
@@ -47,7 +51,10 @@ class StateFolder:
         return os.path.join(self.path, name)
 
     def prepare(self) -> None:
-        """Make the folder if it is missing and close it to everyone else. Raises StateFault when that cannot be done."""
+        """Make the folder if it is missing, close it to everyone else and complete a restore that was cut short.
+
+        Raises StateFault when that cannot be done.
+        """
         try:
             os.makedirs(self.path, mode=0o700, exist_ok=True)
             status = os.stat(self.path)
@@ -61,6 +68,21 @@ class StateFolder:
         if status.st_mode & 0o077:
             self._deny_others()
         self._refuse_foreign_entries()
+        if has_pending_restore(self.path):
+            self._complete_restore()
+
+    def _complete_restore(self) -> None:
+        if not self.server_lock.take(_RESTORE_WAIT_SECONDS, kind="command"):
+            raise StateFault(f"A restore of the state folder {self.path!r} is being completed. Try again in a moment.")
+        try:
+            complete_restore(self.path)
+        except (OSError, ValueError, KeyError) as error:
+            raise StateFault(
+                f"A restore of the state folder {self.path!r} could not be completed ({error}). Correct what keeps it "
+                "and repeat the command: it goes on where it stopped."
+            ) from None
+        finally:
+            self.server_lock.release()
 
     def _refuse_foreign_entries(self) -> None:
         """Refuse a folder with something in it that another user put there, while the folder was open to others."""
@@ -119,6 +141,12 @@ class StateFolder:
             raise StateFault(
                 f"{path!r} does not hold a key of {8 * _KEY_BYTES} bits; remove it to have a new one made."
             )
+        return text
+
+    def rotate_key(self, name: str) -> str:
+        """Replace the key in the named file by a new one, as a whole, and return it. Raises StateFault."""
+        text = os.urandom(_KEY_BYTES).hex()
+        self.write_private(name, text + "\n")
         return text
 
     def _create_once(self, name: str, content: bytes) -> None:

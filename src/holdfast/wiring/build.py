@@ -322,6 +322,6 @@ def _admission(settings: Settings, keys: ApiKeys | None) -> Admission:
     return Admission(settings.limits, tenants, local, keys.find if keys else None)
 
 
-def open_keys(state_dir: str) -> ApiKeys:
-    """Open the list of keys of a state folder, beside a running server or without one."""
-    return ApiKeys(SqliteKeys(os.path.join(state_dir, "state.db")))
+def open_keys(state_dir: str, *, is_alone: bool = True) -> ApiKeys:
+    """Open the list of keys of a state folder: `is_alone` for the holder of the server's lock, else beside it."""
+    return ApiKeys(SqliteKeys(os.path.join(state_dir, "state.db"), is_alone=is_alone))

@@ -12,11 +12,12 @@ import pytest
 from holdfast.adapters.sqlite.connection import apply_migrations
 from holdfast.adapters.sqlite.state.journal import open_journal
 from holdfast.adapters.sqlite.state.keys import SqliteKeys
-from holdfast.adapters.sqlite.state.migrations import STEPS
+from holdfast.adapters.sqlite.state.migrations import API_KEYS_VERSION, STEPS
 from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.rates import Rate, parse_limits
-from holdfast.errors import InvalidArgument, NotFound
+from holdfast.errors import InvalidArgument, NotFound, ResourceBusy
+from holdfast.secret import Secret
 
 
 @pytest.fixture
@@ -121,15 +122,51 @@ def test_a_limit_that_says_nothing_is_named(text: str) -> None:
     assert "read, write, search" in caught.value.message
 
 
-def test_a_command_for_keys_leaves_the_schema_of_a_running_server_alone(tmp_path: Path) -> None:
+def test_a_command_for_keys_leaves_the_schema_of_a_running_server_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.adapters.sqlite.state.keys._MIGRATION_SECONDS", 0.1)
     path = str(tmp_path / "state.db")
     earlier = sqlite3.connect(path, isolation_level=None)
     apply_migrations(earlier, STEPS[:8])
 
-    ApiKeys(SqliteKeys(path)).close()
+    with pytest.raises(ResourceBusy, match="restart it"):
+        SqliteKeys(path, is_alone=False)
 
     assert earlier.execute("PRAGMA user_version").fetchone() == (8,)
     earlier.close()
+
+
+def test_the_step_that_commands_wait_for_makes_the_table_as_it_is_now(tmp_path: Path) -> None:
+    path = str(tmp_path / "state.db")
+    server = sqlite3.connect(path, isolation_level=None)
+    apply_migrations(server, STEPS[:API_KEYS_VERSION])
+    keys = ApiKeys(SqliteKeys(path, is_alone=False))
+    secret, key = keys.rotate(keys.create("farm")[1].id)
+    assert keys.find(hash_of(secret)) == key
+    keys.close()
+    server.close()
+
+
+def hash_of(secret: Secret) -> str:
+    return hashlib.sha256(secret.reveal().encode()).hexdigest()
+
+
+def test_a_rotated_key_is_the_same_tenant_and_the_old_one_is_revoked(keys: ApiKeys) -> None:
+    first, old = keys.create("farm", {Rate.READ: 7})
+    second, new = keys.rotate(old.id)
+    third, newest = keys.rotate(new.id, keeps_old=True)
+    assert keys.tenant_of(hash_of(first)) is None
+    for secret in (second, third):
+        tenant = keys.tenant_of(hash_of(secret))
+        assert tenant is not None
+        assert (tenant.apikey_hash, tenant.shown_key_hash) == (old.apikey_hash, hash_of(secret))
+    assert (newest.label, newest.per_minute) == ("farm", {Rate.READ: 7})
+    keys.revoke(new.id)
+    assert keys.tenant_of(hash_of(second)) is None
+    assert keys.tenant_of(hash_of(third)) is not None
+    with pytest.raises(NotFound):
+        keys.rotate("nothing")
 
 
 def test_keys_may_be_made_before_the_first_server(tmp_path: Path) -> None:

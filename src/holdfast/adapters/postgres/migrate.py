@@ -8,7 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 import psycopg
 from psycopg.conninfo import conninfo_to_dict
 
-from holdfast.errors import InvalidArgument, PermissionDenied, ResourceBusy
+from holdfast.errors import InvalidArgument, PermissionDenied, ResourceBusy, StorageDamaged
 
 _LOCK_KEY = 0x686F6C6466617374
 """The bytes of 'holdfast': the advisory lock that only migrations take."""
@@ -43,7 +43,8 @@ def migrate(url: str, report: Callable[[int, int, str], None] | None = None) -> 
 
     `report` is called before each with how many have run, how many there are, and its name.
     The role of the URL becomes the owner of the tables and a member of holdfast_app and holdfast_worker.
-    PermissionDenied or InvalidArgument say what an administrator has to do first, ResourceBusy that nobody answers.
+    PermissionDenied or InvalidArgument say what an administrator has to do first, ResourceBusy that nobody answers,
+    StorageDamaged that a newer release has migrated the database.
     """
     with _transaction(url) as connection:
         if not _find_missing(connection):
@@ -108,4 +109,11 @@ def _find_missing(connection: psycopg.Connection[Any]) -> list[Migration]:
     (table,) = connection.execute("SELECT to_regclass('mcp_migrations')").fetchone() or (None,)
     rows = connection.execute("SELECT number FROM mcp_migrations").fetchall() if table else []
     applied = {number for (number,) in rows}
-    return [migration for migration in load_migrations() if migration.number not in applied]
+    known = load_migrations()
+    if newer := applied - {migration.number for migration in known}:
+        raise StorageDamaged(
+            f"The project store was migrated by a newer release of Holdfast (migration {max(newer)}; this release knows "
+            f"those up to {known[-1].number}). Nothing was changed. Use that release or a later one, or restore a dump that "
+            "was made before: docs/how-to/backup.md."
+        )
+    return [migration for migration in known if migration.number not in applied]

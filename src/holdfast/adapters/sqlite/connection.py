@@ -75,14 +75,30 @@ def enable_wal(connection: sqlite3.Connection) -> None:
             return
 
 
-def apply_migrations(connection: sqlite3.Connection, migrations: Sequence[str]) -> None:
-    """Apply the migrations that are missing, each in one transaction; any number of processes may do so at once."""
-    for version in range(_schema_version(connection) + 1, len(migrations) + 1):
+def apply_migrations(connection: sqlite3.Connection, migrations: Sequence[str], newest: int | None = None) -> None:
+    """Apply the migrations that are missing, each in one transaction; any number of processes may do so at once.
+
+    StorageDamaged, and nothing changed, for a file whose schema is newer than `newest`, by default the last of these.
+    """
+    known = len(migrations) if newest is None else newest
+    present = _schema_version(connection)
+    if present > known:
+        raise StorageDamaged(newer_schema(present, known))
+    for version in range(present + 1, len(migrations) + 1):
         with transaction(connection):
             if _schema_version(connection) < version:
                 for statement in migrations[version - 1].split(";"):
                     connection.execute(statement)
                 connection.execute(f"PRAGMA user_version = {version:d}")
+
+
+def newer_schema(version: int, known: int) -> str:
+    """Return what is wrong with a database that a newer release has migrated, and how to go on."""
+    return (
+        f"This state was written by a newer release of Holdfast (its database has version {version}; this release knows "
+        f"versions up to {known}). Nothing was changed. Use that release or a later one, or restore a backup that an "
+        "earlier release made: docs/how-to/backup.md."
+    )
 
 
 @contextmanager

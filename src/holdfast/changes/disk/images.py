@@ -3,11 +3,14 @@
 import os
 import secrets
 import zlib
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from hashlib import sha256
 from itertools import chain
 
 from holdfast.changes.disk.files import CHUNK_BYTES, hash_bytes, make_state_folder, read_chunks, write_new
+from holdfast.changes.disk.image_lock import image_removal
 from holdfast.changes.disk.image_room import ImageRoom
 from holdfast.changes.model import Image
 from holdfast.changes.ports import Journal
@@ -29,6 +32,8 @@ class Images:
 
     def __init__(self, journal: Journal, state_dir: str, settings: JournalSettings) -> None:
         self._table = journal.images
+        self._state_dir = state_dir
+        self._to_remove: deque[str] = deque()
         self.folder = make_state_folder(state_dir, _FOLDER)
         self.room = ImageRoom(journal.images, self.folder, settings)
 
@@ -97,12 +102,14 @@ class Images:
         return Image(hash_, 0, file=file, stored_bytes=size, is_packed=True)
 
     def remove_files(self, files: Iterable[str]) -> None:
-        """Remove image files that the journal no longer names."""
-        for file in files:
-            try:
-                os.unlink(os.path.join(self.folder, file))
-            except FileNotFoundError:
-                continue
+        """Remove image files that the journal no longer names; while a backup runs they wait for the next call."""
+        self._to_remove.extend(files)
+        if not self._to_remove:
+            return
+        with image_removal(self._state_dir) as is_allowed:
+            while is_allowed and self._to_remove:
+                with suppress(FileNotFoundError, IndexError):
+                    os.unlink(os.path.join(self.folder, self._to_remove.popleft()))
 
     def sweep(self) -> None:
         """Remove image files that a crash left: those that the journal does not know."""

@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from holdfast.cli.client import call_tool
+from holdfast.cli.commands.project_files import export_command, import_command
 from holdfast.cli.output import json_option, json_text, local_time, paragraphs, quantity
 from holdfast.errors import InvalidQuery
 from holdfast.search.model import no_matches_text
@@ -25,6 +26,8 @@ Examples:
   holdfast files search -p notes "release date"
   holdfast files history -p notes /plan.md
   holdfast files restore -p notes /plan.md 1
+  holdfast files export notes ./notes-of-today
+  holdfast files import ./notes-of-today copy-of-notes
 
 \b
 The exit code is 0 for success, 1 when a file is missing or in the way, 2 for an invalid name or number, 13 when it is
@@ -77,6 +80,10 @@ def files_group() -> None:
     They are those of the user of this machine; --key shows those of another tenant. A command goes through the running
     server, and works on the store itself when none is running.
     """
+
+
+files_group.add_command(export_command)
+files_group.add_command(import_command)
 
 
 @files_group.command("ls", epilog="Example: holdfast files ls -p notes /drafts --depth 2")

@@ -1,14 +1,21 @@
-"""`holdfast keys`: creates, lists and revokes the keys of tenants."""
+"""`holdfast keys`: creates, lists, rotates and revokes the keys of tenants, and rotates those of this machine."""
 
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import json_option, json_text, local_time
-from holdfast.cli.startup import open_state_folder
-from holdfast.text.display import escape_invisible
+from holdfast.cli.output import confirm, json_option, json_text, local_time, quantity
+from holdfast.cli.startup import load_settings, open_state_folder
+from holdfast.clock import utc_now
+from holdfast.errors import HoldfastError, InvalidArgument
+from holdfast.text.display import display_name, escape_invisible
+from holdfast.transport.client.dial import NoServer, ServerRefusal, send_control
+from holdfast.transport.lifecycle import COMMAND, LockHeld, hold_server_lock
+from holdfast.transport.state_folder import BROWSER_SESSIONS, KEY_FILES, PERSON_KEY, StateFolder
 
 if TYPE_CHECKING:
     from holdfast.auth.keys import ApiKeys, Key
@@ -17,7 +24,10 @@ _EXAMPLES = """\b
 Examples:
   holdfast keys create --label "build farm" --limit search=30
   holdfast keys list
+  holdfast keys rotate 3f9a0c12b7de
+  holdfast keys rotate agent.token
   holdfast keys revoke 3f9a0c12b7de
+  holdfast keys erase 3f9a0c12b7de
 
 \b
 A server accepts them when its settings say so:
@@ -26,7 +36,7 @@ A server accepts them when its settings say so:
 
 @click.group("keys", epilog=_EXAMPLES)
 def keys_group() -> None:
-    """Create, list and revoke keys for callers that are not the user of this machine.
+    """Create, list, rotate and revoke keys for callers that are not the user of this machine; rotate those of this machine.
 
     Each key is a tenant of its own: it has the project store's tools, never local folders. Its holder sends it as
     `Authorization: Bearer KEY`. A change takes effect at once, also in a running server.
@@ -83,20 +93,124 @@ def revoke(key_id: str, *, as_json: bool) -> None:
     )
 
 
+@keys_group.command("rotate", epilog="Example: holdfast keys rotate 3f9a0c12b7de --keep-old")
+@click.argument("key", metavar="ID|FILE")
+@click.option(
+    "--keep-old", is_flag=True, help="Do not revoke the old key of a tenant yet: revoke it when all use the new."
+)
+@json_option
+def rotate(key: str, *, keep_old: bool, as_json: bool) -> None:
+    """Exchange a key for a new one, also in a running server: the tenant's key ID, or agent.token, person.key, metrics.token.
+
+    The tenant keeps its files, label and limits, and its new key is printed, once. From then on the old key is refused,
+    unless --keep-old is given. A new agent.token ends the connections of HTTP clients of this machine, a new person.key signs
+    browsers out. A `holdfast worker` takes a new metrics.token when it starts again.
+    """
+    if key in KEY_FILES:
+        if keep_old:
+            raise InvalidArgument(f"There is one {key} at a time; --keep-old is for the keys of tenants.")
+        _rotate_file(key, as_json=as_json)
+        return
+    with _open_keys() as keys:
+        secret, new = keys.rotate(key, keeps_old=keep_old)
+    if as_json:
+        click.echo(json_text({"key": secret.reveal(), "replaces": key, "old_is_valid": keep_old, **_to_json(new)}))
+        return
+    click.echo(secret.reveal())
+    state = f"`holdfast keys revoke {key}` revokes it" if keep_old else "is revoked"
+    click.echo(
+        f"Key {new.id} is shown only this once. The old key {key} {'stays valid: ' if keep_old else ''}{state}.",
+        err=True,
+    )
+
+
+def _rotate_file(name: str, *, as_json: bool) -> None:
+    """Have the running server exchange a key, or do it while none runs."""
+    folder = open_state_folder()
+    try:
+        pid = send_control(folder, name)["pid"]
+    except ServerRefusal as refusal:
+        raise HoldfastError(str(refusal)) from None
+    except NoServer:
+        pid = None
+        with hold_server_lock(folder, COMMAND):
+            folder.rotate_key(name)
+            if name == PERSON_KEY:
+                with suppress(FileNotFoundError):
+                    os.unlink(folder.file(BROWSER_SESSIONS))
+    if as_json:
+        click.echo(json_text({"file": folder.file(name), "server": pid}))
+        return
+    server = f"The running server (pid {pid}) uses it." if pid else "No server is running."
+    click.echo(f"{display_name(folder.file(name))} holds a new key; the old one is refused. {server}")
+
+
+@keys_group.command("erase", epilog="Example: holdfast keys erase 3f9a0c12b7de --yes --json > erased.json")
+@click.argument("tenant", metavar="ID|LABEL|SHA256")
+@click.option(
+    "--rewrite", is_flag=True, help="PostgreSQL: write the tables' files anew; all other tenants wait meanwhile."
+)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@json_option
+def erase(tenant: str, *, rewrite: bool, yes: bool, as_json: bool) -> None:
+    """Erase a tenant: its keys, files, versions, index and call log. Nothing brings them back but a backup.
+
+    Its keys are revoked first. Then every row in every table goes, its space is overwritten or given back, and what is left
+    is searched for the tenant: the counts before and after, and the search, are printed as the proof. On a server in open
+    mode a tenant is named by the SHA-256 of its key. Backups, and what other programs stored, are not reached.
+    """
+    from holdfast.wiring.tenants import erase as erase_tenant
+    from holdfast.wiring.tenants import find_tenant
+
+    settings = load_settings(None).settings
+    with _open_keys() as keys:
+        auth = find_tenant(keys, tenant)
+        if not yes:
+            confirm(
+                f"Erase everything of {auth.user_identity!r} ({auth.apikey_hash})? It cannot be undone.",
+                "Nothing was erased.",
+                "Give --yes to erase the tenant.",
+            )
+        proof = erase_tenant(settings.mcp.files, open_state_folder().path, keys, auth.apikey_hash, rewrites=rewrite)
+    occurrences = sum(trace.occurrences for trace in proof.traces)
+    if as_json:
+        click.echo(json_text({"at": utc_now(), **asdict(proof)}))
+        return
+    for table, count in proof.before.items():
+        click.echo(f"{table:<28}{count:>12,} -> {proof.after.get(table, 0):,}")
+    for trace in proof.traces:
+        click.echo(
+            f"searched {display_name(trace.place)} ({trace.bytes:,} bytes): {quantity(trace.occurrences, 'occurrence')}"
+        )
+    click.echo(
+        f"Erased {proof.tenant}: {quantity(sum(proof.before.values()), 'row')}; {quantity(occurrences, 'trace')} left."
+    )
+
+
+def _open_keys() -> "AbstractContextManager[ApiKeys]":
+    return open_keys_of(open_state_folder())
+
+
 @contextmanager
-def _open_keys() -> "Iterator[ApiKeys]":
+def open_keys_of(folder: StateFolder) -> "Iterator[ApiKeys]":
+    """Open the keys of tenants: beside a running server, or as the one process that uses the state folder."""
     from holdfast.wiring.build import open_keys
 
-    keys = open_keys(open_state_folder().path)
-    try:
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(hold_server_lock(folder, COMMAND))
+            is_alone = True
+        except LockHeld:
+            is_alone = False
+        keys = open_keys(folder.path, is_alone=is_alone)
+        stack.callback(keys.close)
         yield keys
-    finally:
-        keys.close()
 
 
 def _to_json(key: "Key") -> dict[str, Any]:
     return {
         "id": key.id,
+        "tenant": key.tenant_hash,
         "label": key.label,
         "limits": dict(key.per_minute),
         "created_at": key.created_at,

@@ -92,6 +92,11 @@ class HttpConnections:
             self._shares.give_back(connection.share)
             connection.share = ""
 
+    def drop_all_of(self, share: str) -> None:
+        """Close every connection of a caller at once, busy ones too."""
+        for connection in list(self._by_caller.get(share, ())):
+            self._drop(connection)
+
     def _drop(self, connection: HttpConnection) -> None:
         self.close(connection)
         connection.drop()

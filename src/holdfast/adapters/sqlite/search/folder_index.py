@@ -21,6 +21,7 @@ from holdfast.adapters.sqlite.store.files import TenantFiles, file_name
 from holdfast.adapters.sqlite.store.schema import CHUNK_TABLES
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import format_utc
+from holdfast.errors import StorageDamaged
 from holdfast.search.folders.model import PROJECT, ContentKind, FileRecord
 from holdfast.search.model import (
     Candidate,
@@ -57,8 +58,11 @@ _MIGRATIONS = (
 
 
 def migrate_folder_index(connection: sqlite3.Connection) -> None:
-    """Bring the index of a folder to the newest schema."""
-    apply_migrations(connection, _MIGRATIONS)
+    """Bring the index of a folder to the newest schema. IndexDamaged for one of a newer release, which is made again."""
+    try:
+        apply_migrations(connection, _MIGRATIONS)
+    except StorageDamaged:
+        raise IndexDamaged("the index has the schema of a newer release") from None
 
 
 class SqliteFolderIndex:

@@ -16,12 +16,13 @@ from urllib.parse import quote
 from holdfast.adapters.sqlite.connection import (
     create_private_file,
     enable_wal,
+    newer_schema,
     transaction,
     translate_sqlite_errors,
     truncate_log,
 )
 from holdfast.adapters.sqlite.state.lost import confirm_identity, lost_state_fault, refuse_lost_state
-from holdfast.adapters.sqlite.state.migrations import migrate
+from holdfast.adapters.sqlite.state.migrations import STEPS, migrate
 from holdfast.adapters.statements import named_statements
 from holdfast.auth.context import ClientInfo
 from holdfast.changes.model import ChangeKind, Item, ItemStatus, NodeType, Op, Plan, PlanStatus, is_beneath
@@ -58,8 +59,12 @@ class Database:
         self._durable = True
         with state_errors():
             self._connection = _connect(path)
-            migrate(self._connection)
-            confirm_identity(self._connection, path)
+            try:
+                migrate(self._connection)
+                confirm_identity(self._connection, path)
+            except BaseException:
+                self._connection.close()
+                raise
             self._checkpointer = _connect(path, busy_ms=0)
             self._stretch_log(self._connection)
             self.checkpoint()
@@ -159,6 +164,9 @@ def inspect_database(path: str) -> str | None:
     except sqlite3.Error as error:
         return str(error)
     try:
+        (version,) = connection.execute("PRAGMA user_version").fetchone()
+        if version > len(STEPS):
+            return newer_schema(version, len(STEPS))
         mode = connection.execute("PRAGMA journal_mode").fetchone()[0]
         if mode != "wal":
             return f"its journal mode is {mode!r}, expected 'wal'"

@@ -283,11 +283,15 @@ STEPS = (
     ALTER TABLE reviews ADD COLUMN client_version TEXT NOT NULL DEFAULT '';
     ALTER TABLE reviews ADD COLUMN diff_size TEXT;
     """,
+    # The tenant of a key that took the place of another one. Without it a key is its own tenant.
+    """
+    ALTER TABLE api_keys ADD COLUMN tenant TEXT;
+    """,
 )
 
 
-API_KEYS_VERSION = 2
-"""The step that makes the table of API keys."""
+API_KEYS_VERSION = 20
+"""The last step that changes the table of API keys."""
 
 
 def migrate(connection: sqlite3.Connection) -> None:
@@ -297,6 +301,6 @@ def migrate(connection: sqlite3.Connection) -> None:
     apply_migrations(connection, STEPS)
 
 
-def migrate_for_keys(connection: sqlite3.Connection) -> None:
-    """Make sure that the table of API keys is there, and change nothing else: a server may be running."""
-    apply_migrations(connection, STEPS[:API_KEYS_VERSION])
+def refuse_newer_state(connection: sqlite3.Connection) -> None:
+    """Raise StorageDamaged for a state.db that a newer release has migrated; changes nothing."""
+    apply_migrations(connection, (), newest=len(STEPS))

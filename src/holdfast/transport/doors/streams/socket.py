@@ -61,7 +61,7 @@ class SocketDoor:
     open_roots: OpenRoots
     control: Control
     connections: Connections
-    person_key: Secret
+    person_key: Callable[[], Secret]
     max_message_bytes: int
     server_kind: str
     spare_roots: tuple[str, ...] = ()
@@ -125,7 +125,7 @@ class SocketDoor:
         challenge = secrets.token_hex(32)
         await peer.send_object({"challenge": challenge})
         proof = str((await peer.read_object()).get("proof", ""))
-        if not hmac.compare_digest(proof.encode(), prove_key(self.person_key.reveal(), challenge).encode()):
+        if not hmac.compare_digest(proof.encode(), prove_key(self.person_key().reveal(), challenge).encode()):
             raise PermissionDenied("The proof of person.key is wrong.")
 
     async def _build_caller(self, kind: str, hello: dict[str, object]) -> tuple[Caller | None, ConnectionRoots | None]:
