@@ -135,6 +135,15 @@ def test_versions_are_outside_the_quota_and_other_tenants_see_nothing(backend: B
         store.restore(stranger, "p", "/a", version)
 
 
+@pytest.mark.req("ST-50")
+@pytest.mark.parametrize("version", [2**64, 2**63, 2**63 - 1, 0, -1, -(2**63) - 1])
+def test_a_number_that_is_no_version_is_answered_as_it_was_given(store: Store, me: AuthContext, version: int) -> None:
+    store.write(me, "p", "/a", "one")
+    store.write(me, "p", "/a", "two", mode="TRUNCATE")
+    with pytest.raises(NotFound, match=f"version {version} of"):
+        store.restore(me, "p", "/a", version)
+
+
 @pytest.mark.req("ST-51")
 def test_projects_are_listed_with_their_sums(store: Store, me: AuthContext) -> None:
     assert store.projects(me) == []

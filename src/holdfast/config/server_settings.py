@@ -53,7 +53,11 @@ class ServerSettings(Section):
         description="Bytes of requests that wait to be answered and of answers that wait to be read; one caller's at most "
         "half.",
     )
-    max_connections: int = Field(256, gt=0, description="Connections served at once, over all doors.")
+    max_connections: int = Field(
+        256,
+        gt=0,
+        description="Connections served at once, over all doors. Never more than a third of the files that the server may open.",
+    )
     max_sessions: int = Field(
         1_000, gt=0, description="Open sessions of HTTP clients; over half of them, a caller's oldest idle one ends."
     )

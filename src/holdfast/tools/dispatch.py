@@ -186,6 +186,10 @@ class Dispatcher:
         except UnicodeEncodeError:
             raise InvalidArgument(f"{name}: text must be valid Unicode; an argument holds a lone surrogate.") from None
         except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE):
+                raise ResourceBusy(
+                    f"{name}: too many files and connections are open at once; try again later."
+                ) from None
             if error.errno not in (errno.ENOSPC, errno.EDQUOT):
                 raise _log_fault(name, error) from error
             raise StorageFull(f"{name}: the disk is full; nothing was changed. Free some space on it.") from None

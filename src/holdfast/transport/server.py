@@ -4,6 +4,7 @@ import asyncio
 import ctypes
 import gc
 import os
+import resource
 import signal
 import socket
 import sys
@@ -59,6 +60,7 @@ from holdfast.transport.state_folder import (
 _DRAIN_SECONDS = 3.5
 _M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD, _M_ARENA_MAX = -1, -3, -8
 _LARGE_BLOCK_BYTES, _HEAP_TOP_BYTES = 1 << 22, 1 << 24
+_MAX_DESCRIPTORS = 16_384
 _SWITCH_SECONDS = 0.0005
 """How long a thread that computes keeps the interpreter while another wants it: a small call asks for it some twenty times."""
 
@@ -112,7 +114,8 @@ class Server:
         self._console = self._build_console() if options.has_console and options.listeners else None
         tls = options.settings.server.tls
         self._certificate = Certificate(tls) if tls.is_on and options.listeners else None
-        self._connections = Connections(options.settings.server.max_connections, self._metrics)
+        places = min(options.settings.server.max_connections, max(1, _raise_descriptor_limit() // 3))
+        self._connections = Connections(places, self._metrics)
         self._socket_listener: asyncio.Server | None = None
         self._http_server: HttpServer | None = None
         self._refusal: RefusedConnection | None = None
@@ -336,6 +339,20 @@ class Server:
         counted = CountedRequests(guard, self._metrics) if self._metrics_token else guard
         held_bytes = options.dispatcher.held_bytes
         return http_config(counted, limits, self._connections, held_bytes, self._certificate)
+
+
+def _raise_descriptor_limit() -> int:
+    """Let this process open as many files as the system lets it, up to a limit of our own, and return how many.
+
+    Some systems begin with 256. Connections get a third, so that calls have room for the files they open.
+    """
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = _MAX_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, _MAX_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < limit:
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+            soft = limit
+    return _MAX_DESCRIPTORS if soft == resource.RLIM_INFINITY else soft
 
 
 def _freeze_memory() -> None:
