@@ -78,10 +78,11 @@ bench: setup ## Run every benchmark.
 	@shopt -s nullglob; for file in benchmarks/*.py; do echo "== $$file"; PYTHONPATH=. $(BIN)/python "$$file"; done
 
 # What an attack meets elsewhere: a user with fewer rights than root, and a kernel that lacks what confines.
-RESTRICTED := tests/attack/test_approvals.py tests/attack/test_own_answers.py tests/attack/test_quarantine.py \
+RESTRICTED := tests/attack/test_approvals.py tests/attack/test_own_answers.py tests/attack/test_policy.py \
+	tests/attack/test_policy_slips.py tests/attack/test_quarantine.py tests/attack/test_review_rule.py \
 	tests/attack/test_trust.py tests/unit/folders/test_jail.py tests/acceptance/test_jail.py
 
-restricted: setup ## Run the attacks on trust as nobody (when root), and as on a kernel without openat2 and Landlock.
+restricted: setup ## Run the attacks on trust and policy as nobody (when root), and as on a kernel without openat2 and Landlock.
 	[ "$$(id -u)" != 0 ] || $(BIN)/python -m tests.helpers.restricted nobody \
 		$(BIN)/python -m pytest -q -p no:cacheprovider -k "not device" $(RESTRICTED) # only root makes a device
 	$(BIN)/python -m tests.helpers.restricted older $(BIN)/python -m pytest -q -p no:cacheprovider $(RESTRICTED)

@@ -18,6 +18,8 @@ SECONDS = 0.6
 WORST_MS = 1000.0
 ROOM_MS = 300.0
 """What the middle answer may take beside a flood, on a machine that may be busy with other work as well."""
+PEAK_MB, LEFT_MB = 400.0, 200.0
+"""What a flood may add to a server's memory while it lasts, and what of it may be left after it."""
 
 
 Servers = tuple[dict[int, Target], Path]
@@ -83,8 +85,10 @@ def assert_fair(name: str, servers: Servers) -> None:
 
 
 def is_fair(result: FloodResult) -> bool:
-    """Return whether the quiet client was answered through both doors: rightly, soon, and never after more than a second."""
-    return all(
+    """Return whether the quiet client was answered at both doors, rightly and soon, and the memory was bounded and given back."""
+    before, peak, after = result.memory
+    is_bounded = peak <= before + PEAK_MB and after <= before + LEFT_MB
+    return is_bounded and all(
         not result.parts[door, "during"].wrong
         and result.parts[door, "during"].percentile(1) <= max(WORST_MS, 2 * result.parts[door, "before"].percentile(1))
         and result.parts[door, "during"].percentile(0.5) <= ROOM_MS + 2 * result.parts[door, "before"].percentile(0.5)

@@ -6,7 +6,7 @@ import socket
 import sqlite3
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -20,6 +20,7 @@ from holdfast.tools.table import TOOLS
 from tests.helpers.agent import Agent, Reply
 from tests.helpers.doors import MODERN_META, until
 from tests.helpers.reviewer import with_settings
+from tests.helpers.verbs import CHANGING, READING
 
 pytestmark = [pytest.mark.timeout(120), pytest.mark.xdist_group("policy")]
 
@@ -72,6 +73,12 @@ class Guarded:
         with Agent([self.root], self.state, options=options) as agent:
             yield agent
 
+    @contextmanager
+    def agent_named(self, name: str) -> Iterator[Agent]:
+        """Connect as a client that calls itself so."""
+        with Agent([self.root], self.state, name=name, version="1") as agent:
+            yield agent
+
 
 @pytest.fixture(scope="module")
 def guarded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
@@ -116,40 +123,6 @@ def is_silent(reply: Reply, *, asked: str = "") -> None:
     for name in HIDDEN_NAMES:
         assert name not in text, f"{name} in {text[:400]}"
 
-
-Arguments = Callable[[str], dict[str, Any]]
-EDIT = [{"old_string": "plain", "new_string": "changed"}]
-
-READING: dict[str, Arguments] = {
-    "read_text_file": lambda path: {"path": path},
-    "read_files": lambda path: {"files": [{"path": path}]},
-    "read_multiple_files": lambda path: {"paths": [path]},
-    "read_media_file": lambda path: {"path": path},
-    "get_file_info": lambda path: {"path": path},
-    "query_json": lambda path: {"file_path": path, "expression": "."},
-    "query_yaml": lambda path: {"file_path": path, "expression": "."},
-    "list_directory": lambda path: {"path": path},
-    "list_directory_with_sizes": lambda path: {"path": path},
-    "directory_tree": lambda path: {"path": path},
-    "search_files": lambda path: {"path": path, "pattern": "**"},
-    "grep_content": lambda path: {"search_path": path, "pattern": "."},
-    "search_folders": lambda path: {"query": "token", "path": path},
-    "explain_file": lambda path: {"path": path},
-    "create_organization_plan": lambda path: {"folder_path": path},
-}
-"""Tools that take a path and change nothing in the tree."""
-
-CHANGING: dict[str, Arguments] = {
-    "write_file": lambda path: {"path": path, "content": "new"},
-    "edit_file": lambda path: {"path": path, "edits": [{"oldText": "plain", "newText": "changed"}]},
-    "edit_files": lambda path: {"files": [{"path": path, "edits": EDIT}]},
-    "append_text": lambda path: {"path": path, "content": "more"},
-    "create_directory": lambda path: {"path": path},
-    "delete_file": lambda path: {"path": path},
-    "move_file": lambda path: {"source": path, "destination": "free/moved"},
-    "propose_and_review": lambda path: {"path": path, "edits": EDIT},
-}
-"""Tools that change the path that they are given."""
 
 ELSEWHERE = {
     "list_allowed_directories": "names the roots alone",

@@ -102,6 +102,7 @@ class Caller:
     """One caller for the length of a connection or an HTTP request.
 
     `roots` are the directories, as given, that the connection was opened with; empty means no folder tools.
+    `named_roots` are those that a person named, where the client may have narrowed them.
     A relative root is resolved against `cwd`. `connection` tells the local connections apart that share the server.
     `door` is where the caller came in, None for the server's own work.
     """
@@ -114,6 +115,7 @@ class Caller:
     restrictions: Restrictions = Restrictions()
     connection: str = field(default="", compare=False)
     door: Door | None = field(default=None, compare=False)
+    named_roots: tuple[str, ...] = ()
 
     @property
     def share(self) -> str:

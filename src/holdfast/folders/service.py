@@ -2,6 +2,7 @@
 
 import os
 import threading
+import time
 import weakref
 from collections import OrderedDict
 from dataclasses import dataclass, field, replace
@@ -9,14 +10,13 @@ from dataclasses import dataclass, field, replace
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.config.settings import FolderSettings
 from holdfast.folders.access.jail import Jail
-from holdfast.folders.access.policy import PolicyRule
-from holdfast.folders.access.policy_rules import PolicyRules, policy_for
+from holdfast.folders.access.policy_rules import CHECK_SECONDS, PolicyRules, Rules, follow_links, policy_for
 from holdfast.folders.access.roots import close_roots, identity_of, open_roots
 
 _MAX_OPEN = 64
 _MAX_CONNECTED = 200
 
-FoldersKey = tuple[str, tuple[str, ...], tuple[PolicyRule, ...], tuple[PolicyRule, ...]]
+FoldersKey = tuple[str, tuple[str, ...], Rules, Rules]
 
 
 @dataclass(frozen=True)
@@ -32,6 +32,28 @@ class Folders:
 
 
 @dataclass
+class _CachedFolders:
+    """Open folders, with the rules for what links led to when they were last looked at."""
+
+    folders: Folders
+    linked_rules: Rules
+    looked_at: float
+
+    def is_outdated(self, binding: Rules) -> bool:
+        """Return whether a root was removed since it was opened, or a link that a rule leads through has another target.
+
+        A new directory at the same path does not count. Links are looked at twice a second at most.
+        """
+        jail = self.folders.jail
+        if any(os.fstat(root.fd).st_nlink == 0 for root in jail.roots):
+            return True
+        if not binding or time.monotonic() - self.looked_at < CHECK_SECONDS:
+            return False
+        self.looked_at = time.monotonic()
+        return follow_links(binding, jail.allowed_paths) != self.linked_rules
+
+
+@dataclass
 class OpenFolders:
     """A cache of the open roots of connections, by working directory, roots and rules; the least recently used leave first.
 
@@ -41,7 +63,7 @@ class OpenFolders:
     settings: FolderSettings
     state_dir: str
     rules: PolicyRules = field(default_factory=PolicyRules)
-    _open: OrderedDict[FoldersKey, Folders] = field(default_factory=OrderedDict)
+    _open: OrderedDict[FoldersKey, _CachedFolders] = field(default_factory=OrderedDict)
     _connected: OrderedDict[str, bool] = field(default_factory=OrderedDict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -50,13 +72,13 @@ class OpenFolders:
         binding, common = self.rules.binding(caller)
         key = (caller.cwd, caller.roots, binding, common)
         with self._lock:
-            folders = self._open.get(key)
-            if folders is None or _is_gone(folders):
-                folders = self._open[key] = self._open_roots(caller, binding, common)
+            cached = self._open.get(key)
+            if cached is None or cached.is_outdated(binding):
+                cached = self._open[key] = self._open_roots(caller, binding, common)
             self._open.move_to_end(key)
             if len(self._open) > _MAX_OPEN:
                 self._open.popitem(last=False)
-            return folders
+            return cached.folders
 
     def open_roots(self, caller: Caller) -> list[str]:
         """Open a caller's roots now, so that a bad one is refused before the first call; return their real paths.
@@ -85,14 +107,10 @@ class OpenFolders:
         with self._lock:
             self._open.clear()
 
-    def _open_roots(self, caller: Caller, binding: tuple[PolicyRule, ...], common: tuple[PolicyRule, ...]) -> Folders:
+    def _open_roots(self, caller: Caller, binding: Rules, common: Rules) -> _CachedFolders:
         roots = open_roots(caller.roots, caller.cwd, self.state_dir)
-        allowed = [root.path for root in roots]
+        allowed, looked_at = [root.path for root in roots], time.monotonic()
+        linked_rules = follow_links(binding, allowed)
         jail = Jail(roots, [identity_of(os.stat(self.state_dir))], policy_for(binding, allowed), common)
         weakref.finalize(jail, close_roots, roots)
-        return Folders(jail, self.settings)
-
-
-def _is_gone(folders: Folders) -> bool:
-    """Return whether a root was removed since it was opened; a new directory at the same path does not count."""
-    return any(os.fstat(root.fd).st_nlink == 0 for root in folders.jail.roots)
+        return _CachedFolders(Folders(jail, self.settings), linked_rules, looked_at)

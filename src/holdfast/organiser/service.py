@@ -139,7 +139,8 @@ class Organiser:
         try:
             plan = self.plans.find(folders, plan_id)
         except NotFound:
-            if notes.folder and is_beneath(notes.folder, folders.jail.allowed_paths):
+            is_callers = is_beneath(notes.folder, folders.jail.allowed_paths) and not folders.jail.hides(notes.folder)
+            if notes.folder and is_callers and not self.plans.exists(plan_id):
                 raise Conflict(
                     f"The scan of {notes.folder} was interrupted before plan {plan_id} was made. Call "
                     "create_organization_plan with that folder: it goes on from what was read.",
@@ -282,7 +283,8 @@ class Organiser:
         if any(folders.jail.hides(path) for path in (current, *(hop.move.src for hop in hops))):
             raise NotFound(f"No such file or directory: {path}")
         moves = find_moves(path_and_parents(current))
-        pending = next((move for move in moves if move.src == current and move.status == "PENDING"), None)
+        waiting = [move for move in moves if move.src == current and move.status == "PENDING"]
+        pending = next((move for move in waiting if not folders.jail.hides(move.dest)), None)
         newest = pending or (hops[0].move if hops else None)
         if newest is not None:
             return Explanation(current, hops, pending, verdict=self._load_verdict(newest))
@@ -335,6 +337,8 @@ class Organiser:
             if is_beneath(path, [line.folder]):
                 notes = self._state.notes.load(line.id)
                 uncertain, skipped = find_in_notes(notes, path) if notes is not None else (None, None)
+                if uncertain is not None and folders.jail.hides(f"{line.folder}/{uncertain.category}"):
+                    return None, None
                 if uncertain is not None:
                     uncertain, _ = next(self.read_uncertain(folders, line.folder, [uncertain]))
                 return uncertain, skipped
@@ -345,10 +349,11 @@ class Organiser:
 
 
 def _check_notes_visible(jail: Jail, plan: Plan, notes: Notes) -> None:
-    """Raise NotFound for a plan whose notes name a path that is hidden from the caller."""
+    """Raise NotFound for a plan whose notes name a path that is hidden from the caller, a folder as a guess among them."""
     if jail.policy is None:
         return
-    relatives = [*(file.relative for file in notes.uncertain), *(entry.relative for entry in notes.skipped)]
+    relatives = [name for file in notes.uncertain for name in (file.relative, file.category)]
+    relatives += [entry.relative for entry in notes.skipped]
     if any(jail.hides(f"{plan.folder}/{relative}") for relative in relatives):
         raise no_such_plan(plan.id)
 

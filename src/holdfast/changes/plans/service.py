@@ -196,6 +196,10 @@ class Plans:
             raise no_such_plan(plan_id)
         return plan
 
+    def exists(self, plan_id: str) -> bool:
+        """Return whether a plan was made, whoever may see it."""
+        return self._journal.find(plan_id) is not None
+
     def roots_of(self, plan_id: str) -> tuple[str, ...]:
         """Return the allowed directories that a plan of any caller touches, for the person."""
         plan = self._journal.find(plan_id)

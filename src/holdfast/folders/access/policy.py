@@ -48,6 +48,11 @@ class PolicyRule:
     client: str = ""
     source: str = ""
 
+    @property
+    def is_anchored(self) -> bool:
+        """Return whether the pattern begins at the root; any other matches at any depth."""
+        return "/" in self.glob.removeprefix("./").rstrip("/")
+
     def check(self) -> None:
         """Raise InvalidArgument when the pattern cannot be used."""
         pattern = self.glob
@@ -67,7 +72,7 @@ class PolicyRule:
         if not self.glob:
             return None, None
         body = self.glob.removeprefix("./").rstrip("/")
-        anchored = body.lstrip("/") if "/" in body else f"**/{body}"
+        anchored = body.lstrip("/") if self.is_anchored else f"**/{body}"
         written = Glob(anchored).start if _ONE_CHAR & set(anchored) else None
         return Glob(fold_name(anchored)).start, written
 

@@ -13,10 +13,11 @@ from typing import Literal
 from holdfast.auth.context import Caller, CallerKind
 from holdfast.config.settings import PolicySettings
 from holdfast.errors import InvalidArgument
+from holdfast.folders.access.jail import MAX_LINKS
 from holdfast.folders.access.policy import ACCESS_BY_NAME, Access, Policy, PolicyRule, rules_near
 from holdfast.text.glob import has_magic
 
-_CHECK_SECONDS = 0.5
+CHECK_SECONDS = 0.5
 _log = logging.getLogger(__name__)
 
 Rules = tuple[PolicyRule, ...]
@@ -52,6 +53,7 @@ class PolicyRules:
         if caller.kind is CallerKind.PERSON or caller.client.is_command:
             return (), common
         own = tuple(rule for rule in self.rules if rule.access is not Access.ALLOW and rule.binds(caller.client.name))
+        own, common = (_hold_in_named_roots(rules, caller) for rules in (own, common))
         if caller.restrictions.review:
             own += (PolicyRule(len(self.rules) + 1, Access.REVIEW, source="the option --review of this connection"),)
         return own, common
@@ -66,10 +68,10 @@ class PolicyRules:
         self.rules = build_rules(settings, self.settings_path)
 
     def _refresh(self) -> None:
-        if time.monotonic() - self._checked_at < _CHECK_SECONDS:
+        if time.monotonic() - self._checked_at < CHECK_SECONDS:
             return
         with self._lock:
-            if time.monotonic() - self._checked_at < _CHECK_SECONDS:
+            if time.monotonic() - self._checked_at < CHECK_SECONDS:
                 return
             self._checked_at = time.monotonic()
             try:
@@ -79,6 +81,12 @@ class PolicyRules:
                     _log.info("the rules of the policy were read again: %d", len(settings.rules))
             except (InvalidArgument, OSError) as fault:
                 _log.warning("the settings file changed and cannot be used; the rules stay as they were: %s", fault)
+
+
+def _hold_in_named_roots(rules: Rules, caller: Caller) -> Rules:
+    """Return the rules with those that begin at the directories that a person named, where the client narrowed these."""
+    roots = tuple(root for root in caller.named_roots if root not in caller.roots)
+    return (*rules, *(replace(rule, roots=roots) for rule in rules if roots and rule.is_anchored and not rule.roots))
 
 
 def build_rules(settings: PolicySettings, settings_path: str | None) -> Rules:
@@ -110,25 +118,51 @@ def build_rules(settings: PolicySettings, settings_path: str | None) -> Rules:
 def policy_for(rules: Sequence[PolicyRule], allowed: Sequence[str]) -> Policy | None:
     """Return the policy of these rules in allowed directories, None where no rule can hold.
 
-    A pattern that leads through a symbolic link also holds for what the link leads to at this time.
+    A rule that leads through symbolic links also holds for what they lead to at this time.
     """
-    near = rules_near(rules, allowed)
-    linked = rules_near([each for rule in near for each in _follow_links(rule, allowed)], allowed)
-    return Policy([*near, *linked], allowed) if near else None
+    near = rules_near([*rules, *follow_links(rules, allowed)], allowed)
+    return Policy(near, allowed) if near else None
 
 
-def _follow_links(rule: PolicyRule, allowed: Sequence[str]) -> Iterator[PolicyRule]:
-    """Yield the rule for the real paths that the names at the beginning of its pattern lead to, where they differ."""
-    if "/" not in rule.glob.removeprefix("./").rstrip("/"):
-        return
+def follow_links(rules: Sequence[PolicyRule], allowed: Sequence[str]) -> Rules:
+    """Return further rules: for what the roots of rules, and the names at the beginning of patterns, lead to by links.
+
+    And one for each such link, which may not move or go by itself: the rule would hold for something else then.
+    """
+    return tuple(further for rule in rules for further in _follow_links_of(rule, allowed))
+
+
+def _follow_links_of(rule: PolicyRule, allowed: Sequence[str]) -> Iterator[PolicyRule]:
     segments = [segment for segment in rule.glob.split("/") if segment not in ("", ".")]
-    names = list(itertools.takewhile(lambda segment: not has_magic(segment), segments))
+    names = list(itertools.takewhile(lambda segment: not has_magic(segment), segments)) if rule.is_anchored else []
     rest = "/".join(segments[len(names) :])
     for root in rule.roots or allowed:
-        written = os.path.join(root, *names)
-        real = os.path.realpath(written)
-        if real != written:
+        real, links = _resolve("/", os.path.join(root, *names))
+        for link in links:
+            yield replace(rule, access=min(rule.access, Access.READ_ONLY), roots=(link,), glob="")
+        if links and rule.is_anchored:
             yield replace(rule, roots=(real,), glob=f"/{rest}" if rest else "")
+
+
+def _resolve(folder: str, path: str, links_left: int = MAX_LINKS) -> tuple[str, list[str]]:
+    """Return where a path leads from a real directory, and the real paths of the links on the way."""
+    links: list[str] = []
+    real = "/" if path.startswith("/") else folder
+    for name in path.split("/"):
+        if name == "..":
+            real = os.path.dirname(real)
+        elif name not in ("", "."):
+            entry = os.path.join(real, name)
+            try:
+                target = os.readlink(entry) if links_left > len(links) else ""
+            except OSError:
+                target = ""
+            if target:
+                real, further = _resolve(real, target, links_left - len(links) - 1)
+                links += [entry, *further]
+            else:
+                real = entry
+    return real, links
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,12 +47,12 @@ class ConnectionRoots:
     open_roots: OpenRoots
     fault: HoldfastError | None = None
 
-    def resolve(self, result: object) -> tuple[str, ...]:
-        """Return the directories to serve when a client answers `roots/list` so, None for no answer."""
-        declared = self._open(declared_paths(result))
+    def resolve(self, result: object) -> Caller:
+        """Return a caller with the directories to serve when a client answers `roots/list` so, None for no answer."""
+        declared, own_roots = self._open(declared_paths(result)), self.caller.roots
         if not self.are_named:
-            return tuple(declared) or self.caller.roots
-        return tuple(narrow(self.caller.roots, declared))
+            return replace(self.caller, roots=tuple(declared) or own_roots)
+        return replace(self.caller, roots=tuple(narrow(own_roots, declared)), named_roots=own_roots)
 
     def _open(self, paths: list[str]) -> list[str]:
         if not paths:

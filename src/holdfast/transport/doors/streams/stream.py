@@ -286,12 +286,12 @@ class _Connection:
         """Serve the roots of a client's answer from now on; its list of tools changes with the first and the last one."""
         assert self._roots is not None
         try:
-            roots = await self._dispatcher.in_thread(self._caller, self._roots.connection.resolve, answer)
+            served = await self._dispatcher.in_thread(self._caller, self._roots.connection.resolve, answer)
         except ResourceBusy:
             _log.warning("the roots of a client were not looked at: too much is waiting")
             return
-        has_changed = bool(roots) != bool(self._caller.roots)
-        self._caller = replace(self._caller, roots=roots)
+        has_changed = bool(served.roots) != bool(self._caller.roots)
+        self._caller = replace(self._caller, roots=served.roots, named_roots=served.named_roots)
         if has_changed:
             self._post(to_json({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}))
 
