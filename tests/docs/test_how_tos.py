@@ -162,6 +162,7 @@ PAGES = {
         shows=("1 created", "holds a new key", "is shown only this once"),
     ),
     "connect": Page(prepare_folders, shows=("claude-desktop", "Claude Code starts Holdfast", '+        "--review"')),
+    "containers": Page(),
     "console": Page(
         prepare_console,
         shows=("/open#", '"parameters"', "# Workspace", "notes.md", "structuredContent", "0 changes."),
@@ -193,6 +194,7 @@ PAGES = {
         },
         shows=("+the plan", "old: directory (2 files, 10 B)"),
     ),
+    "run-as-service": Page(shows=("No server is running",)),
     "search-folders": Page(
         prepare_contracts, tool="search_folders", shows=("last day of March", "retry after timeout")
     ),

@@ -24,11 +24,12 @@ class Authenticator:
     """Identifies callers by the local token, the mode, and the listed keys.
 
     The local token is this machine's own user in every mode; other keys are tenants without local folders. The key to
-    the metrics opens them and nothing else. Both tokens may be exchanged while the server runs.
+    the metrics opens them and nothing else. Both tokens may be exchanged while the server runs. With oauth there are no other
+    keys: callers have access tokens (`tokens.py`).
     """
 
     local_token: Secret
-    mode: Literal["local", "listed", "open"] = "local"
+    mode: Literal["local", "listed", "open", "oauth"] = "local"
     find_tenant: FindTenant = find_no_tenant
     metrics_token: Secret | None = None
 

@@ -36,17 +36,28 @@ _OWN_DOORS = frozenset({Door.SOCKET, Door.STDIO})
 
 
 @dataclass(frozen=True, slots=True)
+class Grant:
+    """What an access token permits, and until when, in seconds since 1970."""
+
+    expires_at: float
+    may_read: bool = True
+    may_write: bool = True
+
+
+@dataclass(frozen=True, slots=True)
 class AuthContext:
     """The authenticated tenant. `user_identity` is for display and never authorises.
 
     `apikey_hash` names the tenant: the hash of its first key. `key_hash` is that of the key that was shown, empty when it
-    is the same. `model_key` is the caller's own key for models behind search, None when it sent none.
+    is the same. `model_key` is the caller's own key for models behind search, None when it sent none. `grant` is what its
+    access token permits, None for a key, which permits everything that its tenant may do.
     """
 
     apikey_hash: str
     user_identity: str
     model_key: Secret | None = field(default=None, compare=False, repr=False)
     key_hash: str = field(default="", compare=False, repr=False)
+    grant: Grant | None = field(default=None, compare=False)
 
     @property
     def shown_key_hash(self) -> str:
@@ -57,6 +68,11 @@ class AuthContext:
     def is_local(self) -> bool:
         """Return whether this is the one user of this machine, who alone has folder tools."""
         return self.apikey_hash == LOCAL_TENANT
+
+    @property
+    def may_write(self) -> bool:
+        """Return whether its token lets it change anything."""
+        return self.grant is None or self.grant.may_write
 
 
 LOCAL_USER = AuthContext(apikey_hash=LOCAL_TENANT, user_identity="local user")

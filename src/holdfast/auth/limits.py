@@ -1,6 +1,7 @@
 """Admits a call: its key must be valid still, and its tenant within the limit of calls a minute."""
 
 import math
+import time
 from collections.abc import Callable
 from typing import Protocol
 
@@ -45,10 +46,13 @@ class Admission:
         return self._counters_of(caller).is_remote
 
     def allowance(self, caller: Caller, rate: Rate) -> int:
-        """Return the calls a minute of this class, 0 for no limit. PermissionDenied when the key has been revoked.
+        """Return the calls a minute of this class, 0 for no limit. PermissionDenied when the key was revoked, or expired.
 
         The key is looked up again for each call, because a connection that stays open was authenticated only once.
         """
+        grant = caller.auth.grant
+        if grant is not None and grant.expires_at <= time.time():
+            raise PermissionDenied("The access token of this connection has expired; connect again with a new one.")
         if caller.auth.is_local:
             return 0 if caller.kind is CallerKind.PERSON else self._settings.local.of(rate)
         default = self._settings.tenant.of(rate)

@@ -78,6 +78,26 @@ def unknown_variables() -> list[str]:
     return sorted(name for name in os.environ if name.startswith("HOLDFAST_") and name not in VARIABLES)
 
 
+_ROUTES = "/proc/net/route"
+
+
+def default_gateways() -> list[str]:
+    """Return the addresses of this machine's default routes, none where the kernel does not tell them so."""
+    try:
+        fd = os.open(_ROUTES, os.O_RDONLY | os.O_CLOEXEC)
+    except OSError:
+        return []
+    try:
+        rows = [line.split() for line in os.read(fd, 65_536).decode().splitlines()[1:]]
+    finally:
+        os.close(fd)
+    return [
+        ".".join(str(byte) for byte in int(row[2], 16).to_bytes(4, sys.byteorder))
+        for row in rows
+        if len(row) > 2 and row[1] == "00000000" and row[2] != "00000000"
+    ]
+
+
 def state_database() -> str:
     """Return the path of the state database in the state folder."""
     return os.path.join(state_dir(), "state.db")

@@ -1,5 +1,6 @@
 """Defines the settings of the server's process and its doors, and of who may call."""
 
+import re
 from ipaddress import ip_network
 from typing import Literal
 from urllib.parse import urlsplit
@@ -7,6 +8,9 @@ from urllib.parse import urlsplit
 from pydantic import Field, field_validator, model_validator
 
 from holdfast.config.section import Section, endpoint_fault
+
+GATEWAY = "gateway"
+_LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 
 class TlsSettings(Section):
@@ -45,7 +49,8 @@ class ServerSettings(Section):
     max_body_bytes: int = Field(16 * 1024 * 1024, gt=0, description="Largest request body or message, in bytes.")
     trusted_proxies: list[str] = Field(
         [],
-        description="Addresses or networks of proxies whose X-Forwarded-For, -Proto and -Host, or Forwarded, is believed.",
+        description="Addresses or networks of proxies whose X-Forwarded-For, -Proto and -Host, or Forwarded, is believed; "
+        "gateway: that of the network, by which a container's own machine connects.",
     )
     max_held_bytes: int = Field(
         256 * 1024 * 1024,
@@ -107,21 +112,61 @@ class ServerSettings(Section):
     @classmethod
     def _check_proxies(cls, proxies: list[str]) -> list[str]:
         for proxy in proxies:
+            if proxy == GATEWAY:
+                continue
             try:
                 is_everybody = ip_network(proxy, strict=False).prefixlen == 0
             except ValueError:
                 raise ValueError(
-                    f"an address such as 10.0.0.7 or a network such as 10.0.0.0/8: {proxy!r:.100}"
+                    f"an address such as 10.0.0.7, a network such as 10.0.0.0/8, or gateway: {proxy!r:.100}"
                 ) from None
             if is_everybody:
                 raise ValueError(f"the networks that proxies are in, not every address that there is: {proxy!r}")
         return proxies
 
 
+class OAuthSettings(Section):
+    """The authorization server whose access tokens are accepted, with mode oauth."""
+
+    issuer: str = Field(
+        "", description="Issuer of the tokens: the URL of the authorization server, as its metadata has it."
+    )
+    jwks_uri: str = Field("", description="URL of its keys; empty: where its metadata says, on the issuer's own host.")
+    audience: str = Field("", description="Audience that a token must be for; empty: server.public_url with /mcp.")
+    read_scope: str = Field("holdfast:read", description="Scope that every call needs; empty: none.")
+    write_scope: str = Field("holdfast:write", description="Scope that every change needs as well; empty: none.")
+    tenant_claim: str = Field("", description="Claim that names the tenant; empty: sub, so each user is a tenant.")
+    leeway_seconds: int = Field(60, ge=0, le=600, description="Seconds by which the two clocks may differ.")
+
+    @field_validator("issuer", "jwks_uri")
+    @classmethod
+    def _check_url(cls, url: str) -> str:
+        if url and (fault := endpoint_fault(url)):
+            raise ValueError(fault)
+        if url.startswith("http:") and urlsplit(url).hostname not in _LOOPBACK_NAMES:
+            raise ValueError(f"what comes by plain http from another machine can be forged; use https: {url!r:.200}")
+        return url
+
+    @field_validator("read_scope", "write_scope")
+    @classmethod
+    def _check_scope(cls, scope: str) -> str:
+        if not re.fullmatch(r"[!#-\[\]-~]*", scope):
+            raise ValueError(f"a scope is one word without quotes and backslashes: {scope!r:.100}")
+        return scope
+
+
 class AuthSettings(Section):
     """Who may call."""
 
-    mode: Literal["local", "listed", "open"] = Field(
+    mode: Literal["local", "listed", "open", "oauth"] = Field(
         "local",
-        description="local: the user of this machine; listed: keys of `holdfast keys`; open: every long key is a tenant.",
+        description="local: the user of this machine; listed: keys of `holdfast keys`; open: every long key is a tenant; "
+        "oauth: access tokens of an authorization server, see auth.oauth.",
     )
+    oauth: OAuthSettings = OAuthSettings()
+
+    @model_validator(mode="after")
+    def _check_issuer(self) -> "AuthSettings":
+        if self.mode == "oauth" and not self.oauth.issuer:
+            raise ValueError("oauth needs oauth.issuer, the URL of the authorization server")
+        return self

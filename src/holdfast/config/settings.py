@@ -330,3 +330,9 @@ class Settings(Section):
     review: ReviewSettings = ReviewSettings()
     observe: ObserveSettings = ObserveSettings()
     mcp: McpSettings = McpSettings()
+
+    @model_validator(mode="after")
+    def _check_public_url(self) -> "Settings":
+        if self.auth.mode == "oauth" and not self.server.public_url:
+            raise ValueError("auth.mode oauth needs server.public_url: tokens are issued for that address")
+        return self

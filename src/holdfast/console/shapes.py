@@ -24,7 +24,7 @@ class Me(BaseModel):
     identity: str
     server_id: str = Field(description="another one after each start of the server")
     version: str
-    mode: str = Field(description="local, listed or open")
+    mode: str = Field(description="local, listed, open or oauth")
     read_only: bool
     roots: list[str] = Field(description="directories that the person's calls of agents' tools work in")
     groups: list[str] = Field(description="groups with tools for this caller")

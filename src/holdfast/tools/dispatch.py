@@ -119,6 +119,8 @@ class Dispatcher:
             raise no_such_tool(name, [tool.name for tool in self.list_tools(caller)])
         if refusal := _restriction_on(caller, tool):
             raise PermissionDenied(f"{name} is refused: {refusal}.")
+        if tool.mutates and tool.name not in ALWAYS_OFFERED and not caller.auth.may_write:
+            raise PermissionDenied(f"{name} is refused: your access token does not have the scope to change anything.")
         return tool
 
     async def call(

@@ -21,8 +21,10 @@ from starlette.routing import BaseRoute
 from holdfast import __version__
 from holdfast.auth.authenticate import Authenticator, FindTenant, find_no_tenant
 from holdfast.auth.context import LOCAL_USER, AuthContext, Caller
+from holdfast.auth.tokens import IssuerKeys
 from holdfast.bulletin import Bulletin
 from holdfast.clock import utc_now
+from holdfast.config.environment import default_gateways
 from holdfast.config.settings import Settings
 from holdfast.console.console import Console
 from holdfast.console.ports import ServerFacts
@@ -42,6 +44,7 @@ from holdfast.transport.doors.http_server import (
     base_url,
     http_config,
 )
+from holdfast.transport.doors.oauth_door import open_oauth_door
 from holdfast.transport.doors.streams.client_roots import ConnectionRoots, OpenRoots, RefusedConnection
 from holdfast.transport.doors.streams.socket import SocketDoor
 from holdfast.transport.doors.streams.stdio import serve_stdio
@@ -92,6 +95,7 @@ class ServerOptions:
     warnings: Callable[[], Sequence[str]] = tuple
     known_roots: Callable[[], Sequence[str]] | None = None
     bulletin: Bulletin = field(default_factory=Bulletin)
+    issuer_keys: IssuerKeys | None = None
 
 
 class Server:
@@ -112,6 +116,7 @@ class Server:
             self._agent_token, options.settings.auth.mode, options.find_tenant, self._metrics_token
         )
         self._console = self._build_console() if options.has_console and options.listeners else None
+        self._oauth = open_oauth_door(options.settings, options.issuer_keys) if options.issuer_keys else None
         tls = options.settings.server.tls
         self._certificate = Certificate(tls) if tls.is_on and options.listeners else None
         places = min(options.settings.server.max_connections, max(1, _raise_descriptor_limit() // 3))
@@ -298,7 +303,8 @@ class Server:
         if not options.listeners:
             yield
             return
-        mcp = McpDoor(options.dispatcher, options.settings.server, self._connections) if options.has_mcp else None
+        settings = options.settings.server
+        mcp = McpDoor(options.dispatcher, settings, self._connections, self._oauth) if options.has_mcp else None
         async with mcp.run() if mcp else nullcontext():
             http = self._http_server = HttpServer(self._http_config(mcp))
             serving = asyncio.create_task(http.serve(sockets=list(options.listeners)))
@@ -320,7 +326,7 @@ class Server:
         options, limits = self._options, self._options.settings.server
         routes = self._console_routes(self._console) if self._console else []
         has_metrics = self._metrics_token is not None
-        app = build_app(options.dispatcher, mcp, self._connections, routes, has_metrics=has_metrics)
+        app = build_app(options.dispatcher, mcp, self._connections, routes, has_metrics=has_metrics, oauth=self._oauth)
         listening = [address_of(listener)[0] for listener in options.listeners]
         guard = Guard(
             app,
@@ -333,8 +339,9 @@ class Server:
                 limits.slow_client_seconds,
                 self._connections.http,
                 options.dispatcher.held_bytes,
-                parse_networks(limits.trusted_proxies),
+                parse_networks(limits.trusted_proxies, default_gateways()),
             ),
+            self._oauth,
         )
         counted = CountedRequests(guard, self._metrics) if self._metrics_token else guard
         held_bytes = options.dispatcher.held_bytes

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from holdfast.adapters.counters import MemoryCounters
+from holdfast.adapters.issuer import IssuerEndpoint
 from holdfast.adapters.langfuse import CLOUD, LangfuseAccess, LangfuseObserver
 from holdfast.adapters.models.build import build_embedder, build_reranker, for_queries
 from holdfast.adapters.models.chat import ChatClassifier
@@ -34,10 +35,12 @@ from holdfast.app import App
 from holdfast.auth.context import LOCAL_TENANT
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
+from holdfast.auth.tokens import IssuerKeys
 from holdfast.bulletin import Bulletin
 from holdfast.changes.service import Changes
 from holdfast.config.environment import variable
 from holdfast.config.load import PolicyFile
+from holdfast.config.server_settings import AuthSettings
 from holdfast.config.settings import EmbedderSettings, FilesSettings, Settings
 from holdfast.credentials.envelope import KeyEncryptionKeys
 from holdfast.credentials.sealed_keys import MemoryKeyStore
@@ -121,7 +124,10 @@ def build(
     keys = open_keys(state_dir) if settings.auth.mode == "listed" else None
     admission = _admission(settings, keys)
     dispatcher = Dispatcher(app, table.TOOLS, settings, admission, observer)
-    return ServerParts(dispatcher, folders, app, admission, store_ports, workers, memory, keys, plan_observer, exporter)
+    issuer_keys = _issuer_keys(settings.auth)
+    return ServerParts(
+        dispatcher, folders, app, admission, store_ports, workers, memory, keys, plan_observer, exporter, issuer_keys
+    )
 
 
 @contextmanager
@@ -252,7 +258,7 @@ def _observer(
     if not call_settings.enabled:
         return Observer(None, metrics, tracer)
     redactor = Redactor(table.TOOLS.vocabulary, call_settings.preview_bytes if call_settings.preview else 0)
-    tenants = store_ports.open_calls(settings.auth.mode == "listed")
+    tenants = store_ports.open_calls(settings.auth.mode in ("listed", "oauth"))
     limits = CallLogLimits(call_settings.keep_days, call_settings.max_rows)
     log = CallLog(LOCAL_TENANT, LocalCalls(state_dir), tenants, redactor, limits, metrics.calls_dropped)
     return Observer(log, metrics, tracer)
@@ -320,6 +326,13 @@ def _admission(settings: Settings, keys: ApiKeys | None) -> Admission:
     url, local = variable("REDIS_URL"), MemoryCounters()
     tenants = RedisCounters(url) if url else local
     return Admission(settings.limits, tenants, local, keys.find if keys else None)
+
+
+def _issuer_keys(auth: AuthSettings) -> IssuerKeys | None:
+    """Return the keys that access tokens are checked with, not fetched yet, when the settings name their issuer."""
+    if auth.mode != "oauth":
+        return None
+    return IssuerKeys(IssuerEndpoint(auth.oauth.issuer, auth.oauth.jwks_uri).fetch_keys)
 
 
 def open_keys(state_dir: str, *, is_alone: bool = True) -> ApiKeys:

@@ -12,6 +12,7 @@ from holdfast.app import App
 from holdfast.auth.context import AuthContext
 from holdfast.auth.keys import ApiKeys
 from holdfast.auth.limits import Admission
+from holdfast.auth.tokens import IssuerKeys
 from holdfast.folders.service import OpenFolders
 from holdfast.tools.dispatch import Dispatcher
 from holdfast.tools.person.roots import list_known_roots
@@ -45,6 +46,7 @@ class ServerParts:
     keys: ApiKeys | None = None
     plan_observer: LangfuseObserver | None = None
     exporter: OtlpExporter | None = None
+    issuer_keys: IssuerKeys | None = None
 
     def tenant_of(self, apikey_hash: str) -> AuthContext | None:
         """Return the holder of a listed key by its hash, None when there is none."""

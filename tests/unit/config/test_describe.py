@@ -62,7 +62,7 @@ def test_what_is_expected_is_said_in_words() -> None:
         ("server", "port"): "a whole number",
         ("folders", "roots"): "a list of text",
         ("folders", "roots", 0): "text",
-        ("auth", "mode"): "one of local, listed, open",
+        ("auth", "mode"): "one of local, listed, open, oauth",
         ("mcp", "tools", "x", "enabled"): "true or false",
         ("mcp", "files", "security", "encryption_keks", "k"): "secret text",
         ("server",): "a mapping",

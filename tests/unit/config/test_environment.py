@@ -1,5 +1,6 @@
 """The environment places a deployment and sets nothing else."""
 
+import sys
 from pathlib import Path
 
 import pytest
@@ -55,3 +56,22 @@ def test_no_variable_changes_a_setting(monkeypatch: pytest.MonkeyPatch, tmp_path
         monkeypatch.setenv(name, "1")
 
     assert load().settings == before
+
+
+def test_the_default_gateways_are_those_of_the_kernels_table(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def row(interface: str, destination: bytes, gateway: bytes) -> str:
+        words = [f"{int.from_bytes(address, sys.byteorder):08X}" for address in (destination, gateway)]
+        return f"{interface}\t{words[0]}\t{words[1]}\t0003\t0\t0\t0\t00000000\t0\t0\t0"
+
+    nowhere = bytes(4)
+    rows = [
+        "Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT",
+        row("eth0", nowhere, bytes([172, 17, 0, 1])),
+        row("eth0", bytes([172, 17, 0, 0]), nowhere),
+        row("tun0", nowhere, nowhere),
+    ]
+    (tmp_path / "route").write_text("\n".join(rows) + "\n")
+    monkeypatch.setattr(environment, "_ROUTES", str(tmp_path / "route"))
+    assert environment.default_gateways() == ["172.17.0.1"]
+    monkeypatch.setattr(environment, "_ROUTES", str(tmp_path / "missing"))
+    assert environment.default_gateways() == []

@@ -98,7 +98,7 @@ def test_a_directory_is_refused(tmp_path: Path) -> None:
         ("settings: {folders: {roots: [1]}}", "settings.yml:1: settings.folders.roots.0: expected text, got 1"),
         (
             "settings: {auth: {mode: all}}",
-            "settings.yml:1: settings.auth.mode: expected one of local, listed, open, got 'all'",
+            "settings.yml:1: settings.auth.mode: expected one of local, listed, open, oauth, got 'all'",
         ),
         (
             "settings: {server: {port: 70000}}",

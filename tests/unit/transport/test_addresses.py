@@ -54,3 +54,10 @@ def test_an_address_in_ipv6_clothes_is_trusted_like_the_same_one_without() -> No
 )
 def test_the_last_value_is_that_of_the_nearest_proxy(values: list[str], last: str) -> None:
     assert last_value(values) == last
+
+
+@pytest.mark.req("SV-05.d")
+def test_gateway_stands_for_the_addresses_of_the_default_routes_and_for_nobody_without_one() -> None:
+    assert is_trusted("172.17.0.1", parse_networks(["gateway"], ["172.17.0.1"]))
+    assert not is_trusted("172.17.0.2", parse_networks(["gateway"], ["172.17.0.1"]))
+    assert parse_networks(["gateway"]) == ()

@@ -73,9 +73,19 @@ class Endpoint:
 
     def post(self, request: ModelRequest) -> Any:
         """Send one request and return the JSON of its answer. RemoteFault when none arrives in time."""
+        return self._send("POST", request)
+
+    def get(self, timeout_seconds: float, max_answer_bytes: int) -> Any:
+        """Return the JSON that is there, without a key. RemoteFault when none arrives in time."""
+        return self._send("GET", ModelRequest({}, None, timeout_seconds, max_answer_bytes=max_answer_bytes))
+
+    def _send(self, method: str, request: ModelRequest) -> Any:
         deadline = time.monotonic() + request.timeout_seconds
         connection = self._connection(request.timeout_seconds)
-        headers = {"content-type": "application/json", "accept": "application/json", "user-agent": "holdfast"}
+        headers = {"accept": "application/json", "user-agent": "holdfast"}
+        body = json.dumps(request.body).encode() if method == "POST" else None
+        if body is not None:
+            headers["content-type"] = "application/json"
         if request.key is not None and request.key.reveal():
             headers["authorization"] = f"Bearer {request.key.reveal()}"
         parts = urlsplit(self.url)
@@ -83,7 +93,7 @@ class Endpoint:
         try:
             connection.connect()
             with _shut_down_at(connection, deadline):
-                connection.request("POST", target, json.dumps(request.body).encode(), headers)
+                connection.request(method, target, body, headers)
                 data = _read_answer(connection.getresponse(), request)
             return json.loads(data)
         except (json.JSONDecodeError, UnicodeDecodeError, RecursionError):

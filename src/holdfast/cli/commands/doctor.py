@@ -24,6 +24,8 @@ from holdfast.config.server_settings import ServerSettings
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.access.syscalls import has_openat2, landlock_abi
 from holdfast.text.display import escape_invisible
+from holdfast.transport.doors.hosts import Authority, add_brackets
+from holdfast.transport.doors.tls import Certificate
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 _COLOURS = {OK: "green", WARNING: "yellow", BROKEN: "red"}
@@ -346,7 +348,15 @@ def _server_settings(path: str | None) -> ServerSettings:
 
 
 def _check_port(server: ServerSettings) -> Iterator[Finding]:
-    address = f"{server.host}:{server.port}"
+    address, host = f"{server.host}:{server.port}", Authority.parse(add_brackets(server.host))
+    if not server.is_protected and not (host and host.is_loopback):
+        advice = "Set settings.server.tls or settings.server.trusted_proxies: docs/how-to/remote.md tells how."
+        yield Finding(BROKEN, "port", f"{address} is reached by other machines, and nothing protects it", advice)
+    try:
+        if server.tls.is_on:
+            Certificate(server.tls)
+    except InvalidArgument as fault:
+        yield Finding(BROKEN, "certificate", fault.message, "Set settings.server.tls.certificate and key.")
     family = socket.AF_INET6 if ":" in server.host else socket.AF_INET
     with socket.socket(family) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

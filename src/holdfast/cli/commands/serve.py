@@ -7,6 +7,7 @@ import socket
 import threading
 import webbrowser
 from contextlib import ExitStack
+from dataclasses import replace
 from functools import partial
 
 import click
@@ -18,7 +19,7 @@ from holdfast.cli.startup import load_settings, log_to_stderr, open_state_folder
 from holdfast.config.environment import root_dirs
 from holdfast.config.load import LoadedSettings
 from holdfast.config.settings import Settings
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.text.display import display_name
 from holdfast.transport.client.dial import NoServer
 from holdfast.transport.lifecycle import BACKGROUND, FOREGROUND, hold_server_lock
@@ -41,6 +42,13 @@ Example:
 )
 @click.option("--http-host", help="Address of /mcp and /ws, if different from --host.")
 @click.option("--http-port", type=click.IntRange(0, 65535), help="Port of /mcp and /ws, if different from --port.")
+@click.option(
+    "--trusted-proxy",
+    "proxies",
+    multiple=True,
+    metavar="ADDRESS",
+    help="Proxy that speaks TLS for this server, besides those of the setting server.trusted_proxies; may be repeated.",
+)
 @click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 @click.option("--no-ui", is_flag=True, help="Do not serve the web pages.")
 @click.option("--no-http", is_flag=True, help="Do not serve /mcp and /ws; with --no-ui, speak MCP on stdin and stdout.")
@@ -52,6 +60,7 @@ def serve_command(
     port: int | None,
     http_host: str | None,
     http_port: int | None,
+    proxies: tuple[str, ...],
     settings_path: str | None,
     *,
     no_ui: bool,
@@ -70,7 +79,7 @@ def serve_command(
         return
     from holdfast.transport.doors.http_server import listen_on
 
-    loaded = load_settings(settings_path)
+    loaded = _with_proxies(load_settings(settings_path), proxies)
     folder = open_state_folder()
     if background:
         log_to_stderr(folder)
@@ -125,9 +134,26 @@ def _run(
         announce=_log_address if background else announce,
         known_roots=parts.known_roots,
         bulletin=parts.app.bulletin,
+        issuer_keys=parts.issuer_keys,
     )
     parts.workers.start()
     asyncio.run(Server(options).run())
+
+
+def _with_proxies(loaded: LoadedSettings, proxies: tuple[str, ...]) -> LoadedSettings:
+    """Return the settings with more trusted proxies. Raises InvalidArgument for what is no address."""
+    from pydantic import ValidationError
+
+    from holdfast.config.server_settings import ServerSettings
+
+    server = loaded.settings.server
+    try:
+        ServerSettings(trusted_proxies=list(proxies))
+    except ValidationError as error:
+        reason = str(error.errors()[0]["msg"]).removeprefix("Value error, ")
+        raise InvalidArgument(f"--trusted-proxy: {reason}") from None
+    server = server.model_copy(update={"trusted_proxies": [*server.trusted_proxies, *proxies]})
+    return replace(loaded, settings=loaded.settings.model_copy(update={"server": server}))
 
 
 def _addresses(

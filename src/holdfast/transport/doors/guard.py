@@ -5,7 +5,9 @@ and 408 for too much and too slow, 503 for a caller that has more connections or
 The raw key is taken out of the request here; below, there is only `scope["holdfast.caller"]`.
 """
 
+import asyncio
 import logging
+import time
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -24,6 +26,7 @@ from holdfast.errors import InvalidArgument
 from holdfast.secret import Secret
 from holdfast.shares import Shares
 from holdfast.transport.doors.connections import CONNECTION, HttpConnection, HttpConnections
+from holdfast.transport.doors.cors import MODEL_KEY_HEADER, add_cors_headers, answer_preflight, is_preflight
 from holdfast.transport.doors.hosts import (
     HostRules,
     Network,
@@ -32,6 +35,7 @@ from holdfast.transport.doors.hosts import (
     is_trusted,
     last_value,
 )
+from holdfast.transport.doors.oauth_door import WELL_KNOWN, OAuthDoor
 from holdfast.transport.doors.restrictions import restrictions_from_query
 
 _log = logging.getLogger(__name__)
@@ -49,7 +53,6 @@ _SECURE_SCHEMES = frozenset({"https", "wss"})
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
 _CLOSE = {"connection": "close"}
 _BODY_METHODS = frozenset({"POST", "PUT", "PATCH", "DELETE"})
-MODEL_KEY_HEADER = "x-model-key"
 _SECRET_HEADERS = frozenset({b"authorization", b"cookie", KEY_HEADER.encode(), MODEL_KEY_HEADER.encode()})
 
 
@@ -97,6 +100,7 @@ class Guard:
         console: Gate | None,
         local_roots: tuple[str, ...],
         limits: RequestLimits,
+        oauth: OAuthDoor | None = None,
     ) -> None:
         self._app = app
         self._hosts = hosts
@@ -104,6 +108,7 @@ class Guard:
         self._console = console
         self._local_roots = local_roots
         self._limits = limits
+        self._oauth = oauth
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on with its caller, or answer it here."""
@@ -111,16 +116,17 @@ class Guard:
             return
         refusal = self._refuse_insecure(scope)
         headers = Headers(scope=scope)
-        refusal = refusal or self._refuse(scope, headers)
+        refusal = refusal or self._refuse(scope, headers) or await self._let_in(scope, headers)
+        origin = headers.get("origin", "")
+        if origin and self._hosts.is_configured(origin):
+            send = add_cors_headers(send, origin)
         if refusal is not None:
             await _answer(refusal, scope, receive, send)
             return
-        origin = headers.get("origin", "")
-        if origin and self._hosts.is_configured(origin):
-            send = _add_cors_headers(send, origin)
         scope["headers"] = [(name, value) for name, value in scope["headers"] if name not in _SECRET_HEADERS]
         connection: HttpConnection = scope["state"][CONNECTION]
         connection.is_busy = True
+        expiry = _drop_at_expiry(scope, connection)
         try:
             if scope["type"] == "http" and scope["method"] in _BODY_METHODS:
                 await self._read_body_and_run(scope, receive, send)
@@ -128,6 +134,8 @@ class Guard:
                 await self._run_app(scope, receive, send)
         finally:
             connection.is_busy = False
+            if expiry is not None:
+                expiry.cancel()
 
     def _refuse_insecure(self, scope: Scope) -> Response | None:
         """Take over what a trusted proxy says of a request; refuse plain text from another machine that is none."""
@@ -161,16 +169,27 @@ class Guard:
         is_secure = scope["scheme"] in _SECURE_SCHEMES
         if origin is not None and not self._hosts.accepts_origin(origin, host, is_secure=is_secure):
             return _text(403, "Requests from that web origin are refused; see server.allowed_origins.")
-        if origin is not None and _is_preflight(scope, headers):
-            return _preflight(origin) if self._hosts.is_configured(origin) else _text(403, "No cross-origin requests.")
+        if origin is not None and is_preflight(scope, headers):
+            return (
+                answer_preflight(origin)
+                if self._hosts.is_configured(origin)
+                else _text(403, "No cross-origin requests.")
+            )
+        return None
+
+    async def _let_in(self, scope: Scope, headers: Headers) -> Response | None:
+        """Give a request its caller, unless its path is open to all; refuse it without one."""
         path: str = scope["path"]
+        if path.startswith(WELL_KNOWN):
+            is_ours = self._oauth is not None and path in self._oauth.metadata_paths
+            return None if is_ours else _text(404, "There is no such page.")
         if path == HEALTH_PATH or (self._console is not None and self._console.is_shell(path)):
             return None
         if self._console is not None and self._console.is_api(path):
             return self._refuse_page(self._console, scope, headers)
-        caller = self._authenticate(path, headers)
-        if caller is None:
-            return _unauthorized(path)
+        caller = await self._authenticate(path, headers)
+        if isinstance(caller, Response):
+            return caller
         caller = replace(caller, door=Door.WEBSOCKET if scope["type"] == "websocket" else Door.HTTP)
         if scope["path"] in MCP_PATHS:
             try:
@@ -178,7 +197,7 @@ class Guard:
             except InvalidArgument as error:
                 return _text(400, error.message)
             caller = replace(caller, restrictions=restrictions)
-        return self._let_in(caller, scope, headers)
+        return self._count(caller, scope, headers)
 
     def _refuse_page(self, console: Gate, scope: Scope, headers: Headers) -> Response | None:
         """Refuse a request to the console's API, or let it in with its session."""
@@ -188,9 +207,9 @@ class Guard:
         if checked is None:
             return None
         scope[SESSION] = checked
-        return self._let_in(caller_of(checked, CallerKind.PERSON), scope, headers)
+        return self._count(caller_of(checked, CallerKind.PERSON), scope, headers)
 
-    def _let_in(self, caller: Caller, scope: Scope, headers: Headers) -> Response | None:
+    def _count(self, caller: Caller, scope: Scope, headers: Headers) -> Response | None:
         """Count a request as its caller's; refused when the caller has too many connections or sends too much."""
         connection: HttpConnection = scope["state"][CONNECTION]
         if not self._limits.connections.identify(connection, caller.share):
@@ -201,17 +220,22 @@ class Guard:
             return self._body_too_large()
         return None
 
-    def _authenticate(self, path: str, headers: Headers) -> Caller | None:
-        scheme, _, key = headers.get("authorization", "").partition(" ")
-        if scheme.lower() != "bearer" or not key.strip():
-            return None
+    async def _authenticate(self, path: str, headers: Headers) -> Caller | Response:
+        scheme, _, text = headers.get("authorization", "").partition(" ")
+        key = Secret(text.strip()) if scheme.lower() == "bearer" else Secret("")
         if path == METRICS_PATH:
-            opens = self._authenticator.opens_metrics(Secret(key.strip()))
-            return Caller(METRICS_READER, CallerKind.AGENT) if opens else None
+            opens = self._authenticator.opens_metrics(key)
+            return Caller(METRICS_READER, CallerKind.AGENT) if opens else _unauthorized(path)
         model_key = headers.get(MODEL_KEY_HEADER, "").strip()
-        auth = self._authenticator.identify(Secret(key.strip()), Secret(model_key) if model_key else None)
+        own_model_key = Secret(model_key) if model_key else None
+        auth = self._authenticator.identify(key, own_model_key) if key.reveal() else None
+        if auth is None and self._oauth is not None:
+            checked = await self._oauth.authenticate(key) if key.reveal() else self._oauth.ask_for_token()
+            if isinstance(checked, Response):
+                return checked
+            auth = replace(checked, model_key=own_model_key)
         if auth is None:
-            return None
+            return _unauthorized(path)
         return Caller(auth, CallerKind.AGENT, self._local_roots if auth.is_local else ())
 
     async def _read_body_and_run(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -286,6 +310,14 @@ def replay_first(first: Message, receive: Receive) -> Receive:
     return replay
 
 
+def _drop_at_expiry(scope: Scope, connection: HttpConnection) -> asyncio.TimerHandle | None:
+    """End a connection that has no end of its own when the token that opened it does."""
+    grant = scope[CALLER].auth.grant if CALLER in scope else None
+    if grant is None or (scope["type"] != "websocket" and scope["method"] != "GET"):
+        return None
+    return asyncio.get_running_loop().call_later(max(0.0, grant.expires_at - time.time()), connection.drop)
+
+
 def _forward(scope: Scope, headers: Headers) -> None:
     """Put the scheme and the host that a client used at its proxy in the place of those that the proxy used here."""
     scheme = last_value(headers.getlist("x-forwarded-proto")).lower()
@@ -316,45 +348,6 @@ def _joined_origin(headers: Headers) -> str | None:
 def _sdk_user(auth: AuthContext) -> AuthenticatedUser:
     """Return the tenant as the SDK's user: the SDK lets only the user who opened a session use it."""
     return AuthenticatedUser(AccessToken(token="", client_id=auth.apikey_hash, scopes=[]))
-
-
-def _is_preflight(scope: Scope, headers: Headers) -> bool:
-    return (
-        scope["type"] == "http"
-        and scope["method"] == "OPTIONS"
-        and headers.get("access-control-request-method") is not None
-    )
-
-
-def _preflight(origin: str) -> Response:
-    return Response(
-        status_code=204,
-        headers={
-            "access-control-allow-origin": origin,
-            "access-control-allow-methods": "GET, POST, DELETE",
-            "access-control-allow-headers": (
-                "authorization, content-type, accept, last-event-id, "
-                f"mcp-session-id, mcp-protocol-version, mcp-method, mcp-name, {MODEL_KEY_HEADER}"
-            ),
-            "access-control-max-age": "600",
-            "vary": "origin",
-        },
-    )
-
-
-def _add_cors_headers(send: Send, origin: str) -> Send:
-    extra = [
-        (b"access-control-allow-origin", origin.encode("latin-1")),
-        (b"access-control-expose-headers", b"mcp-session-id"),
-        (b"vary", b"origin"),
-    ]
-
-    async def send_with_headers(message: Message) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", []), *extra]}
-        await send(message)
-
-    return send_with_headers
 
 
 def _unauthorized(path: str) -> Response:

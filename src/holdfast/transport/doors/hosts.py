@@ -11,6 +11,8 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from string import ascii_letters, digits
 from urllib.parse import urlsplit
 
+from holdfast.config.server_settings import GATEWAY
+
 _HOST_CHARACTERS = frozenset(ascii_letters + digits + "-._:[]")
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 _WILDCARDS = frozenset({"", "0.0.0.0", "::"})  # noqa: S104 - compared with, not listened on
@@ -53,7 +55,7 @@ class HostRules:
 
     def __init__(self, hosts: Iterable[str] = (), origins: Iterable[str] = (), listening: Iterable[str] = ()) -> None:
         names = [*hosts, *(address for address in listening if address not in _WILDCARDS)]
-        self._hosts = [authority for name in names if (authority := Authority.parse(_add_brackets(name)))]
+        self._hosts = [authority for name in names if (authority := Authority.parse(add_brackets(name)))]
         self._origins = frozenset(origin.rstrip("/").lower() for origin in origins)
 
     def accepts_host(self, header: str) -> bool:
@@ -89,13 +91,18 @@ def _is_same_origin(origin: str, host: str, *, is_secure: bool) -> bool:
     return same_port and (theirs.host == ours.host or (theirs.is_loopback and ours.is_loopback))
 
 
-def _add_brackets(name: str) -> str:
+def add_brackets(name: str) -> str:
+    """Return an address as it stands before a port: an IPv6 one in brackets."""
     return f"[{name}]" if name.count(":") > 1 and not name.startswith("[") else name
 
 
-def parse_networks(texts: Sequence[str]) -> tuple[Network, ...]:
-    """Return addresses and networks, as `10.0.0.7` or `10.0.0.0/8`. ValueError for anything else."""
-    return tuple(ip_network(text, strict=False) for text in texts)
+def parse_networks(texts: Sequence[str], gateways: Sequence[str] = ()) -> tuple[Network, ...]:
+    """Return addresses and networks, as `10.0.0.7` or `10.0.0.0/8`, and for `gateway` those of this machine.
+
+    ValueError for anything else.
+    """
+    addresses = [address for text in texts for address in (gateways if text == GATEWAY else (text,))]
+    return tuple(ip_network(address, strict=False) for address in addresses)
 
 
 def client_address(peer: str, forwarded_for: str, forwarded: str, trusted: Sequence[Network]) -> str:

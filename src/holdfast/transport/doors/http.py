@@ -21,7 +21,7 @@ from holdfast import __version__
 from holdfast.auth.context import Caller
 from holdfast.auth.rates import Rate
 from holdfast.config.server_settings import ServerSettings
-from holdfast.errors import PermissionDenied, RateLimited, ResourceBusy
+from holdfast.errors import NotFound, PermissionDenied, RateLimited, ResourceBusy
 from holdfast.observe.metrics import Reading
 from holdfast.shares import Shares
 from holdfast.tools.dispatch import Dispatcher
@@ -32,6 +32,7 @@ from holdfast.transport.doors.http_calls import HttpCalls
 from holdfast.transport.doors.http_logs import CallLogDoor
 from holdfast.transport.doors.http_metrics import answer_scrapes
 from holdfast.transport.doors.http_sessions import SESSION_HEADER, HttpSessions
+from holdfast.transport.doors.oauth_door import OAuthDoor
 from holdfast.transport.doors.streams.stream import serve_stream
 from holdfast.transport.mcp import wire
 from holdfast.transport.mcp.elicitation import RESPONSE_ENDED
@@ -61,9 +62,16 @@ class McpDoor:
     here such a request is served on its own, as a sessionless one.
     """
 
-    def __init__(self, dispatcher: Dispatcher, settings: ServerSettings, connections: Connections) -> None:
+    def __init__(
+        self,
+        dispatcher: Dispatcher,
+        settings: ServerSettings,
+        connections: Connections,
+        oauth: OAuthDoor | None = None,
+    ) -> None:
         self._dispatcher = dispatcher
         self._connections = connections
+        self._oauth = oauth
         self._turns = Turns()
         server = build_server(dispatcher, _get_caller)
         self._server_info = server.server_info_stamp
@@ -102,6 +110,10 @@ class McpDoor:
             if not traits.is_cheap:
                 await _refuse(body, 400, TOO_MANY_VALUES)(scope, receive, send)
                 return
+            if traits.is_call and await self._exceeds_grant(scope[CALLER], body):
+                assert self._oauth is not None
+                await self._oauth.ask_to_write()(scope, receive, send)
+                return
             if traits.has_surrogate:
                 response = await self._run_call_with_lone_surrogate(scope[CALLER], body)
                 if response is not None:
@@ -128,6 +140,22 @@ class McpDoor:
             finally:
                 ended.set()
                 turn.end()
+
+    async def _exceeds_grant(self, caller: Caller, body: bytes) -> bool:
+        """Return whether a body calls a tool that changes something, and its caller's token may only read.
+
+        The dispatcher refuses it as well; here its client is told in the words of the protocol which scope it lacks.
+        """
+        if caller.auth.may_write or self._oauth is None:
+            return False
+        message, fault = await parse_message(self._dispatcher, caller, body)
+        call = parse_call(message) if fault is None else None
+        try:
+            return call is not None and not self._dispatcher.find(caller, call.name)
+        except PermissionDenied:
+            return True
+        except NotFound:
+            return False
 
     async def _open_session(self, body: bytes, scope: Scope, receive: Receive, send: Send) -> None:
         """Open a session, which counts as a call that reads; refused when there are too many in a minute, or all busy."""
@@ -219,9 +247,10 @@ def build_app(
     console: Iterable[BaseRoute] = (),
     *,
     has_metrics: bool = False,
+    oauth: OAuthDoor | None = None,
 ) -> Starlette:
     """Return the routes that are switched on, for the guard to wrap."""
-    routes: list[BaseRoute] = [Route("/health", answer_health)]
+    routes: list[BaseRoute] = [Route("/health", answer_health), *(oauth.routes() if oauth else [])]
     if has_metrics:
         routes.append(Route("/metrics", answer_scrapes(dispatcher.metrics)))
     if mcp is not None:

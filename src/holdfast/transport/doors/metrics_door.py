@@ -11,6 +11,7 @@ from starlette.applications import Starlette
 from starlette.routing import Route
 
 from holdfast.auth.authenticate import Authenticator
+from holdfast.config.environment import default_gateways
 from holdfast.config.server_settings import ServerSettings
 from holdfast.observe.metrics import Metrics
 from holdfast.secret import Secret
@@ -43,7 +44,7 @@ def serve_metrics(listener: socket.socket, token: Secret, settings: ServerSettin
             settings.slow_client_seconds,
             connections.http,
             held_bytes,
-            parse_networks(settings.trusted_proxies),
+            parse_networks(settings.trusted_proxies, default_gateways()),
         ),
     )
     certificate = Certificate(settings.tls) if settings.tls.is_on else None
