@@ -8,6 +8,7 @@ from playwright.sync_api import expect
 from tests.console.conftest import Desk
 from tests.helpers.browser import new_context, open_tab
 from tests.helpers.console import link_of
+from tests.helpers.first_load import MAX_BYTES, load_first
 
 pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-46")]
 
@@ -84,3 +85,10 @@ def test_signing_out_ends_the_session_in_every_tab(desk: Desk) -> None:
     expect(tab.page.get_by_text("Sign in on this machine")).to_be_visible()
     expect(other.page.get_by_text("Sign in on this machine")).to_be_visible()
     tab.page.context.close()
+
+
+def test_a_first_load_is_small_and_compressed(desk: Desk) -> None:
+    load = load_first(desk.browser, link_of(desk.house))
+    assert load.files >= 4, "the page, its script and its style at least"
+    assert load.wire_bytes <= MAX_BYTES
+    assert load.wire_bytes < load.raw_bytes / 2

@@ -78,8 +78,10 @@ def record(tenant: str, number: int = 0, **fields: object) -> CallRecord:
     return made._replace(**fields)  # type: ignore[arg-type]
 
 
-def numbers(table: CallTable, tenant: str, wanted: CallFilter | None = None, limit: int = 100) -> list[int]:
-    return [int(entry.record.id, 16) for entry in table.find(tenant, wanted or CallFilter(), limit)]
+def numbers(
+    table: CallTable, tenant: str, wanted: CallFilter | None = None, limit: int = 100, offset: int = 0
+) -> list[int]:
+    return [int(entry.record.id, 16) for entry in table.find(tenant, wanted or CallFilter(), limit, offset)]
 
 
 @pytest.mark.req("SV-30")
@@ -114,6 +116,12 @@ def test_each_filter_narrows_and_pages_go_on_where_the_last_one_ended(table: Cal
     assert numbers(table, tenant, CallFilter(tool="file_write", client="rival", status="error")) == []
     first = table.find(tenant, CallFilter(), 4)
     assert numbers(table, tenant, CallFilter(before=first[-1].position)) == [2, 1]
+    assert numbers(table, tenant, limit=2, offset=3) == [3, 2]
+    assert numbers(table, tenant, CallFilter(kind="agent"), limit=2, offset=4) == [1]
+    assert numbers(table, tenant, offset=6) == []
+    assert table.count(tenant, CallFilter()) == 6
+    assert table.count(tenant, CallFilter(kind="agent", before=first[0].position)) == 5
+    assert table.count(new_tenant(), CallFilter()) == 0
 
 
 @pytest.mark.req("SV-30")

@@ -56,8 +56,8 @@ def read_call(row: Any, started_at: datetime) -> LoggedCall:
     return LoggedCall(row["position"], record)
 
 
-def filter_parameters(tenant: str, call_filter: CallFilter, limit: int) -> dict[str, Any]:
-    """Return the parameters of `find_calls`."""
+def filter_parameters(tenant: str, call_filter: CallFilter) -> dict[str, Any]:
+    """Return the parameters of `count_calls`, and of `find_calls` but for its page."""
     return {
         "apikey_hash": tenant,
         "tool": call_filter.tool,
@@ -68,7 +68,6 @@ def filter_parameters(tenant: str, call_filter: CallFilter, limit: int) -> dict[
         "since": call_filter.since,
         "until": call_filter.until,
         "older_than": call_filter.before,
-        "limit": limit,
     }
 
 

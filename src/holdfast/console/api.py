@@ -1,7 +1,9 @@
 """Answers what the page asks beside the entries: who is signed in, sessions, tools and their declarations, media, the document."""
 
+import os
 from collections.abc import Awaitable, Callable
 from functools import lru_cache, wraps
+from pathlib import Path
 from typing import TypeVar
 
 import anyio.to_thread
@@ -65,6 +67,7 @@ class ConsoleApi:
         self._facts = facts
         self._server_id = server_id
         self._on_end = on_end
+        self._home = os.path.realpath(Path.home())
 
     async def me(self, request: Request) -> Response:
         """Say who is signed in; the page asks it when it begins, so this is where times of use are written."""
@@ -188,6 +191,7 @@ class ConsoleApi:
             mode=self._facts.mode,
             read_only=self._facts.is_read_only,
             roots=list(await self._calls.roots(session)),
+            home=self._home if session.auth.is_local else "",
             groups=list(groups),
         )
 

@@ -27,6 +27,7 @@ class Me(BaseModel):
     mode: str = Field(description="local, listed, open or oauth")
     read_only: bool
     roots: list[str] = Field(description="directories that the person's calls of agents' tools work in")
+    home: str = Field(description="home folder of the person, whose paths are shown with ~; empty for a tenant")
     groups: list[str] = Field(description="groups with tools for this caller")
 
 

@@ -104,10 +104,14 @@ class CallLog:
         if not self._has_work.is_set():
             self._has_work.set()
 
-    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match, with those that ended just before this one."""
         self.flush()
-        return self._tables[tenant == self._local_tenant].find(tenant, call_filter, limit)
+        return self._tables[tenant == self._local_tenant].find(tenant, call_filter, limit, offset)
+
+    def count(self, tenant: str, call_filter: CallFilter) -> int:
+        """Return how many written calls of a tenant match."""
+        return self._tables[tenant == self._local_tenant].count(tenant, call_filter)
 
     def flush(self, seconds: float = _FLUSH_SECONDS) -> None:
         """Write what waits; returns when it is written or the time is over."""

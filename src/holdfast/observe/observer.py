@@ -25,9 +25,13 @@ class Observer:
             self._log if is_recorded else None, self._metrics, self._tracer if is_recorded else None, tool, parent
         )
 
-    def find_calls(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
+    def find_calls(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         """Return the newest recorded calls of a tenant that match, none when nothing is recorded."""
-        return self._log.find(tenant, call_filter, limit) if self._log else []
+        return self._log.find(tenant, call_filter, limit, offset) if self._log else []
+
+    def count_calls(self, tenant: str, call_filter: CallFilter) -> int:
+        """Return how many recorded calls of a tenant match."""
+        return self._log.count(tenant, call_filter) if self._log else 0
 
     @property
     def metrics(self) -> Metrics:

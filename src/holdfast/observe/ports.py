@@ -13,8 +13,11 @@ class CallTable(Protocol):
     def save(self, records: Sequence[CallRecord]) -> None:
         """Add records of any tenants; those of a tenant that has no place here are left out."""
 
-    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
-        """Return the newest calls of a tenant that match."""
+    def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
+        """Return the newest calls of a tenant that match, after so many of them."""
+
+    def count(self, tenant: str, call_filter: CallFilter) -> int:
+        """Return how many calls of a tenant match."""
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls of these tenants beyond the number; return how many."""

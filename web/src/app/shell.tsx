@@ -12,7 +12,7 @@ import { forgetSession } from "@/api/session";
 import { listenToKeys, useKeys, type KeyAction } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { Empty, Loading } from "@/shared/states";
-import { splitPath } from "@/shared/names";
+import { shortenHome, splitPath } from "@/shared/names";
 import { showUndo, undoNewest } from "@/shared/toasts";
 import { useUndo } from "@/shared/undo";
 import classes from "./app.module.css";
@@ -182,7 +182,7 @@ function Place() {
   if (!first) return <span className={classes.place} />;
   return (
     <span className={classes.place} title={me.roots.join("\n")}>
-      <Name isPath>{first}</Name>
+      <Name isPath>{shortenHome(first, me.home)}</Name>
       {others.length > 0 && <span className={classes.more}> and {others.length} more</span>}
     </span>
   );

@@ -32,6 +32,11 @@ export function areKeysOn(): boolean {
   return localStorage.getItem(STORED) !== "off";
 }
 
+/** Return whether single keys are on, for what shows them. */
+export function useAreKeysOn(): boolean {
+  return useSyncExternalStore(watch, areKeysOn);
+}
+
 export function switchKeys(isOn: boolean): void {
   if (isOn) localStorage.removeItem(STORED);
   else localStorage.setItem(STORED, "off");
@@ -58,13 +63,12 @@ export function useKeys(group: string, actions: readonly KeyAction[]): void {
 
 /** Return what can be done now, page first. */
 export function useActions(): readonly Layer[] {
-  return useSyncExternalStore(
-    (watcher) => {
-      watchers.add(watcher);
-      return () => watchers.delete(watcher);
-    },
-    () => snapshot,
-  );
+  return useSyncExternalStore(watch, () => snapshot);
+}
+
+function watch(watcher: () => void): () => void {
+  watchers.add(watcher);
+  return () => watchers.delete(watcher);
 }
 
 function takesText(target: EventTarget | null): boolean {

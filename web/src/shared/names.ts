@@ -94,6 +94,18 @@ export function countHidden(text: string): number {
   return count;
 }
 
+/** Return a folder as the person knows it: beneath a known directory by that one's name, otherwise with `~` for the home folder. */
+export function placeOf(folder: string, roots: readonly string[], home: string): string {
+  const root = roots.filter((each) => `${folder}/`.startsWith(`${each}/`)).sort((left, right) => right.length - left.length)[0];
+  if (root !== undefined && root !== "/") return folder.slice(splitPath(root).folder.length);
+  return shortenHome(folder, home);
+}
+
+/** Return a path with `~` for the home folder. */
+export function shortenHome(path: string, home: string): string {
+  return home !== "" && `${path}/`.startsWith(`${home}/`) ? `~${path.slice(home.length)}` : path;
+}
+
 /** Return the last part of a path, and what stands before it. */
 export function splitPath(path: string): { folder: string; name: string } {
   const slash = path.replace(/\/+$/, "").lastIndexOf("/");

@@ -38,14 +38,20 @@ class PostgresCalls:
                             STATEMENTS["save_call"], [call_row(record, record.started_at) for record in own]
                         )
 
-    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match."""
         with busy_on_conflict("*"), self._pool.connection() as connection, connection.transaction():
             set_tenant(connection, tenant)
-            rows = connection.execute(
-                STATEMENTS["find_calls"], filter_parameters(tenant, call_filter, limit)
-            ).fetchall()
+            parameters = {**filter_parameters(tenant, call_filter), "limit": limit, "offset": offset}
+            rows = connection.execute(STATEMENTS["find_calls"], parameters).fetchall()
         return [read_call(row, row["started_at"]) for row in rows]
+
+    def count(self, tenant: str, call_filter: CallFilter) -> int:
+        """Return how many calls of a tenant match."""
+        with busy_on_conflict("*"), self._pool.connection() as connection, connection.transaction():
+            set_tenant(connection, tenant)
+            row = connection.execute(STATEMENTS["count_calls"], filter_parameters(tenant, call_filter)).fetchone()
+        return int(row["total"]) if row else 0
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls of these tenants beyond the number; return how many."""

@@ -27,7 +27,20 @@ WHERE apikey_hash = %(apikey_hash)s
   AND (%(since)s::timestamptz IS NULL OR started_at >= %(since)s)
   AND (%(until)s::timestamptz IS NULL OR started_at < %(until)s)
 ORDER BY position DESC
-LIMIT %(limit)s;
+LIMIT %(limit)s OFFSET %(offset)s;
+
+-- name: count_calls
+SELECT count(*) AS total
+FROM mcp_calls
+WHERE apikey_hash = %(apikey_hash)s
+  AND (%(older_than)s::bigint IS NULL OR position < %(older_than)s)
+  AND (%(tool)s = '' OR tool = %(tool)s)
+  AND (%(status)s = '' OR status = %(status)s)
+  AND (%(code)s = '' OR code = %(code)s)
+  AND (%(client)s = '' OR client_name = %(client)s)
+  AND (%(kind)s = '' OR kind = %(kind)s)
+  AND (%(since)s::timestamptz IS NULL OR started_at >= %(since)s)
+  AND (%(until)s::timestamptz IS NULL OR started_at < %(until)s);
 
 -- name: trim_calls
 DELETE FROM mcp_calls

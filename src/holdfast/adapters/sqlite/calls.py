@@ -47,10 +47,15 @@ class LocalCalls:
         with self._transaction():
             self._connection.executemany(STATEMENTS["save_call"], rows)
 
-    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         """Return the newest calls that match."""
         with self._lock, translate_sqlite_errors(_STATE_DATABASE):
-            return _find(self._connection, tenant, call_filter, limit)
+            return _find(self._connection, tenant, call_filter, limit, offset)
+
+    def count(self, tenant: str, call_filter: CallFilter) -> int:
+        """Return how many calls match."""
+        with self._lock, translate_sqlite_errors(_STATE_DATABASE):
+            return _count(self._connection, tenant, call_filter)
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls beyond the number; return how many."""
@@ -98,10 +103,15 @@ class TenantCalls:
             with self._write(file_name(tenant)) as connection:
                 connection.executemany(STATEMENTS["save_call"], rows)
 
-    def find(self, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match."""
         with self._files.snapshot(tenant) as connection:
-            return _find(connection, tenant, call_filter, limit)
+            return _find(connection, tenant, call_filter, limit, offset)
+
+    def count(self, tenant: str, call_filter: CallFilter) -> int:
+        """Return how many calls of a tenant match."""
+        with self._files.snapshot(tenant) as connection:
+            return _count(connection, tenant, call_filter)
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls of these tenants beyond the number; return how many."""
@@ -132,10 +142,17 @@ class TenantCalls:
             yield connection
 
 
-def _find(connection: sqlite3.Connection, tenant: str, call_filter: CallFilter, limit: int) -> list[LoggedCall]:
-    parameters: dict[str, Any] = stored_values(filter_parameters(tenant, call_filter, limit))
-    rows = connection.execute(STATEMENTS["find_calls"], parameters)
+def _find(
+    connection: sqlite3.Connection, tenant: str, call_filter: CallFilter, limit: int, offset: int
+) -> list[LoggedCall]:
+    parameters: dict[str, Any] = stored_values(filter_parameters(tenant, call_filter))
+    rows = connection.execute(STATEMENTS["find_calls"], {**parameters, "limit": limit, "offset": offset})
     return [read_call(row, datetime.fromisoformat(row["started_at"])) for row in rows]
+
+
+def _count(connection: sqlite3.Connection, tenant: str, call_filter: CallFilter) -> int:
+    parameters: dict[str, Any] = stored_values(filter_parameters(tenant, call_filter))
+    return int(connection.execute(STATEMENTS["count_calls"], parameters).fetchone()["total"])
 
 
 def _trim(connection: sqlite3.Connection, tenant: str, max_rows: int) -> int:

@@ -23,7 +23,20 @@ WHERE apikey_hash = :apikey_hash
   AND (:since IS NULL OR started_at >= :since)
   AND (:until IS NULL OR started_at < :until)
 ORDER BY position DESC
-LIMIT :limit;
+LIMIT :limit OFFSET :offset;
+
+-- name: count_calls
+SELECT count(*) AS total
+FROM mcp_calls
+WHERE apikey_hash = :apikey_hash
+  AND (:older_than IS NULL OR position < :older_than)
+  AND (:tool = '' OR tool = :tool)
+  AND (:status = '' OR status = :status)
+  AND (:code = '' OR code = :code)
+  AND (:client = '' OR client_name = :client)
+  AND (:kind = '' OR kind = :kind)
+  AND (:since IS NULL OR started_at >= :since)
+  AND (:until IS NULL OR started_at < :until);
 
 -- name: trim_calls
 DELETE FROM mcp_calls

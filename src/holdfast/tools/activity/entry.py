@@ -1,5 +1,6 @@
 """The call log as an entry: the person's of all calls on this machine, and behind /api/logs a tenant's of its own."""
 
+from dataclasses import replace
 from typing import Any
 
 from pydantic import BaseModel, Field
@@ -31,7 +32,9 @@ class ListCalls(Arguments):
     since: str | None = Field(None, description="Only calls that began at this time or later, RFC 3339.")
     until: str | None = Field(None, description="Only calls that began before this time, RFC 3339.")
     limit: int = Field(100, ge=1, le=1_000, description="Maximum number of calls.")
-    cursor: str | None = Field(None, description="Continue a list: the cursor of its last page.")
+    offset: int = Field(0, ge=0, le=10_000_000, description="Skip so many of the calls, from the cursor on.")
+    with_total: bool = Field(False, description="Also count all calls that match, from the cursor on.")
+    cursor: str | None = Field(None, description="Continue a list: the cursor of its last page, or its start.")
 
 
 class CallFacts(BaseModel):
@@ -80,6 +83,12 @@ class ListCallsAnswer(BaseModel):
 
     calls: list[CallFacts]
     cursor: str | None = Field(None, description="of the next page, when there is one")
+    start: str | None = Field(
+        None, description="cursor of this page's first call; with it and an offset later calls move none"
+    )
+    total: int | None = Field(
+        None, description="calls that match, from the cursor that was given on; when it was asked for"
+    )
     is_recording: bool = Field(description="false when the call log is switched off")
 
 
@@ -104,13 +113,18 @@ def list_calls(app: App, call: Call, args: ListCalls) -> Answer:
         until=parse_moment("until", args.until),
         before=read_position(args.cursor, _CURSOR, "list_calls"),
     )
-    rows = app.observer.find_calls(call.caller.auth.apikey_hash, call_filter, args.limit + 1)
+    tenant = call.caller.auth.apikey_hash
+    rows = app.observer.find_calls(tenant, call_filter, args.limit + 1, args.offset)
     page = [CallFacts.of(entry.position, entry.record) for entry in rows[: args.limit]]
     cursor = encode_cursor({_CURSOR: page[-1].position}) if len(rows) > args.limit else None
+    start = encode_cursor({_CURSOR: page[0].position + 1}) if page else None
+    if page and not args.offset:
+        call_filter = replace(call_filter, before=page[0].position + 1)  # calls that end meanwhile are not counted
+    total = app.observer.count_calls(tenant, call_filter) if args.with_total else None
     lines = [
         f"{facts.at} {facts.tool} {facts.status}{f' {facts.code}' if facts.code else ''} {facts.duration_ms:.0f} ms"
         f"{f' {facts.client}' if facts.client else ''}"
         for facts in page
     ]
-    data = ListCallsAnswer(calls=page, cursor=cursor, is_recording=app.observer.is_recording)
+    data = ListCallsAnswer(calls=page, cursor=cursor, start=start, total=total, is_recording=app.observer.is_recording)
     return Answer.of("\n".join([f"{quantity(len(page), 'call')}.", *lines]), data=data)

@@ -8,6 +8,7 @@ import { useCanAct, useEntry } from "@/api/hooks";
 import { useKeys, type KeyAction } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
+import { Place } from "@/shared/Place";
 import { Counts } from "@/shared/reviews/Counts";
 import { groupReviews, waitsForYou, type ReviewGroup } from "@/shared/reviews/groups";
 import { kindWord, makerOf, standing } from "@/shared/reviews/words";
@@ -129,8 +130,16 @@ function GroupRow({ group }: { group: ReviewGroup }) {
       <span className={classes.when}>
         <Time at={first.created_at} />
       </span>
+      <span className={classes.left}>
+        <Time at={firstToExpire(group.reviews)} until />
+      </span>
     </Link>
   );
+}
+
+/** Return when the first of these reviews expires. */
+function firstToExpire(reviews: readonly PendingReview[]): string {
+  return reviews.map((review) => review.expires_at).sort()[0] ?? "";
 }
 
 function sum(reviews: readonly PendingReview[], field: "added" | "removed"): number | null {
@@ -140,12 +149,6 @@ function sum(reviews: readonly PendingReview[], field: "added" | "removed"): num
     total += review[field];
   }
   return total;
-}
-
-/** Return a folder beneath its root by the root's last name, as the person knows it. */
-function placeOf(folder: string, root: string): string {
-  const { folder: above } = splitPath(root);
-  return folder.startsWith(above) ? folder.slice(above.length) : folder;
 }
 
 function iconOf(review: PendingReview) {
@@ -174,7 +177,7 @@ function ReviewRow({ review, state }: { review: PendingReview; state?: string })
           )}
         </span>
         <span className={classes.sub}>
-          <Name>{placeOf(folder, review.root)}</Name>
+          <Place folder={folder} />
         </span>
       </span>
       <span className={classes.facts}>
@@ -192,6 +195,9 @@ function ReviewRow({ review, state }: { review: PendingReview; state?: string })
       <span className={classes.when}>
         <Time at={review.created_at} />
       </span>
+      <span className={classes.left}>
+        <Time at={review.expires_at} until />
+      </span>
     </Link>
   );
 }
@@ -207,7 +213,7 @@ function PlanRow({ plan }: { plan: PlanLine }) {
           <Name>{splitPath(plan.folder).name}</Name>
         </span>
         <span className={classes.sub}>
-          <Name>{splitPath(plan.folder).folder}</Name>
+          <Place folder={splitPath(plan.folder).folder} />
         </span>
       </span>
       <span className={classes.facts}>{quantity(moves, "move")}</span>
@@ -215,6 +221,7 @@ function PlanRow({ plan }: { plan: PlanLine }) {
       <span className={classes.when}>
         <Time at={plan.created_at} />
       </span>
+      <span className={classes.left} />
     </Link>
   );
 }
@@ -238,7 +245,7 @@ function ChangeRow({ change }: { change: ListedChange }) {
           {change.entries > 1 && <span className={classes.kind}> and {quantity(change.entries - 1, "entry more", "entries more")}</span>}
         </span>
         <span className={classes.sub}>
-          <Name>{splitPath(change.path).folder}</Name>
+          <Place folder={splitPath(change.path).folder} />
         </span>
       </span>
       <span className={classes.who}>{makerOf(change)}</span>

@@ -9,6 +9,7 @@ import type { ClosedReview } from "@/api/entries";
 import { useCanAct } from "@/api/hooks";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
+import { Place } from "@/shared/Place";
 import { Counts } from "@/shared/reviews/Counts";
 import { kindWord } from "@/shared/reviews/words";
 import { Empty, Fault, Loading } from "@/shared/states";
@@ -64,15 +65,22 @@ function Row({ review }: { review: ClosedReview }) {
       <span className={classes.outcome}>{isUndone ? "undone" : OUTCOMES[review.outcome]}</span>
       <span className={classes.closedName}>
         {review.kind !== "edit" && <span className={classes.kind}>{kindWord(review.kind)} </span>}
-        <Name>{name}</Name> <span className={classes.dim}><Name>{folder}</Name></span>
+        <span className={classes.closedTitle}>
+          <Name>{name}</Name>
+        </span>
+        <span className={classes.closedPlace}>
+          <Place folder={folder} />
+        </span>
         {review.reason && <span className={classes.closedReason}>{review.reason}</span>}
       </span>
       <span className={classes.closedFacts}>
         {review.added !== undefined && review.removed !== undefined && <Counts added={review.added} removed={review.removed} />}
-        <span>{review.client}</span>
+      </span>
+      <span className={classes.closedWho}>{review.client}</span>
+      <span className={classes.closedWhen}>
         <Time at={review.decided_at ?? review.created_at} />
       </span>
-      <span>
+      <span className={classes.closedAction}>
         {changeId && !isUndone && (
           <Button
             variant="default"

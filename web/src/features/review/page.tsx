@@ -1,7 +1,8 @@
 /** The page of one review, or of a group of them. */
 import { useQueryClient } from "@tanstack/react-query";
-import { useMemo, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
 import { useLocation, useParams, useRoute } from "wouter";
+import { call } from "@/api/client";
 import type { PendingReview, ShownReview } from "@/api/entries";
 import { asFault } from "@/api/fault";
 import { useEntry, useServerEvent } from "@/api/hooks";
@@ -31,7 +32,7 @@ function GroupPage({ id }: { id: string }) {
   const groupAtId = pending.data ? groupOf(pending.data.reviews.filter(waitsForYou), id) : undefined;
   if (!group && groupAtId) setGroup(groupAtId);
   if (pending.isError && !group) return <Page error={pending.error} />;
-  if (pending.isPending) return <Loading />;
+  if (pending.isPending) return <Waiting />;
   if (!group) return <Closed />;
   return <GroupView reviews={group.reviews} client={group.client} />;
 }
@@ -40,6 +41,14 @@ function Page({ error }: { error: unknown }) {
   return (
     <div className={classes.message}>
       <Fault error={error} />
+    </div>
+  );
+}
+
+function Waiting() {
+  return (
+    <div className={classes.message}>
+      <Loading label="Loading the review" />
     </div>
   );
 }
@@ -80,6 +89,14 @@ function SinglePage({ id }: { id: string }) {
   const open = (review: PendingReview | undefined) => {
     if (review) navigate(`/reviews/${review.review_id}`);
   };
+  const neighbours = onScreen ? [order[at + 1], order[at - 1]].flatMap((review) => (review ? [review.review_id] : [])).join(" ") : "";
+  useEffect(() => {
+    // What is decided next is there before it is asked for.
+    for (const next of neighbours === "" ? [] : neighbours.split(" ")) {
+      const args = { review_id: next };
+      client.query({ queryKey: ["reviews", "show_review", args], queryFn: ({ signal }) => call("show_review", args, signal) }).catch(() => undefined);
+    }
+  }, [client, neighbours]);
   useKeys("Reviews", [
     { keys: "u", label: "Back to the inbox", run: () => navigate("/") },
     { keys: "j", label: "Next review", run: () => open(order[at + 1]), isMotion: true },
@@ -110,7 +127,7 @@ function SinglePage({ id }: { id: string }) {
   };
 
   if (!onScreen) {
-    if (query.isPending) return <Loading />;
+    if (query.isPending) return <Waiting />;
     if (query.isError) return asFault(query.error).code === "NOT_FOUND" ? <Closed /> : <Page error={query.error} />;
     return null;
   }

@@ -2,6 +2,7 @@
 import { useMemo, useState } from "react";
 import { Name } from "@/shared/Name";
 import { displayName, splitPath } from "@/shared/names";
+import { Place } from "../Place";
 import { Counts } from "@/shared/reviews/Counts";
 import { formatSize } from "@/shared/times";
 import classes from "./changes.module.css";
@@ -60,7 +61,7 @@ function Effect({ file, isOpenAtFirst }: { file: FileEffect; isOpenAtFirst: bool
         <Name>{name}</Name>
       </span>
       <span className={classes.effectFolder}>
-        <Name>{folder}</Name>
+        <Place folder={folder} />
       </span>
       <span className={classes.effectFacts}>
         {file.diff !== "" ? <Counts added={counts.added} removed={counts.removed} /> : sizes(file)}

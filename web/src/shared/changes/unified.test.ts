@@ -6,7 +6,7 @@ describe("a unified diff", () => {
     const { lines, added, removed } = parseUnified("--- a\n+++ b\n@@ -3,3 +3,4 @@\n one\n-two\n+2\n+2b\n three\n");
     expect([added, removed]).toEqual([2, 1]);
     expect(lines.map((line) => [line.kind, line.text, line.before, line.after])).toEqual([
-      ["hunk", "@@ -3,3 +3,4 @@", undefined, undefined],
+      ["hunk", "lines 3–6", undefined, undefined],
       ["same", "one", 3, 3],
       ["removed", "two", 4, undefined],
       ["added", "2", undefined, 4],
@@ -18,7 +18,7 @@ describe("a unified diff", () => {
   it("keeps lines of content that look like a head", () => {
     const { lines } = parseUnified("--- a\n+++ b\n@@ -1 +1 @@\n--- old\n+++ new\n");
     expect(lines.map((line) => [line.kind, line.text])).toEqual([
-      ["hunk", "@@ -1 +1 @@"],
+      ["hunk", "line 1"],
       ["removed", "-- old"],
       ["added", "++ new"],
     ]);

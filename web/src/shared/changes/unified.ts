@@ -16,7 +16,7 @@ export interface Unified {
   removed: number;
 }
 
-const HUNK = /^@@ -(\d+)(?:,\d+)? \+(\d+)(?:,\d+)? @@/;
+const HUNK = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
 /** Return the lines of a unified diff of one file; its head, which names the file, is left out. */
 export function parseUnified(diff: string): Unified {
@@ -27,8 +27,8 @@ export function parseUnified(diff: string): Unified {
     const hunk = HUNK.exec(line);
     if (hunk) {
       isInHunk = true;
-      [before, after] = [Number(hunk[1]), Number(hunk[2])];
-      lines.push({ kind: "hunk", text: line });
+      [before, after] = [Number(hunk[1]), Number(hunk[3])];
+      lines.push({ kind: "hunk", text: linesOf(after, Number(hunk[4] ?? 1)) });
     } else if (!isInHunk) {
       if (line !== "" && !/^(---|\+\+\+) /.test(line)) lines.push({ kind: "note", text: line });
     } else if (line.startsWith("+")) {
@@ -48,4 +48,10 @@ export function parseUnified(diff: string): Unified {
     }
   }
   return { lines, added, removed };
+}
+
+/** Return which lines of the later text a hunk is about. */
+function linesOf(first: number, count: number): string {
+  if (count === 0) return first === 0 ? "nothing is left" : `after line ${first}`;
+  return count === 1 ? `line ${first}` : `lines ${first}–${first + count - 1}`;
 }

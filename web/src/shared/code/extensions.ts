@@ -29,6 +29,8 @@ const look = EditorView.theme({
   ".cm-panels": { background: "var(--hf-raised)", color: "var(--hf-text)", borderColor: "var(--hf-line)" },
   "&.cm-merge-a .cm-changedLine": { background: "var(--hf-remove-line)" },
   "&.cm-merge-b .cm-changedLine": { background: "var(--hf-add-line)" },
+  ".cm-deletedChunk": { background: "var(--hf-remove-line)", paddingInlineStart: "6px" },
+  ".cm-deletedChunk .cm-deletedText, .cm-deletedLine del": { background: "none", textDecoration: "none" },
   "&.cm-merge-a .cm-changedText": { background: "none" },
   "&.cm-merge-b .cm-changedText": { background: "none" },
   ".cm-collapsedLines::before, .cm-collapsedLines::after": { content: "'⋯'" },

@@ -32,6 +32,7 @@ const HEAD_HEIGHT = 36;
 const GAP_HEIGHT = 28;
 const SEEN_MS = 700;
 const CHAR_WIDTH = 7.83;
+const MAX_INDENT = 24;
 
 export function Diff(props: DiffProps) {
   const { model, view, wrap, label, scroller, renderHead, isLeftOut, activeHunk, onSeen, ref } = props;
@@ -213,7 +214,7 @@ function Code({ line, partner }: { line: DiffLine; partner: DiffLine | undefined
   return (
     <>
       <span className={classes.sign} data-sign={SIGNS[line.kind]} aria-hidden />
-      <code className={classes.code}>
+      <code className={classes.code} style={{ "--hang": hangOf(line.text) } as React.CSSProperties}>
         {line.kind !== "same" && <span className="hf-visually-hidden">{SPOKEN[line.kind]}</span>}
         {pieces
           ? pieces.map((piece, at) => (
@@ -227,6 +228,12 @@ function Code({ line, partner }: { line: DiffLine; partner: DiffLine | undefined
       </code>
     </>
   );
+}
+
+/** Return by how many characters the rest of a wrapped line stands in: two more than the line itself. */
+function hangOf(text: string): number {
+  const blank = /^[ \t]*/.exec(text)?.[0] ?? "";
+  return Math.min(blank.length + 3 * (blank.split("\t").length - 1), MAX_INDENT) + 2;
 }
 
 /** Show text of a file: what would not be seen stands there as its code point. */

@@ -22,12 +22,12 @@ test("an empty side is named by the line before it", () => {
   expect(hunk.lines[1]).toEqual({ kind: "add", after: 2, text: "b", isUnended: true });
 });
 
-test("what is alike between hunks is a gap, and its lines once it is open", () => {
+test("what is alike between hunks is a gap from three lines on, and its lines once it is open", () => {
   const model = makeModel(before, hunks);
   const closed = makeRows(model, "split", new Set());
-  expect(closed.filter((row) => row.type === "gap").map((row) => row.count)).toEqual([1, 9, 7]);
+  expect(closed.filter((row) => row.type === "gap").map((row) => row.count)).toEqual([9, 7]);
   const open = makeRows(model, "split", new Set(["gap-8"]));
-  expect(open.filter((row) => row.type === "gap").map((row) => row.count)).toEqual([1, 7]);
+  expect(open.filter((row) => row.type === "gap").map((row) => row.count)).toEqual([7]);
   expect(open.length).toBe(closed.length + 8);
 });
 
@@ -37,7 +37,7 @@ test("removed and added lines stand side by side, and below each other in one co
   expect(pairs).toContainEqual(["line 5", "line five"]);
   expect(pairs).toContainEqual([undefined, "line 20½"]);
   const kinds = makeRows(model, "unified", new Set()).flatMap((row) => (row.type === "line" ? [row.line.kind] : []));
-  expect(kinds.slice(0, 5)).toEqual(["same", "same", "same", "remove", "add"]);
+  expect(kinds.slice(0, 6)).toEqual(["same", "same", "same", "same", "remove", "add"]);
 });
 
 test("hunks as ranges of characters cut both texts where they differ", () => {

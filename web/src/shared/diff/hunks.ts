@@ -42,6 +42,9 @@ export interface Hunk {
   removed: number;
 }
 
+/** A gap of so few lines is shown: hiding it would take as much room. */
+const MAX_SHOWN_GAP = 2;
+
 const HEADER = /^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@/;
 
 /** Return a server's hunk with its lines numbered. */
@@ -146,7 +149,7 @@ export function makeRows(model: DiffModel, view: "split" | "unified", openGaps: 
     const count = to - beforeAt;
     if (count <= 0) return;
     const id = `gap-${beforeAt}`;
-    if (!openGaps.has(id)) {
+    if (count > MAX_SHOWN_GAP && !openGaps.has(id)) {
       rows.push({ type: "gap", id, beforeFrom: beforeAt, afterFrom: afterAt, count });
       return;
     }

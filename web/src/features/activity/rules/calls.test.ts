@@ -18,8 +18,8 @@ describe("calls of an address", () => {
   });
 
   it("that are newer than the list wait behind the chip", () => {
-    expect(countNew([{ position: 5 }, { position: 4 }], [{ position: 7 }, { position: 6 }, { position: 5 }])).toBe(2);
-    expect(countNew([], [{ position: 1 }])).toBe(1);
+    expect(countNew(5, [{ position: 7 }, { position: 6 }, { position: 5 }])).toBe(2);
+    expect(countNew(undefined, [{ position: 1 }])).toBe(1);
   });
 
   it("say how long they took", () => {

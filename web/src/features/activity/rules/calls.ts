@@ -50,8 +50,7 @@ export function commandOf(query: URLSearchParams): string {
   return words.join(" ");
 }
 
-/** Return how many of the newest calls are not in the list yet. */
-export function countNew(listed: readonly ListedCall[], newest: readonly ListedCall[]): number {
-  const top = listed[0]?.position ?? 0;
-  return newest.filter((call) => call.position > top).length;
+/** Return how many of the newest calls are not in the list yet, whose newest has this position. */
+export function countNew(top: number | undefined, newest: readonly ListedCall[]): number {
+  return newest.filter((call) => call.position > (top ?? 0)).length;
 }

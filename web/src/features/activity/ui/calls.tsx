@@ -1,8 +1,9 @@
 /** The call log: filters, rows that never move under the reader, and the newest behind a chip. */
 import { Button } from "@mantine/core";
-import { useInfiniteQuery, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useCallback, useMemo, useState } from "react";
-import { call, type DataOf } from "@/api/client";
+import { useMediaQuery } from "@mantine/hooks";
+import { useQuery, useQueryClient } from "@tanstack/react-query";
+import { useMemo, useState } from "react";
+import { call } from "@/api/client";
 import { useConnection, useMe } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
@@ -12,16 +13,16 @@ import { formatDuration, quantity } from "@/shared/times";
 import { VirtualList } from "@/shared/VirtualList";
 import classes from "../activity.module.css";
 import { commandOf, conditionsOf, countNew, SPANS } from "../rules/calls";
+import { useCallPages, type CallFacts } from "./call_pages";
 import { FilterSelect, FilterText, useFilters } from "./filters";
 
-type CallFacts = DataOf<"list_calls">["calls"][number];
-
-const PAGE = 200;
 const POLL_MS = 3000;
 const ROW_PX = 32;
+const PHONE_ROW_PX = 52;
 
 export function Calls() {
   const me = useMe();
+  const isPhone = useMediaQuery("(max-width: 700px)");
   const isLive = useConnection() === "live";
   const client = useQueryClient();
   const [query, set] = useFilters();
@@ -34,28 +35,25 @@ export function Calls() {
     return me.kind === "person" && kind ? { ...rest, kind } : rest;
   }, [text, lookedAt, me.kind]);
   const key = ["calls", "list_calls", conditions];
-  const pages = useInfiniteQuery({
-    queryKey: [...key, "pages"],
-    queryFn: ({ pageParam, signal }) => call("list_calls", { ...conditions, limit: PAGE, ...(pageParam ? { cursor: pageParam } : {}) }, signal),
-    initialPageParam: "",
-    getNextPageParam: (last: DataOf<"list_calls">) => last.cursor,
-    staleTime: Infinity,
-  });
+  const pages = useCallPages(conditions, key);
   const newest = useQuery({
     queryKey: [...key, "newest"],
     queryFn: ({ signal }) => call("list_calls", { ...conditions, limit: 100 }, signal),
     refetchInterval: POLL_MS,
-    enabled: isLive && pages.isSuccess,
+    enabled: isLive && pages.total !== undefined,
   });
-  const calls = useMemo(() => pages.data?.pages.flatMap((page) => page.calls) ?? [], [pages.data]);
-  const waiting = countNew(calls, newest.data?.calls ?? []);
-  const active = calls.findIndex((each) => each.id === query.get("call"));
-  const openCall = calls[active];
+  const count = pages.total ?? 0;
+  const waiting = countNew(pages.at(0)?.position, newest.data?.calls ?? []);
+  const active = pages.indexOf(query.get("call"));
+  const openCall = pages.at(active);
   const showNew = () => {
     setLookedAt(Date.now());
     void client.resetQueries({ queryKey: key });
   };
-  const choose = (at: number) => set("call", calls[Math.max(0, Math.min(calls.length - 1, at))]?.id ?? "");
+  const choose = (at: number) => {
+    const row = pages.at(Math.max(0, Math.min(count - 1, at)));
+    if (row) set("call", row.id);
+  };
   useKeys("Calls", [
     { keys: "j", label: "Next call", run: () => choose(active + 1), isMotion: true },
     { keys: "k", label: "Previous call", run: () => choose(active - 1), isMotion: true },
@@ -63,14 +61,6 @@ export function Calls() {
     { keys: "n", label: "Show new calls", run: showNew, isOff: waiting === 0 },
     { keys: "/", label: "Filter by tool", run: () => document.getElementById("calls-tool")?.focus() },
   ]);
-  const { fetchNextPage, hasNextPage, isFetchingNextPage } = pages;
-  const onRange = useCallback(
-    (_first: number, last: number) => {
-      if (last >= calls.length - 40 && hasNextPage && !isFetchingNextPage) void fetchNextPage();
-    },
-    [calls.length, hasNextPage, isFetchingNextPage, fetchNextPage],
-  );
-
   return (
     <div className={classes.calls}>
       <div className={classes.filters} role="group" aria-label="Filters">
@@ -102,18 +92,13 @@ export function Calls() {
         <FilterSelect name="since" label="Since" fallback="24h" options={SPANS.map(({ value, label }) => ({ value, label }))} />
         {me.kind === "person" && <CopyButton text={commandOf(query)} label="Copy the command that lists these" />}
       </div>
-      {pages.isError && <Fault error={pages.error} onRetry={() => void pages.refetch()} />}
-      {pages.isPending && <Loading rows={10} label="Loading calls" />}
-      {pages.isSuccess && calls.length === 0 && (
-        <NoCalls isRecording={pages.data.pages[0]?.is_recording ?? true} waiting={waiting} onShow={showNew} />
-      )}
-      {calls.length > 0 && (
+      {pages.error && <Fault error={pages.error} onRetry={pages.retry} />}
+      {pages.total === undefined && !pages.error && <Loading rows={10} label="Loading calls" />}
+      {pages.total === 0 && <NoCalls isRecording={pages.isRecording} waiting={waiting} onShow={showNew} />}
+      {count > 0 && (
         <>
           <div className={classes.callsBar}>
-            <p className={classes.total}>
-              {quantity(calls.length, "call")}
-              {pages.hasNextPage ? "; older ones as you scroll" : ""}
-            </p>
+            <p className={classes.total}>{quantity(count, "call")}</p>
             <NewChip count={waiting} onShow={showNew} />
           </div>
           <div className={classes.callHead} aria-hidden>
@@ -125,15 +110,16 @@ export function Calls() {
           </div>
           <div className={classes.list}>
             <VirtualList
-              count={calls.length}
-              rowHeight={ROW_PX}
+              count={count}
+              rowHeight={isPhone ? PHONE_ROW_PX : ROW_PX}
               label="Calls"
-              keyOf={(at) => calls[at]?.id ?? String(at)}
+              keyOf={String}
               activeIndex={active}
-              onRange={onRange}
+              onRange={pages.show}
               renderRow={(at) => {
-                const each = calls[at];
-                return each ? <CallRow facts={each} isActive={at === active} onChoose={() => set("call", at === active ? "" : each.id)} /> : null;
+                const each = pages.at(at);
+                if (!each) return <span className={classes.callWaits} aria-label="Loading" />;
+                return <CallRow facts={each} isActive={at === active} onChoose={() => set("call", at === active ? "" : each.id)} />;
               }}
             />
           </div>

@@ -8,6 +8,7 @@ import { EffectList } from "@/shared/changes/EffectList";
 import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { displayName, splitPath } from "@/shared/names";
+import { Place } from "@/shared/Place";
 import { kindWord, shortId } from "@/shared/reviews/words";
 import { CopyButton, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
@@ -121,7 +122,7 @@ function ChangeRow({ change, isPicked, onToggle }: { change: ListedChange; isPic
         )}
         {change.entries > 1 && <span className={classes.dim}> and {quantity(change.entries - 1, "entry more", "entries more")}</span>}
         <span className={classes.changeFolder}>
-          <Name>{folder}</Name>
+          <Place folder={folder} />
         </span>
       </span>
       <span className={classes.changeState}>{stateOf(change)}</span>

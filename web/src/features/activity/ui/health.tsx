@@ -62,10 +62,10 @@ function Tiles({ figures, at }: { figures: Figures; at: number }) {
   const memory = valueOf(figures, "process_resident_memory_bytes");
   const rows: [string, string, string][] = [
     ["Server", valueOf(figures, "holdfast_database_up") === 0 ? "the database does not answer" : "up", started ? `for ${formatSpan(at / 1000 - started)}` : ""],
-    ["Index", lag === null ? "nothing indexed yet" : `fresh after ${formatDuration(lag)}`, `p95${slo ? `, at most ${formatSpan(slo)} wanted` : ""}`],
+    ["Index", lag === null ? "nothing indexed yet" : `fresh after ${formatDuration(lag)}`, lag === null ? "" : `p95${slo ? `, at most ${formatSpan(slo)} wanted` : ""}`],
     ["Queue", String(valueOf(figures, QUEUE) ?? "unknown"), oldest ? `the oldest for ${formatSpan(oldest)}` : "jobs of the index"],
     ["Calls", (valueOf(figures, "holdfast_calls_total") ?? 0).toLocaleString("en-US"), `${valueOf(figures, "holdfast_calls_total", { status: "error" }) ?? 0} ended with an error`],
-    ["Scan cache", share === null ? "no scan yet" : `${Math.round(share * 100)} %`, "of files were read before"],
+    ["Scan cache", share === null ? "no scan yet" : `${Math.round(share * 100)} %`, share === null ? "" : "of files were known and not read again"],
     ["Undo history", used === null ? "unknown" : formatSize(used), limit ? `of ${formatSize(limit)}` : ""],
     ["Memory", memory === null ? "unknown" : formatSize(memory), `${valueOf(figures, "holdfast_connections") ?? 0} connections`],
     ["Disk", free === null ? "unknown" : `${formatSize(free)} free`, ""],
@@ -101,10 +101,11 @@ function Plots({ samples }: { samples: readonly Sample[] }) {
       search: quantile(0.95, "mcp_files_search_latency_ms_bucket", 1),
     };
   }, [samples]);
-  const last = (values: readonly (number | null)[], format: (value: number) => string, none = "none") => {
+  const last = (values: readonly (number | null)[], format: (value: number) => string, none = "none yet") => {
     const value = values.findLast((each) => each !== null);
     return typeof value === "number" ? format(value) : none;
   };
+  const p95 = (value: number) => `p95 ${formatDuration(value)}`;
   const perSecond = (value: number) => `${value.toFixed(1)}/s`;
   const whole = (value: number) => (Number.isInteger(value) ? String(value) : "");
   const percent = (value: number) => `${Math.round(value * 100)} %`;
@@ -112,13 +113,13 @@ function Plots({ samples }: { samples: readonly Sample[] }) {
     <div className={classes.plots}>
       <Plot title="Calls" now={last(lines.calls.values, perSecond, "…")} times={lines.calls.times} format={perSecond}
         lines={[{ label: "all", values: lines.calls.values }, { label: "errors", values: lines.errors.values }]} empty={NOTHING} />
-      <Plot title="Latency of calls" now={`p95 ${last(lines.p95.values, formatDuration)}`} times={lines.p95.times} format={formatDuration}
+      <Plot title="Latency of calls" now={last(lines.p95.values, p95)} times={lines.p95.times} format={formatDuration}
         lines={[{ label: "p95", values: lines.p95.values }, { label: "p50", values: lines.p50.values }]} empty={NOTHING} />
       <Plot title="Queue of the index" now={last(lines.queue.values, String, "…")} times={lines.queue.times} format={whole}
         lines={[{ label: "jobs", values: lines.queue.values }]} empty={NOTHING} />
-      <Plot title="Freshness of the index" now={`p95 ${last(lines.lag.values, formatDuration)}`} times={lines.lag.times} format={formatDuration}
+      <Plot title="Freshness of the index" now={last(lines.lag.values, p95)} times={lines.lag.times} format={formatDuration}
         lines={[{ label: "p95", values: lines.lag.values }]} empty="No text was indexed since this page was opened." />
-      <Plot title="Latency of searches" now={`p95 ${last(lines.search.values, formatDuration)}`} times={lines.search.times} format={formatDuration}
+      <Plot title="Latency of searches" now={last(lines.search.values, p95)} times={lines.search.times} format={formatDuration}
         lines={[{ label: "p95", values: lines.search.values }]} empty="Nothing was searched since this page was opened." />
       <Plot title="Scan cache" now={last(lines.cache.values, percent)} times={lines.cache.times} format={percent} max={1}
         lines={[{ label: "files not read again", values: lines.cache.values }]} empty="No folder was scanned since the server started." />

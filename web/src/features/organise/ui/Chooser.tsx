@@ -1,6 +1,6 @@
 /** Choosing a folder to tidy: by the names of directories in the home folder, by its path, or from what was tidied before. */
 import { Button, Checkbox, TextInput } from "@mantine/core";
-import { IconArrowUp, IconFolder } from "@tabler/icons-react";
+import { IconArrowLeft, IconArrowUp, IconFolder } from "@tabler/icons-react";
 import { useQueryClient } from "@tanstack/react-query";
 import { useMemo, useState, type KeyboardEvent } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
@@ -78,7 +78,10 @@ export function Chooser() {
     <div className={classes.chooser}>
       <header className={classes.overviewHead}>
         <h1>
-          <Link href="/organise">Organise</Link> <span className={classes.dim}>/</span> Choose a folder
+          <Link href="/organise" className={classes.back ?? ""} aria-label="Back to the plans">
+            <IconArrowLeft size={18} stroke={1.6} />
+          </Link>
+          Choose a folder
         </h1>
       </header>
       <form

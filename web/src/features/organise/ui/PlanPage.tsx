@@ -171,9 +171,11 @@ function PlanView({ head, progress, isWorkedOn }: PlanViewProps) {
     ? corrections.isSending
       ? "Judging the folder anew with your corrections…"
       : "Your corrections are about to be sent…"
-    : isShownWhole
-      ? null
-      : "The plan has changed; what is shown is being brought up to date…";
+    : shown === undefined
+      ? "The files are being listed…"
+      : isShownWhole
+        ? null
+        : "The plan has changed; what is shown is being brought up to date…";
   const step = (by: number) => {
     const tabs = tabsOf(head);
     const at = tabs.findIndex((each) => each.id === tab);

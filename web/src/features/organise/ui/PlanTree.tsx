@@ -117,8 +117,13 @@ export function PlanTree(props: PlanTreeProps) {
   const hashText = list.hashes.join(" ");
   useEffect(() => onHashes(hashText === "" ? [] : hashText.split(" ")), [hashText, onHashes]);
 
-  if (list.error) return <Fault error={list.error} onRetry={list.retry} />;
-  if (isFlat ? total === undefined : folders === undefined) return <Loading rows={8} label="Loading the files" />;
+  if (list.error || (isFlat ? total === undefined : folders === undefined)) {
+    return (
+      <div className={classes.waiting}>
+        {list.error ? <Fault error={list.error} onRetry={list.retry} /> : <Loading rows={8} label="Loading the files" />}
+      </div>
+    );
+  }
   if (rows.length === 0) return <p className={classes.none}>{empty}</p>;
   return (
     <div className={classes.tree}>

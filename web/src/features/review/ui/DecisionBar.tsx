@@ -2,6 +2,7 @@
 import { Button, Textarea } from "@mantine/core";
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useKeys } from "@/shared/keys";
+import { KeyHint } from "@/shared/KeyHint";
 import { quantity } from "@/shared/times";
 import classes from "./review.module.css";
 
@@ -74,19 +75,20 @@ export function DecisionBar(props: DecisionBarProps) {
         size="sm"
         disabled={isOff || problem !== null}
         title={problem ?? "a, then Enter"}
+        rightSection={<KeyHint>a</KeyHint>}
         onClick={() => (unseen > 0 ? setAsking("approve") : onApprove())}
       >
         {label}
       </Button>
       {hasText && (
-        <Button size="sm" variant="default" disabled={isOff} title="e" onClick={onEdit}>
+        <Button size="sm" variant="default" disabled={isOff} title="e" rightSection={<KeyHint>e</KeyHint>} onClick={onEdit}>
           Edit
         </Button>
       )}
-      <Button size="sm" variant="default" disabled={isOff} title="c" onClick={() => ask("back")}>
+      <Button size="sm" variant="default" disabled={isOff} title="c" rightSection={<KeyHint>c</KeyHint>} onClick={() => ask("back")}>
         Send back…
       </Button>
-      <Button size="sm" variant="default" disabled={isOff} title="r" onClick={() => ask("reject")}>
+      <Button size="sm" variant="default" disabled={isOff} title="r" rightSection={<KeyHint>r</KeyHint>} onClick={() => ask("reject")}>
         Reject…
       </Button>
       <span className={classes.barStatus}>{problem ?? status}</span>

@@ -5,6 +5,7 @@ import { useMemo } from "react";
 import { Link } from "wouter";
 import type { ShownReview } from "@/api/entries";
 import { Name } from "@/shared/Name";
+import { WholePath } from "@/shared/Place";
 import { countHidden, splitPath } from "@/shared/names";
 import { kindWord, shortId } from "@/shared/reviews/words";
 import { CopyButton } from "@/shared/states";
@@ -31,7 +32,7 @@ export function Facts({ review }: { review: ShownReview }) {
           )}
         </h1>
         <span className={classes.fileFolder}>
-          <Name>{folder}</Name>
+          <WholePath path={folder} />
         </span>
       </div>
       <div className={classes.factsSub}>

@@ -82,6 +82,7 @@ export function ReviewView(props: ReviewViewProps) {
             proposed={review.after}
             text={draft.text ?? review.after}
             ranges={ranges}
+            isNarrow={isNarrow}
             onChange={draft.keep}
             onDone={() => setMode("compare")}
             onLeave={() => setMode("read")}

@@ -9,9 +9,9 @@ import { codeExtensions } from "@/shared/code/extensions";
 import type { Place } from "../rules/json_text";
 import classes from "../tools.module.css";
 
-/** The page's own ring says where the focus is. */
+/** The ring stands around the whole box, whose corners are round. */
 const ring = EditorView.theme({
-  "&.cm-focused": { outline: "2px solid var(--hf-accent)", outlineOffset: "-2px" },
+  "&.cm-focused": { outline: "none" },
   "&.cm-focused .cm-matchingBracket": { background: "var(--hf-selected)" },
 });
 
