@@ -19,7 +19,7 @@ from tests.helpers.browser import DARK, LIGHT, PHONE, WIDE, open_browser
 PICTURES = Path(__file__).parents[1] / "docs" / "pictures"
 MAX_TOUR_BYTES = 3_000_000
 MAX_PICTURE_BYTES = 250_000
-TOUR_SIZE = (1000, 580)
+TOUR_SIZE = (1000, 680)
 CAPTION_HEIGHT = 40
 
 
@@ -150,10 +150,12 @@ def take_tour(studio: Studio) -> bytes:
         page.keyboard.press("j")
         page.keyboard.press("Enter")
         page.get_by_role("heading", name="payments.py").wait_for()
-        page.get_by_text("2/2 seen").wait_for()
+        page.get_by_text("1/2 seen").or_(page.get_by_text("2/2 seen")).wait_for()
         keep("You see exactly what would change.", 4.0)
-        page.get_by_role("checkbox", name="Hunk 2").uncheck()
-        keep("Leave out a part of it …", 2.8)
+        page.keyboard.press("n")
+        page.get_by_text("2/2 seen").wait_for()
+        page.keyboard.press("x")
+        keep("Leave out a part of it: n goes to it, x leaves it out …", 2.8)
         page.keyboard.press("a")
         page.get_by_text("Press Enter to approve").wait_for()
         keep("… and approve the rest: a, then Enter.", 2.8)

@@ -1,7 +1,7 @@
 """A signed-in browser on a real server that has much of everything: entries, changed lines, moves and calls."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -98,13 +98,8 @@ def open_console(folder: Path, amounts: Amounts) -> Iterator[Console]:
             _record_calls(house.state, amounts.calls)
             person = Person(house.state)
             plan_id = _scan(person, home / PLAN_FOLDER)
-            for name, is_changed in ((CLOSE, lambda at: at % 3 == 1), (APART, lambda at: at % 30 < 20 and at % 2 == 0)):
-                before = [f"setting {at} = {at * 7}\n" for at in range(LINES)]
-                after = [f"setting {at} = {at * 9}\n" if is_changed(at) else line for at, line in enumerate(before)]
-                (house.root / name).write_text("".join(before))
-                proposal = {"path": name, "old_string": "OVERWRITE_FILE", "new_string": "".join(after)}
-                agent.start("propose_and_review", proposal)
-                until("it waits", lambda name=name: name in _waiting(person), 60)
+            _propose(agent, person, house.root, CLOSE, range(1, LINES, 3))
+            _propose(agent, person, house.root, APART, [at for at in range(0, LINES, 2) if at % 30 < 20])
             tab = open_tab(new_context(browser), link_of(house))
             tab.page.get_by_role("navigation", name="Pages").wait_for()
             session = tab.page.context.new_cdp_session(tab.page)
@@ -129,8 +124,14 @@ def _fill_with_clips(folder: Path, count: int) -> None:
         (folder / f"clip {number:05}.mp4").write_text(str(number))
 
 
-def _waiting(person: Person) -> set[str]:
-    return {Path(str(review["path"])).name for review in person.call("pending_reviews")["reviews"]}
+def _propose(agent: Agent, person: Person, root: Path, name: str, changed: Iterable[int]) -> None:
+    """Write a text and let the agent propose to change these lines of it; returns when the proposal waits."""
+    lines = [f"setting {at} = {at * 7}\n" for at in range(LINES)]
+    (root / name).write_text("".join(lines))
+    for at in changed:
+        lines[at] = f"setting {at} = {at * 9 + 1}\n"
+    agent.start("propose_and_review", {"path": name, "old_string": "OVERWRITE_FILE", "new_string": "".join(lines)})
+    until("it waits", lambda: name in {Path(row["path"]).name for row in person.call("pending_reviews")["reviews"]}, 60)
 
 
 def _scan(person: Person, folder: Path) -> str:

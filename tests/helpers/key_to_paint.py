@@ -5,7 +5,8 @@ from playwright.sync_api import Page
 _WATCH = """
 () => {
   const isShown = () => (CONDITION);
-  window.painted = new Promise((resolve) => {
+  window.painted = new Promise((resolve, reject) => {
+    setTimeout(() => reject(new Error(`never painted: ${isShown}`)), 20_000);
     addEventListener("keydown", (event) => {
       const look = () => {
         if (isShown()) requestAnimationFrame(() => setTimeout(() => resolve(performance.now() - event.timeStamp)));

@@ -46,9 +46,12 @@ class Table:
             raise self.fault
         self.batches.append(list(records))
 
-    def find(self, tenant: str, wanted: CallFilter, limit: int) -> list[LoggedCall]:
+    def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         matching = [saved for saved in self.records if saved.tenant == tenant]
-        return [LoggedCall(position, saved) for position, saved in enumerate(matching)][:limit]
+        return [LoggedCall(position, saved) for position, saved in enumerate(matching)][offset : offset + limit]
+
+    def count(self, tenant: str, call_filter: CallFilter) -> int:
+        return len(self.find(tenant, call_filter, len(self.records)))
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         self.trimmed.append((list(tenants), max_rows))

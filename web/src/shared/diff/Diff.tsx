@@ -6,6 +6,7 @@ import { useVirtualizer } from "@tanstack/react-virtual";
 import { memo, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState, type ReactNode, type Ref, type RefObject } from "react";
 import { lineParts } from "../names";
 import classes from "./diff.module.css";
+import { colourPieces, spansOf, type DiffColours } from "./colours";
 import { makeRows, type DiffLine, type DiffModel, type DiffRow, type Hunk } from "./hunks";
 import { markWords, type Piece } from "./words";
 
@@ -24,6 +25,8 @@ export interface DiffProps {
   isLeftOut?: (hunk: Hunk) => boolean;
   activeHunk?: number;
   onSeen?: (hashes: string[]) => void;
+  /** The colours of both texts, once they are known. */
+  colours?: DiffColours | undefined;
   ref?: Ref<DiffHandle>;
 }
 
@@ -35,7 +38,7 @@ const CHAR_WIDTH = 7.83;
 const MAX_INDENT = 24;
 
 export function Diff(props: DiffProps) {
-  const { model, view, wrap, label, scroller, renderHead, isLeftOut, activeHunk, onSeen, ref } = props;
+  const { model, view, wrap, label, scroller, renderHead, isLeftOut, activeHunk, onSeen, colours, ref } = props;
   const [openGaps, setOpenGaps] = useState<ReadonlySet<string>>(() => new Set());
   const rows = useMemo(() => makeRows(model, view, openGaps), [model, view, openGaps]);
   const container = useRef<HTMLDivElement>(null);
@@ -105,7 +108,7 @@ export function Diff(props: DiffProps) {
                 {renderHead(row.hunk)}
               </div>
             ) : (
-              <Line row={row} isOut={row.hunk !== null && (isLeftOut?.(row.hunk) ?? false)} />
+              <Line row={row} colours={colours} isOut={row.hunk !== null && (isLeftOut?.(row.hunk) ?? false)} />
             )}
           </div>
         );
@@ -176,31 +179,44 @@ function Gap({ count, onOpen }: { count: number; onOpen: () => void }) {
   );
 }
 
-const Line = memo(function Line({ row, isOut }: { row: Extract<DiffRow, { type: "line" | "pair" }>; isOut: boolean }) {
+interface LineProps {
+  row: Extract<DiffRow, { type: "line" | "pair" }>;
+  colours: DiffColours | undefined;
+  isOut: boolean;
+}
+
+const Line = memo(function Line({ row, colours, isOut }: LineProps) {
   if (row.type === "line") {
     const { line, partner } = row;
     return (
       <div className={classes.line} data-kind={line.kind} data-out={isOut || undefined}>
         <span className={classes.number} data-n={line.before ?? ""} data-side="before" />
         <span className={classes.number} data-n={line.after ?? ""} data-side="after" />
-        <Code line={line} partner={partner} />
+        <Code line={line} partner={partner} colours={colours} />
       </div>
     );
   }
   const { left, right } = row;
   return (
     <div className={classes.pair} data-out={isOut || undefined}>
-      <Side line={left} partner={right} number={left?.before} />
-      <Side line={right} partner={left} number={right?.after} />
+      <Side line={left} partner={right} number={left?.before} colours={colours} />
+      <Side line={right} partner={left} number={right?.after} colours={colours} />
     </div>
   );
 });
 
-function Side({ line, partner, number }: { line: DiffLine | null; partner: DiffLine | null; number: number | undefined }) {
+interface SideProps {
+  line: DiffLine | null;
+  partner: DiffLine | null;
+  number: number | undefined;
+  colours: DiffColours | undefined;
+}
+
+function Side({ line, partner, number, colours }: SideProps) {
   return (
     <div className={classes.side} data-kind={line?.kind ?? "none"}>
       <span className={classes.number} data-n={number ?? ""} />
-      {line ? <Code line={line} partner={partner ?? undefined} /> : <span />}
+      {line ? <Code line={line} partner={partner ?? undefined} colours={colours} /> : <span />}
     </div>
   );
 }
@@ -208,9 +224,10 @@ function Side({ line, partner, number }: { line: DiffLine | null; partner: DiffL
 const SIGNS = { add: "+", remove: "−", same: "" } as const;
 const SPOKEN = { add: "added: ", remove: "removed: ", same: "" } as const;
 
-function Code({ line, partner }: { line: DiffLine; partner: DiffLine | undefined }) {
-  const pieces: Piece[] | null =
-    line.kind !== "same" && partner && partner.kind !== "same" ? markWords(line.text, partner.text) : null;
+function Code({ line, partner, colours }: { line: DiffLine; partner: DiffLine | undefined; colours: DiffColours | undefined }) {
+  const marked: Piece[] | null = line.kind !== "same" && partner && partner.kind !== "same" ? markWords(line.text, partner.text) : null;
+  const spans = spansOf(line, colours);
+  const pieces = marked || spans.length > 0 ? colourPieces(marked ?? [{ text: line.text, isChanged: false }], spans) : null;
   return (
     <>
       <span className={classes.sign} data-sign={SIGNS[line.kind]} aria-hidden />
@@ -218,7 +235,7 @@ function Code({ line, partner }: { line: DiffLine; partner: DiffLine | undefined
         {line.kind !== "same" && <span className="hf-visually-hidden">{SPOKEN[line.kind]}</span>}
         {pieces
           ? pieces.map((piece, at) => (
-              <span key={at} className={piece.isChanged ? classes.word : undefined}>
+              <span key={at} className={piece.isChanged ? classes.word : undefined} data-kind={piece.kind || undefined}>
                 <Text text={piece.text} />
               </span>
             ))

@@ -12,24 +12,6 @@ export function contentKind(file: { media_type: string; text?: string | null }):
   return file.text === undefined || file.text === null ? "none" : "text";
 }
 
-export type Language = "json" | "yaml" | "python" | "javascript" | "typescript" | "jsx" | "tsx" | "markdown";
-
-const LANGUAGES: Record<string, Language> = {
-  json: "json", jsonc: "json", ipynb: "json", webmanifest: "json", geojson: "json",
-  yaml: "yaml", yml: "yaml",
-  py: "python", pyi: "python",
-  js: "javascript", mjs: "javascript", cjs: "javascript", jsx: "jsx",
-  ts: "typescript", mts: "typescript", cts: "typescript", tsx: "tsx",
-  md: "markdown", markdown: "markdown",
-};
-const MAX_HIGHLIGHTED = 2_000_000;
-
-/** Return the language of a name; none for a text that is too large to be coloured quickly. */
-export function languageOf(name: string, length: number): Language | null {
-  if (length > MAX_HIGHLIGHTED) return null;
-  return LANGUAGES[/\.([^.]+)$/.exec(name)?.[1]?.toLowerCase() ?? ""] ?? null;
-}
-
 /** A text as an editor holds it, and what makes it the file's again. */
 export interface EditorText {
   text: string;

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { conflictParts, resolve, type Choice } from "./conflict";
-import { contentKind, editorText, languageOf, lineOfByte } from "./content";
+import { contentKind, editorText, lineOfByte } from "./content";
+import { languageOf } from "@/shared/code/languages";
 import { ancestorsOf, childOf, idOf, paramsOf, parentOf, placeOf, type Place } from "./place";
 import { makeRows, PAGE, TOP, type Entry, type Folder } from "./rows";
 import { bestLines, exactMarks, lineStart, markText, wordMarks } from "./search";

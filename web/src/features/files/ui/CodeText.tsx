@@ -1,12 +1,11 @@
 /** The text of a file, coloured by its language, to read or to edit; opens at a line and marks what was searched for. */
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
-import type { LanguageSupport } from "@codemirror/language";
 import { openSearchPanel, search, searchKeymap } from "@codemirror/search";
 import { Compartment, EditorState, RangeSetBuilder } from "@codemirror/state";
 import { Decoration, EditorView, highlightActiveLine, keymap, type DecorationSet } from "@codemirror/view";
 import { useEffect, useImperativeHandle, useRef, type Ref } from "react";
 import { codeExtensions } from "@/shared/code/extensions";
-import type { Language } from "../rules/content";
+import { support, type Language } from "@/shared/code/languages";
 import classes from "../files.module.css";
 
 export interface CodeHandle {
@@ -111,21 +110,4 @@ function hits(view: EditorView, marks: RegExp | null, line: number | null): Deco
   found.sort((left, right) => left.from - right.from || left.to - right.to);
   for (const { from, to, decoration } of found) builder.add(from, to, decoration);
   return builder.finish();
-}
-
-async function support(language: Language): Promise<LanguageSupport> {
-  switch (language) {
-    case "json":
-      return (await import("@codemirror/lang-json")).json();
-    case "yaml":
-      return (await import("@codemirror/lang-yaml")).yaml();
-    case "python":
-      return (await import("@codemirror/lang-python")).python();
-    case "markdown":
-      return (await import("@codemirror/lang-markdown")).markdown();
-    default: {
-      const { javascript } = await import("@codemirror/lang-javascript");
-      return javascript({ typescript: language.startsWith("ts") || language === "typescript", jsx: language.endsWith("x") });
-    }
-  }
 }

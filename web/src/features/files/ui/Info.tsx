@@ -34,7 +34,7 @@ function ownFacts(opened: Opened): Fact[] {
   if (opened.type !== "file") return facts;
   return [
     ...facts,
-    ["Size", `${formatSize(opened.sizeBytes)} (${quantity(opened.sizeBytes, "byte")})`],
+    ["Size", opened.sizeBytes < 1024 ? quantity(opened.sizeBytes, "byte") : `${formatSize(opened.sizeBytes)} (${quantity(opened.sizeBytes, "byte")})`],
     ["Changed", opened.modifiedAt && exact(Date.parse(opened.modifiedAt))],
     ["Type", opened.media_type],
     ["Encoding", opened.encoding],

@@ -10,6 +10,7 @@ import { useEntry } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
+import { WholePath } from "@/shared/Place";
 import { shortId } from "@/shared/reviews/words";
 import { Empty, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
@@ -125,7 +126,7 @@ function PlanName({ folder }: { folder: string }) {
         <Name>{parts.name}</Name>
       </strong>
       <span className={classes.dim}>
-        <Name>{parts.folder}</Name>
+        <WholePath path={parts.folder} />
       </span>
     </span>
   );

@@ -8,6 +8,7 @@ import { useCanAct, useEntry } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
+import { WholePath } from "@/shared/Place";
 import { Empty, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
 import { showFault } from "@/shared/toasts";
@@ -64,7 +65,7 @@ export function PlanPage({ planId }: { planId: string }) {
     return (
       <div className={classes.scan}>
         <h1>
-          No plan for <Name>{failed.folder}</Name>
+          No plan for <WholePath path={failed.folder} />
         </h1>
         <p className={classes.dim}>
           {failed.code}: {failed.message}
@@ -199,7 +200,7 @@ function PlanView({ head, progress, isWorkedOn }: PlanViewProps) {
         <h1 className={classes.planTitle} title={head.folder}>
           <Name>{splitPath(head.folder).name}</Name>
           <span className={classes.planPath}>
-            <Name>{splitPath(head.folder).folder}</Name>
+            <WholePath path={splitPath(head.folder).folder} />
           </span>
         </h1>
         <span className={classes.planStanding} data-waits={state.waits}>

@@ -4,7 +4,7 @@ import { useState } from "react";
 import { call, type DataOf } from "@/api/client";
 import { useCanAct } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
-import { Name } from "@/shared/Name";
+import { WholePath } from "@/shared/Place";
 import { showFault } from "@/shared/toasts";
 import classes from "../organise.module.css";
 import { useProgress } from "./progress";
@@ -38,7 +38,7 @@ export function ScanView({ scan }: { scan: DataOf<"running_scans">["scans"][numb
   return (
     <div className={classes.scan}>
       <h1>
-        Scanning <Name>{scan.folder}</Name>
+        Scanning <WholePath path={scan.folder} />
       </h1>
       <ScanProgress done={progress.done} total={progress.total} message={progress.message} />
       <p className={classes.dim}>The plan opens here when it is made. Nothing moves before you approve it; you may leave this page meanwhile.</p>

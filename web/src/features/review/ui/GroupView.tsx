@@ -13,6 +13,7 @@ import { makeModel } from "@/shared/diff/hunks";
 import { useKeys } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
+import { Place } from "@/shared/Place";
 import { usePreferences } from "@/shared/preferences";
 import { Counts } from "@/shared/reviews/Counts";
 import { useDecide } from "@/shared/reviews/decide";
@@ -23,6 +24,7 @@ import { Fault, Loading } from "@/shared/states";
 import { showToast } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
 import { approval, rejection } from "../rules/decision";
+import { useColours } from "./colours";
 import { Question } from "./DecisionBar";
 import classes from "./review.module.css";
 
@@ -149,6 +151,7 @@ interface SectionProps {
 
 function Section({ review, scroller, onSeen }: SectionProps) {
   const { wrap } = usePreferences();
+  const colours = useColours(review);
   const model = useMemo(() => makeModel(review.before, review.hunks), [review]);
   const hunksSeen = useRef(new Set<string>());
   const saw = useCallback(
@@ -169,7 +172,7 @@ function Section({ review, scroller, onSeen }: SectionProps) {
           <Name>{name}</Name>
         </Link>
         <span className={classes.fileFolder}>
-          <Name>{folder}</Name>
+          <Place folder={folder} />
         </span>
         {review.kind === "edit" && <Counts added={added} removed={removed} />}
       </h2>
@@ -180,6 +183,7 @@ function Section({ review, scroller, onSeen }: SectionProps) {
           wrap={wrap}
           label={`Changes of ${review.path}`}
           scroller={scroller}
+          colours={colours}
           onSeen={saw}
           renderHead={(hunk) => (
             <span className={classes.dim}>

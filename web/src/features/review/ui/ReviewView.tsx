@@ -14,6 +14,7 @@ import { Loading } from "@/shared/states";
 import { lineHunks } from "@/shared/diff/line_diff";
 import { dropDraft, loadDraft, saveDraft } from "@/shared/drafts";
 import { approval, approvalOfText, rejection, revision, type DecideArguments } from "../rules/decision";
+import { useColours } from "./colours";
 import { DecisionBar, Question } from "./DecisionBar";
 import { Facts, HiddenWarning } from "./Facts";
 import { HunkHead } from "./HunkHead";
@@ -57,6 +58,7 @@ export function ReviewView(props: ReviewViewProps) {
     setActive(index);
     diff.current?.scrollToHunk(index);
   };
+  const colours = useColours(review);
   const current: Hunk | undefined = model.hunks[active];
   useKeys("Review", [
     { keys: "n", label: "Next hunk", run: () => go(active + 1), isMotion: true },
@@ -187,6 +189,7 @@ export function ReviewView(props: ReviewViewProps) {
             wrap={preferences.wrap || isNarrow}
             label={`Changes of ${review.path}`}
             scroller={scroller}
+            colours={colours}
             activeHunk={model.hunks.length > 1 ? active : -1}
             isLeftOut={(hunk) => marks.leftOut.has(hunk.hash)}
             onSeen={onSeen}
