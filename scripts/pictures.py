@@ -84,6 +84,7 @@ def take_history(studio: Studio) -> bytes:
         page.get_by_role("treeitem").filter(has_text="settings.yml").click()
         page.get_by_role("button", name="History").click()
         page.get_by_text("cursor").first.wait_for()
+        page.get_by_role("button", name="Diff").first.click()
         return shoot(page)
 
 
@@ -169,7 +170,11 @@ def take_tour(studio: Studio) -> bytes:
         keep("Written, with the way back on the screen.", 2.8)
         page.keyboard.press("z")
         page.get_by_text("Undone.").first.wait_for()
-        keep("z takes it back: the file is as it was, byte for byte.", 4.0)
+        keep("z takes it back: the file is as it was, byte for byte.", 3.5)
+        page.keyboard.press("g")
+        page.keyboard.press("i")
+        page.get_by_role("heading", name="Just happened").wait_for()
+        keep("Everything stands in the journal, with its own undo.", 3.5)
     return animate(frames)
 
 
@@ -200,11 +205,9 @@ def caption_of(image: Image.Image, caption: str) -> Image.Image:
 
 
 def compress(png: bytes) -> bytes:
-    """Return a picture with 256 colours, which is a third of its bytes."""
+    """Return a picture without its alpha, in as few bytes as PNG needs for every colour of it."""
     buffer = io.BytesIO()
-    Image.open(io.BytesIO(png)).convert("RGB").quantize(256, dither=Image.Dither.NONE).save(
-        buffer, "PNG", optimize=True
-    )
+    Image.open(io.BytesIO(png)).convert("RGB").save(buffer, "PNG", optimize=True)
     return buffer.getvalue()
 
 

@@ -14,7 +14,8 @@ PHONE = (360, 780)
 LIGHT, DARK = "light", "dark"
 _AXE = Path(__file__).resolve().parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 _FLAGS = (
-    "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync"
+    "--disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync "
+    "--disable-smooth-scrolling"
 ).split()
 _STANDARDS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]
 _WATCH_POLICY = """

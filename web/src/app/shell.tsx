@@ -104,11 +104,13 @@ function isUnderOther(location: string, routes: ReturnType<typeof routesFor>): b
   return routes.some(({ nav }) => nav && nav.to !== "/" && location.startsWith(nav.to));
 }
 
-/** Return how many reviews wait for the person; the tab's title says it too. */
+/** Return how many reviews and plans wait for the person; the tab's title says it too. */
 function useWaitingCount(): number {
   const me = useMe();
   const pending = useEntry("reviews", "pending_reviews", {}, { enabled: me.kind === "person" });
-  const count = pending.data?.reviews.filter((review) => review.user_action === "PENDING").length ?? 0;
+  const plans = useEntry("plans", "all_plans", {}, { enabled: me.kind === "person" });
+  const reviewCount = pending.data?.reviews.filter((review) => review.user_action === "PENDING").length ?? 0;
+  const count = reviewCount + (plans.data?.plans.filter((plan) => plan.status === "CREATED").length ?? 0);
   useEffect(() => {
     document.title = count > 0 ? `(${count}) Holdfast` : "Holdfast";
   }, [count]);
@@ -136,7 +138,7 @@ function useNews(): void {
   useServerEvent((event) => {
     if (event.name === "review.applied" && !document.hidden) {
       const changeId = String(event.data["change_id"]);
-      showUndo(<Applied path={pathOf(client, String(event.data["review_id"]))} />, "Put back what was there before", () => undo(changeId));
+      showUndo(<Applied path={pathOf(client, String(event.data["review_id"]))} />, "Put back what was there before", () => undo(changeId), changeId);
     }
     if (event.name === "review.opened" && event.isLeader) void notifyOfReview(String(event.data["review_id"]));
     applyEvent(client, event);

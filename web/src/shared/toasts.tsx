@@ -23,9 +23,9 @@ export function showFault(error: unknown, doing: string): void {
   notifications.show({ ...CLOSE, title: doing, message: `${fault.code}: ${fault.message}`, color: "yellow", withBorder: true, autoClose: 8000 });
 }
 
-/** Say what was done and offer its undo for ten seconds; `z` does the same. */
-export function showUndo(message: ReactNode, what: string, undo: () => Promise<void>): void {
-  const id = `undo-${crypto.randomUUID()}`;
+/** Say what was done and offer its undo for ten seconds; `z` does the same. `about` names it for `forgetUndo`. */
+export function showUndo(message: ReactNode, what: string, undo: () => Promise<void>, about: string = crypto.randomUUID()): void {
+  const id = `undo-${about}`;
   const run = async () => {
     if (newest?.id === id) newest = null;
     notifications.hide(id);
@@ -46,6 +46,12 @@ export function showUndo(message: ReactNode, what: string, undo: () => Promise<v
     },
     message: <UndoBody message={message} what={what} run={run} />,
   });
+}
+
+/** Take an offer back, because it was undone elsewhere. */
+export function forgetUndo(about: string): void {
+  if (newest?.id === `undo-${about}`) newest = null;
+  notifications.hide(`undo-${about}`);
 }
 
 /** Undo what the newest toast offers; false when none does. */

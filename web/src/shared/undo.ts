@@ -2,7 +2,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useCallback } from "react";
 import { call } from "@/api/client";
-import { showFault, showToast } from "./toasts";
+import { forgetUndo, showFault, showToast } from "./toasts";
 
 /** Return a function that undoes a change and says what became of it. */
 export function useUndo(): (changeId: string) => Promise<void> {
@@ -12,6 +12,7 @@ export function useUndo(): (changeId: string) => Promise<void> {
       try {
         const done = await call("undo_for_person", { change_id: changeId });
         const stayed = done.stayed.length;
+        forgetUndo(changeId);
         showToast(stayed === 0 ? "Undone. Activity offers to undo the undo." : `Undone; ${stayed} stayed: ${done.stayed[0]?.reason ?? ""}`);
       } catch (error) {
         showFault(error, "It was not undone");

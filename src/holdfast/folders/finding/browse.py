@@ -58,11 +58,21 @@ class FolderPage:
     total: int
 
 
-@dataclass(frozen=True, slots=True)
 class _Listing:
-    entries: Sequence[Entry]
-    version: tuple[int, int]
-    read_at: float
+    """The entries of a directory in their order, and their names as a filter compares them."""
+
+    def __init__(self, entries: Sequence[Entry], version: tuple[int, int]) -> None:
+        self.entries = entries
+        self.version = version
+        self.read_at = time.monotonic()
+        self._folded: Sequence[str] | None = None
+
+    def matching(self, name_part: str) -> Sequence[Entry]:
+        """Return the entries whose names have this part. The names are folded once: a filter asks at each letter."""
+        if self._folded is None:
+            self._folded = [replace_lone_surrogates(name).casefold() for name, _ in self.entries]
+        part = name_part.casefold()
+        return [entry for entry, name in zip(self.entries, self._folded, strict=True) if part in name]
 
 
 class FolderBrowser:
@@ -77,15 +87,13 @@ class FolderBrowser:
     ) -> FolderPage:
         """Return a page of a directory. Raises what the jail raises; NotDirectory when something else is there."""
         with open_start(jail, path, ignore=False) as start:
-            entries = self._sorted_entries(jail, call, start, order)
-            if name_part:
-                part = name_part.casefold()
-                entries = [entry for entry in entries if part in replace_lone_surrogates(entry[0]).casefold()]
+            listing = self._sorted_entries(jail, call, start, order)
+            entries = listing.matching(name_part) if name_part else listing.entries
             page = entries[offset : offset + limit]
             on_page = tuple(FolderEntry(name, kind, _status_of(start.fd, name)) for name, kind in page)
             return FolderPage(start.path, on_page, len(entries))
 
-    def _sorted_entries(self, jail: Jail, call: Call, start: WalkStart, order: FolderOrder) -> Sequence[Entry]:
+    def _sorted_entries(self, jail: Jail, call: Call, start: WalkStart, order: FolderOrder) -> _Listing:
         before = os.fstat(start.fd)
         key = (identity_of(before), order)
         version = (before.st_mtime_ns, before.st_ctime_ns)
@@ -95,17 +103,18 @@ class FolderBrowser:
             listing is not None and time.monotonic() - listing.read_at < _FACTS_SECONDS
         )
         if listing is not None and listing.version == version and is_fresh:
-            return listing.entries
+            return listing
         is_settled = time.time() - before.st_mtime > _SETTLED_SECONDS
         entries = list_entries(jail, start.fd, jail.policy_in(start.root, start.folder))
         entries.sort(key=_sort_key(call, start.fd, order))
+        listing = _Listing(entries, version)
         if is_settled and jail.policy is None:
             with self._lock:
-                self._listings[key] = _Listing(entries, version, time.monotonic())
+                self._listings[key] = listing
                 self._listings.move_to_end(key)
                 while len(self._listings) > _MAX_KEPT:
                     self._listings.popitem(last=False)
-        return entries
+        return listing
 
 
 def _sort_key(call: Call, fd: int, order: FolderOrder) -> Callable[[Entry], tuple[int, str]]:

@@ -3,7 +3,7 @@
  * It knows nothing of reviews: who uses it draws the head of a hunk and hears which hunks were on screen.
  */
 import { useVirtualizer } from "@tanstack/react-virtual";
-import { memo, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState, type ReactNode, type Ref, type RefObject } from "react";
+import { memo, useCallback, useEffect, useImperativeHandle, useLayoutEffect, useMemo, useRef, useState, type ReactNode, type Ref, type RefObject } from "react";
 import { lineParts } from "../names";
 import classes from "./diff.module.css";
 import { colourPieces, spansOf, type DiffColours } from "./colours";
@@ -47,12 +47,15 @@ export function Diff(props: DiffProps) {
   const columns = Math.max(20, Math.floor((width / (view === "split" ? 2 : 1) - (model.digits * 2 + 4) * CHAR_WIDTH) / CHAR_WIDTH));
 
   const layout = `${view}${wrap ? columns : ""}`;
+  // Both stay the same functions from one scroll to the next: with others, every row would be placed anew.
+  const estimateSize = useCallback((index: number) => estimate(rows[index], wrap ? columns : Infinity), [rows, wrap, columns]);
+  // Heights are of one layout: in another one every row is a new one.
+  const getItemKey = useCallback((index: number) => `${layout}:${keyOf(rows[index], index)}`, [rows, layout]);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
-    estimateSize: (index) => estimate(rows[index], wrap ? columns : Infinity),
-    // Heights are of one layout: in another one every row is a new one.
-    getItemKey: (index) => `${layout}:${keyOf(rows[index], index)}`,
+    estimateSize,
+    getItemKey,
     scrollMargin: margin,
     overscan: 16,
   });

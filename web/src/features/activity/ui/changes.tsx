@@ -56,6 +56,7 @@ export function Changes() {
   const id = query.get("group");
   const openGroup = groups.find((group) => group.changes.some((change) => change.change_id === id));
   const active = openGroup ? groups.indexOf(openGroup) : -1;
+  const keyOf = useCallback((at: number) => groups[at]?.id ?? String(at), [groups]);
   const list = useRef<HTMLDivElement>(null);
 
   const choose = (at: number) => {
@@ -99,7 +100,7 @@ export function Changes() {
                 count={groups.length}
                 rowHeight={ROW_PX}
                 label="Groups of changes"
-                keyOf={(at) => groups[at]?.id ?? String(at)}
+                keyOf={keyOf}
                 activeIndex={active}
                 onRange={onRange}
                 renderRow={(at) => {

@@ -25,7 +25,7 @@ import { isFolder, TOP, type FileNode } from "../rules/rows";
 import { cursorOf, fileTree, type Order } from "../tree_model";
 import type { Asked } from "./dialogs";
 
-const FILTER_MS = 120;
+const FILTER_MS = 40;
 const ICONS: Record<string, ComponentType<{ size?: number; stroke?: number; "aria-hidden"?: boolean }>> = {
   root: IconFolder, project: IconDatabase, directory: IconFolder, file: IconFile, link: IconLink, other: IconQuestionMark,
 };

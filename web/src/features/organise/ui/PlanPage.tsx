@@ -326,6 +326,7 @@ function Filter({ value, onChange }: { value: string; onChange: (value: string) 
   return (
     <TextInput
       id="plan-filter"
+      size="xs"
       className={classes.filter ?? ""}
       aria-label="Filter the files"
       placeholder="Filter names, folders"

@@ -3,7 +3,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "@/api/client";
 import { asFault } from "@/api/fault";
-import { showFault, showToast, showUndo } from "@/shared/toasts";
+import { forgetUndo, showFault, showToast, showUndo } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
 import { outcome } from "../rules/words";
 import type { PlanHead } from "./rows";
@@ -48,6 +48,7 @@ export function usePlanWork(head: PlanHead): PlanWork {
   const undo = async (itemIds?: readonly number[]) => {
     await during("undo", "It was not undone", async () => {
       const done = await call("undo_plan_items", { plan_id: planId, ...(itemIds ? { item_ids: [...itemIds] } : {}) });
+      if (!itemIds) forgetUndo(planId);
       const why = done.problems?.[0]?.why;
       showToast(done.stayed ? `${quantity(done.came_back ?? 0, "file")} came back, ${done.stayed} stayed: ${why ?? ""}` : `${quantity(done.came_back ?? 0, "file")} came back.`);
     });
@@ -55,7 +56,7 @@ export function usePlanWork(head: PlanHead): PlanWork {
   const execute = async () => {
     await during("execute", "It was not carried out", async () => {
       const done = await call("execute_plan_for_person", { plan_id: planId });
-      if (done.totals["DONE"]) showUndo(`${outcome(done.totals)}.`, "Move every file of the plan back", () => undo());
+      if (done.totals["DONE"]) showUndo(`${outcome(done.totals)}.`, "Move every file of the plan back", () => undo(), planId);
       else showToast(`${outcome(done.totals)}.`);
     });
   };

@@ -2,15 +2,17 @@
 import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
 import { Change, MergeView, unifiedMergeView } from "@codemirror/merge";
 import { highlightSelectionMatches, search, searchKeymap } from "@codemirror/search";
-import { EditorState, type Extension } from "@codemirror/state";
+import { Compartment, EditorState, type Extension } from "@codemirror/state";
 import { EditorView, highlightActiveLine, keymap } from "@codemirror/view";
 import { useEffect, useRef } from "react";
 import { parseHunk, textRanges, type TextRange } from "@/shared/diff/hunks";
 import { codeExtensions } from "@/shared/code/extensions";
+import { languageOf, support } from "@/shared/code/languages";
 import { lineHunks } from "@/shared/diff/line_diff";
 import classes from "./review.module.css";
 
 export interface EditorProps {
+  path: string;
   before: string;
   proposed: string;
   text: string;
@@ -23,7 +25,7 @@ export interface EditorProps {
 }
 
 export default function Editor(props: EditorProps) {
-  const { before, proposed, ranges, isNarrow, onChange, onDone, onLeave } = props;
+  const { path, before, proposed, ranges, isNarrow, onChange, onDone, onLeave } = props;
   const host = useRef<HTMLDivElement>(null);
   const first = useRef(props.text);
   const newest = useRef(props.text);
@@ -42,7 +44,9 @@ export default function Editor(props: EditorProps) {
           (range) => new Change(range.fromA, range.toA, range.fromB, range.toB),
         ),
     };
+    const language = new Compartment();
     const mine: Extension = [
+      language.of([]),
       ...codeExtensions("Your text", proposed),
       history(),
       highlightActiveLine(),
@@ -68,20 +72,20 @@ export default function Editor(props: EditorProps) {
         extensions: [mine, unifiedMergeView({ original: before, mergeControls: false, syntaxHighlightDeletions: false, ...merge })],
       });
       view.focus();
-      return () => view.destroy();
+      return colour([view], language, path, proposed, () => view.destroy());
     }
     const view = new MergeView({
       parent: host.current,
       a: {
         doc: before,
-        extensions: [...codeExtensions("The file as it is", before), EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ tabindex: "0" })],
+        extensions: [...codeExtensions("The file as it is", before), language.of([]), EditorState.readOnly.of(true), EditorView.editable.of(false), EditorView.contentAttributes.of({ tabindex: "0" })],
       },
       b: { doc: first.current, extensions: mine },
       ...merge,
     });
     view.b.focus();
-    return () => view.destroy();
-  }, [before, proposed, ranges, isNarrow]);
+    return colour([view.a, view.b], language, path, proposed, () => view.destroy());
+  }, [path, before, proposed, ranges, isNarrow]);
   return (
     <div className={classes.editing}>
       {!isNarrow && (
@@ -93,4 +97,19 @@ export default function Editor(props: EditorProps) {
       <div ref={host} className={classes.editor} />
     </div>
   );
+}
+
+/** Colour the views by the language of a path, once it is loaded; returns what ends them. */
+function colour(views: readonly EditorView[], slot: Compartment, path: string, text: string, destroy: () => void): () => void {
+  const language = languageOf(path, text.length);
+  let isGone = false;
+  if (language) {
+    void support(language).then((loaded) => {
+      if (!isGone) for (const view of views) view.dispatch({ effects: slot.reconfigure(loaded) });
+    });
+  }
+  return () => {
+    isGone = true;
+    destroy();
+  };
 }

@@ -80,6 +80,7 @@ export function ReviewView(props: ReviewViewProps) {
         <Facts review={review} />
         <Suspense fallback={<Loading />}>
           <Editor
+            path={review.path}
             before={review.before}
             proposed={review.after}
             text={draft.text ?? review.after}

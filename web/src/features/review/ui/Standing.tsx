@@ -5,7 +5,7 @@ import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { call } from "@/api/client";
 import type { ShownReview } from "@/api/entries";
-import { useCanAct } from "@/api/hooks";
+import { useCanAct, useEntry } from "@/api/hooks";
 import { showFault } from "@/shared/toasts";
 import { useUndo } from "@/shared/undo";
 import classes from "./review.module.css";
@@ -15,7 +15,8 @@ export function Standing({ review, appliedAs }: { review: ShownReview; appliedAs
   const canAct = useCanAct();
   const undo = useUndo();
   const [isBusy, setBusy] = useState(false);
-  const [isUndone, setUndone] = useState(false);
+  const recent = useEntry("changes", "all_changes", { limit: 50 }, { enabled: appliedAs !== null });
+  const isUndone = recent.data?.changes.find((change) => change.change_id === appliedAs)?.status === "UNDONE";
   const act = async (work: () => Promise<unknown>, doing: string) => {
     setBusy(true);
     try {
@@ -40,9 +41,7 @@ export function Standing({ review, appliedAs }: { review: ShownReview; appliedAs
           disabled={!canAct || isBusy || isUndone}
           onClick={() => {
             setBusy(true);
-            void undo(appliedAs)
-              .then(() => setUndone(true))
-              .finally(() => setBusy(false));
+            void undo(appliedAs).finally(() => setBusy(false));
           }}
         >
           Undo
