@@ -36,6 +36,7 @@ const GAP_HEIGHT = 28;
 const SEEN_MS = 700;
 const CHAR_WIDTH = 7.83;
 const MAX_INDENT = 24;
+const MAX_ROWS = 2 ** 24;
 
 export function Diff(props: DiffProps) {
   const { model, view, wrap, label, scroller, renderHead, isLeftOut, activeHunk, onSeen, colours, ref } = props;
@@ -46,11 +47,11 @@ export function Diff(props: DiffProps) {
   const width = useWidth(container);
   const columns = Math.max(20, Math.floor((width / (view === "split" ? 2 : 1) - (model.digits * 2 + 4) * CHAR_WIDTH) / CHAR_WIDTH));
 
-  const layout = `${view}${wrap ? columns : ""}`;
+  // Numbers, since tens of thousands of keys are made at once: heights are of one layout, and in another one every row is new.
+  const layout = (openGaps.size * 4096 + (wrap ? columns : 0) * 2 + (view === "split" ? 1 : 0)) * MAX_ROWS;
   // Both stay the same functions from one scroll to the next: with others, every row would be placed anew.
   const estimateSize = useCallback((index: number) => estimate(rows[index], wrap ? columns : Infinity), [rows, wrap, columns]);
-  // Heights are of one layout: in another one every row is a new one.
-  const getItemKey = useCallback((index: number) => `${layout}:${keyOf(rows[index], index)}`, [rows, layout]);
+  const getItemKey = useCallback((index: number) => layout + index, [layout]);
   const virtual = useVirtualizer({
     count: rows.length,
     getScrollElement: () => scroller.current,
@@ -118,11 +119,6 @@ export function Diff(props: DiffProps) {
       })}
     </div>
   );
-}
-
-function keyOf(row: DiffRow | undefined, index: number): string | number {
-  if (row?.type === "hunk") return `hunk-${row.hunk.hash}`;
-  return row?.type === "gap" ? row.id : index;
 }
 
 function estimate(row: DiffRow | undefined, columns: number): number {

@@ -26,6 +26,7 @@ import { cursorOf, fileTree, type Order } from "../tree_model";
 import type { Asked } from "./dialogs";
 
 const FILTER_MS = 40;
+const TYPING_MS = 250;
 const ICONS: Record<string, ComponentType<{ size?: number; stroke?: number; "aria-hidden"?: boolean }>> = {
   root: IconFolder, project: IconDatabase, directory: IconFolder, file: IconFile, link: IconLink, other: IconQuestionMark,
 };
@@ -122,9 +123,15 @@ function askFor(node: FileNode | undefined, what: "delete" | "move", onAsk: (ask
 function Filter({ folder, ref, onDone }: { folder: Place | null; ref: React.Ref<HTMLInputElement>; onDone: () => void }) {
   const id = folder ? idOf(folder) : null;
   const [typed, setTyped] = useState(() => (id === null ? "" : fileTree.filterOf(id)));
+  const askedAt = useRef(-Infinity);
   useEffect(() => {
     if (id === null) return;
-    const timer = setTimeout(() => fileTree.setFilter(id, typed), FILTER_MS);
+    // The first letter asks at once, those that follow it quickly ask together.
+    const wait = performance.now() - askedAt.current > TYPING_MS ? 0 : FILTER_MS;
+    const timer = setTimeout(() => {
+      askedAt.current = performance.now();
+      fileTree.setFilter(id, typed);
+    }, wait);
     return () => clearTimeout(timer);
   }, [id, typed]);
   const name = folder ? displayName(nameOf(folder)) : "";

@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { slotsToRead } from "./slots";
 import { offerFolders } from "./folders";
 import { decisionOn, NOTHING_STAGED, others, stage } from "./staging";
 import { listTargets, nestFolders, pagesOf } from "./tree";
@@ -51,4 +52,16 @@ test("a plan says where it stands in the words of the commands", () => {
   expect([shellWord("/a/b-1.txt"), shellWord("/my files/it's")]).toEqual(["/a/b-1.txt", "'/my files/it'\\''s'"]);
   const measures = { files: 10, cache_hit_rate: 0, tokens_saved: 5, safety_skips: 2, do_nothing_ratio: 0.3 };
   expect(measuresLine(measures)).toBe("10 files scanned, 30 % stay, 2 skipped");
+});
+
+test("one list is read from its first page on, also when folders were open before", () => {
+  const shown = [
+    { folder: "Video", page: 0 },
+    { folder: null, page: 3 },
+  ];
+  expect(slotsToRead(shown, true)).toEqual([
+    { folder: null, page: 0 },
+    { folder: null, page: 3 },
+  ]);
+  expect(slotsToRead(shown, false)).toEqual([{ folder: "Video", page: 0 }]);
 });

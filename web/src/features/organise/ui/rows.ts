@@ -3,6 +3,7 @@ import { useQueries } from "@tanstack/react-query";
 import { useCallback, useMemo, useState } from "react";
 import { call, type ArgumentsOf, type DataOf } from "@/api/client";
 import type { TreeRow } from "@/shared/tree/flatten";
+import { slotsToRead, type Slot } from "../rules/slots";
 import type { FolderNode } from "../rules/tree";
 
 export type PlanHead = DataOf<"plan_rows">;
@@ -37,15 +38,10 @@ export interface PlanRowsView {
   show: (rows: readonly TreeRow<PlanNode>[]) => void;
 }
 
-interface Slot {
-  folder: string | null;
-  page: number;
-}
-
 /** Read the rows of a view; with `isFlat` as one list, else folder by folder. */
 export function usePlanRows(base: PlanRowsArguments, isFlat: boolean): PlanRowsView {
   const [shown, setShown] = useState<readonly Slot[]>([]);
-  const slots = isFlat && !shown.some((slot) => slot.page === 0) ? [{ folder: null, page: 0 }, ...shown] : shown;
+  const slots = slotsToRead(shown, isFlat);
   const results = useQueries({
     queries: slots.map(({ folder, page }) => {
       const args: PlanRowsArguments = { ...base, offset: page * PAGE, limit: PAGE, ...(folder === null ? {} : { folder }) };
