@@ -63,6 +63,7 @@ export function ReviewView(props: ReviewViewProps) {
     { keys: "p", label: "Previous hunk", run: () => go(active - 1), isMotion: true },
     { keys: "Space", label: "Mark the hunk as seen", run: () => current && dispatch({ type: "toggleSeen", hash: current.hash }), isMotion: true },
     { keys: "x", label: "Take or leave out the hunk", run: () => current && dispatch({ type: "toggleTaken", hash: current.hash }), isMotion: true, isOff: !isOpen },
+    { keys: "w", label: "Show what changed since you looked", run: () => (isEdit ? setMode("news") : onShowNewer()), isOff: newer === null },
     { keys: "s", label: "Side by side or one column", run: () => prefer({ diffView: view === "split" ? "unified" : "split" }), isOff: isNarrow },
   ]);
 
@@ -139,7 +140,7 @@ export function ReviewView(props: ReviewViewProps) {
         <div className={classes.notice} role="status">
           <span>{newer.round > review.round ? "The agent proposed again." : "This review changed since you looked."}</span>
           {isEdit && (
-            <Button variant="default" onClick={() => setMode("news")}>
+            <Button variant="default" title="w" onClick={() => setMode("news")}>
               Show what changed
             </Button>
           )}
