@@ -55,13 +55,13 @@ def row(page: Page, display: str) -> Locator:
 
 
 def plant(desk: Desk, page: Page, kind: Kind, folder: str) -> Path:
-    """Put the file into a folder of its own and open that in the tree."""
+    """Put the file into a folder of its own and show that in the tree."""
     path = desk.reviewer.root / folder / kind.name
     path.parent.mkdir(exist_ok=True)
     path.write_bytes(kind.content)
-    page.get_by_role("tree").focus()
-    page.keyboard.press("R")
+    page.reload()
     row(page, folder).wait_for()
+    page.get_by_role("tree").focus()
     return path
 
 

@@ -86,7 +86,8 @@ def test_a_list_that_failed_says_why_and_comes_when_it_is_tried_again(
     page.goto(fresh.house.url + path)
     fault = page.get_by_role("alert").filter(has_text="RESOURCE_BUSY").first
     expect(fault).to_contain_text("All places are taken.", timeout=15_000)
-    expect(page.get_by_text("Nothing waits for you.")).to_have_count(0)
+    if entry in ("pending_reviews", "all_plans"):
+        expect(page.get_by_text("Nothing waits for you.")).to_have_count(0)
     page.unroute(address)
     fault.get_by_role("button", name="Retry").click()
     expect(page.get_by_role("alert").filter(has_text="RESOURCE_BUSY")).to_have_count(0)
@@ -96,7 +97,7 @@ def test_a_list_that_failed_says_why_and_comes_when_it_is_tried_again(
 def test_a_list_that_takes_long_shows_that_it_loads(fresh: Desk, tab: Tab, path: str, entry: str) -> None:
     page = tab.page
     held: list[Route] = []
-    page.route(f"**/api/{entry}", held.append)
+    page.route(f"**/api/{entry}", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks its handlers
     page.goto(fresh.house.url + path)
     expect(skeleton(page)).to_be_visible()
     assert held

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
+import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -93,6 +94,36 @@ def test_a_tenant_sees_its_own_news_and_calls_and_nothing_of_others(house: House
     rows.first.click()
     expect(page.get_by_role("complementary", name="The call")).to_contain_text("file_read")
     expect_nothing_of_others(house, page)
+
+
+def test_who_signs_in_next_finds_nothing_of_who_was_here_before(house: House, tab: Tab) -> None:
+    page, other_key = tab.page, "a-long-key-of-the-next-one"
+    page_of(house.url, {"api_key": other_key}).data(
+        "file_write", project="mine", path="/mine.md", content="not yours\n"
+    )
+    page.goto(f"{house.url}/files?project=mine&at=/mine.md")
+    page.get_by_role("button", name="Edit", exact=True).click()
+    page.get_by_role("textbox", name="Your text").fill("a secret draft\n")
+    expect(page.get_by_text("Your draft is kept in this browser.")).to_be_visible()
+    page.wait_for_function("Object.values(localStorage).join().includes('a secret draft')")
+    own = page_of(house.url, {"api_key": KEY})
+    for session in own.get("session").json()["sessions"]:
+        if not session["is_this"]:
+            httpx2.post(f"{house.url}/api/session/end", headers=own.headers, json={"id": session["id"]})
+    page.get_by_text("Sign in with an API key").click()
+    page.get_by_role("textbox", name="API key").fill(other_key)
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("textbox", name="Content")).to_contain_text("not yours")
+    expect(page.get_by_text("Go on with your draft")).to_have_count(0)
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_text("Sign in with an API key").click()
+    page.get_by_role("textbox", name="API key").fill(KEY)
+    page.keyboard.press("Enter")
+    page.goto(f"{house.url}/files?project=mine&at=/mine.md")
+    page.get_by_role("button", name="Go on with your draft").click()
+    page.get_by_role("button", name="Sign out").click()
+    page.get_by_text("Sign in on this machine").wait_for()
+    assert "a secret draft" not in page.evaluate("Object.values(localStorage).join()")
 
 
 def test_a_key_that_opens_nothing_says_so_and_is_not_kept(browser: Browser, tmp_path: Path, shots: Path) -> None:

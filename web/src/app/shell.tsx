@@ -9,6 +9,7 @@ import { request, type DataOf } from "@/api/client";
 import type { Connection } from "@/api/events";
 import { applyEvent, useConnection, useEntry, useEvents, useMe, useServerEvent } from "@/api/hooks";
 import { forgetSession } from "@/api/session";
+import { dropAllDrafts } from "@/shared/drafts";
 import { listenToKeys, useKeys, type KeyAction } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { Empty, Loading } from "@/shared/states";
@@ -248,6 +249,7 @@ function ThemeMenu() {
 
 async function signOut(): Promise<void> {
   await request("/api/session", { method: "DELETE" }).catch(() => undefined);
+  dropAllDrafts();
   forgetSession();
   globalThis.location.assign("/");
 }
