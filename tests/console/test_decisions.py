@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 from tests.console.conftest import Desk
 from tests.helpers.browser import Tab
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-41.c", "SV-46")]
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("RV-02.e", "SV-41.c", "SV-46")]
 
 
 class Keys:
