@@ -141,9 +141,11 @@ def test_by_the_mouse_alone(desk: Desk, tab: Tab, kind: Kind) -> None:
     expect_shown(page, kind)
     if kind.is_editable:
         page.get_by_role("button", name="Edit", exact=True).click()
-        page.get_by_role("textbox", name="Your text").fill("other\n")
+        page.get_by_role("textbox", name="Your text").click()
+        page.keyboard.press("Control+End")
+        page.keyboard.type("more\n")
         page.get_by_role("button", name="Save", exact=True).click()
-        until("it is saved", lambda: path.read_bytes() == b"other\n")
+        until("it is saved", lambda: path.read_bytes() == kind.content + b"more\n")
         page.get_by_role("button", name="Undo", exact=True).last.click()
         until("it is undone", lambda: path.read_bytes() == kind.content)
 

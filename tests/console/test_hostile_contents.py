@@ -36,7 +36,7 @@ def worked(tmp_path_factory: pytest.TempPathFactory, browser: Browser, shots: Pa
             (house.root / NAME).write_text(f"one\n{MARKUP}\n\x1b[31m\u202e\n")
             agent.call("edit_file", path=NAME, edits=[{"oldText": "one\n", "newText": f"{MARKUP}\u200b\n"}]).ok()
             assert agent.call("read_text_file", path=f"missing-{NAME}").is_error
-            agent.call("file_write", project="notes", path="/a-\u202e<b>.md", content=MARKUP).ok()
+            agent.call("file_write", project="notes", path="/a-<b>.md", content=MARKUP).ok()
             for name in ("drawing.svg", "page.html", "page.md"):
                 (house.root / name).write_text("<svg onload='window.hurt=1'><script>window.hurt=1</script></svg>")
             (house.root / "paper.pdf").write_bytes(PDF)

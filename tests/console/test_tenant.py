@@ -7,7 +7,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.helpers.browser import Tab, new_context, open_tab
+from tests.helpers.browser import Tab, new_context, open_tab, wait_until
 from tests.helpers.console import page_of, sign_in
 from tests.helpers.doors import House
 
@@ -105,7 +105,7 @@ def test_who_signs_in_next_finds_nothing_of_who_was_here_before(house: House, ta
     page.get_by_role("button", name="Edit", exact=True).click()
     page.get_by_role("textbox", name="Your text").fill("a secret draft\n")
     expect(page.get_by_text("Your draft is kept in this browser.")).to_be_visible()
-    page.wait_for_function("Object.values(localStorage).join().includes('a secret draft')")
+    wait_until(page, "Object.values(localStorage).join().includes('a secret draft')")
     own = page_of(house.url, {"api_key": KEY})
     for session in own.get("session").json()["sessions"]:
         if not session["is_this"]:

@@ -5,7 +5,7 @@ import { Diff } from "@/shared/diff/Diff";
 import { makeModel, type Hunk } from "@/shared/diff/hunks";
 import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
-import { countHidden, splitPath } from "@/shared/names";
+import { countHidden, displayName, splitPath } from "@/shared/names";
 import { Counts } from "@/shared/reviews/Counts";
 import { approveLabel, countUnseen, mark, NO_MARKS, takenHunks } from "@/shared/reviews/marks";
 import { Statement } from "@/shared/reviews/Statement";
@@ -193,7 +193,7 @@ function Body({ review, bridge, isBusy, outcome, canDecide, onDecide }: BodyProp
               model={model}
               view="unified"
               wrap
-              label={`Changes of ${review.path}`}
+              label={`Changes of ${displayName(review.path)}`}
               scroller={scroller}
               isLeftOut={(hunk) => marks.leftOut.has(hunk.hash)}
               onSeen={onSeen}

@@ -13,7 +13,7 @@ import { makeModel } from "@/shared/diff/hunks";
 import { useKeys } from "@/shared/keys";
 import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
-import { splitPath } from "@/shared/names";
+import { displayName, splitPath } from "@/shared/names";
 import { usePreferences } from "@/shared/preferences";
 import { Counts } from "@/shared/reviews/Counts";
 import { useDecide } from "@/shared/reviews/decide";
@@ -194,7 +194,7 @@ function Section({ review, scroller, onSeen }: SectionProps) {
           model={model}
           view="unified"
           wrap={wrap}
-          label={`Changes of ${review.path}`}
+          label={`Changes of ${displayName(review.path)}`}
           scroller={scroller}
           onSeen={saw}
           renderHead={(hunk) => (

@@ -7,6 +7,7 @@ import { useCanAct } from "@/api/hooks";
 import { Diff, type DiffHandle } from "@/shared/diff/Diff";
 import { makeModel, textRanges, type Hunk } from "@/shared/diff/hunks";
 import { useKeys } from "@/shared/keys";
+import { displayName } from "@/shared/names";
 import { prefer, usePreferences } from "@/shared/preferences";
 import { approveLabel, countUnseen, isUndecided, mark, NO_MARKS, takenHunks } from "@/shared/reviews/marks";
 import { Statement } from "@/shared/reviews/Statement";
@@ -185,7 +186,7 @@ export function ReviewView(props: ReviewViewProps) {
             model={model}
             view={view}
             wrap={preferences.wrap || isNarrow}
-            label={`Changes of ${review.path}`}
+            label={`Changes of ${displayName(review.path)}`}
             scroller={scroller}
             activeHunk={model.hunks.length > 1 ? active : -1}
             isLeftOut={(hunk) => marks.leftOut.has(hunk.hash)}
