@@ -3,10 +3,9 @@
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, Route, expect
+from playwright.sync_api import Browser, Route, expect
 
 from tests.console.conftest import Desk
 from tests.helpers.agent import MODERN, Agent
@@ -97,15 +96,23 @@ def test_a_list_that_failed_says_why_and_comes_when_it_is_tried_again(
 def test_a_list_that_takes_long_shows_that_it_loads(fresh: Desk, tab: Tab, path: str, entry: str) -> None:
     page = tab.page
     held: list[Route] = []
-    page.route(f"**/api/{entry}", lambda route: held.append(route))  # noqa: PLW0108 - Playwright marks its handlers
+    is_released = False
+
+    def hold(route: Route) -> None:
+        if is_released:
+            route.continue_()
+        else:
+            held.append(route)
+
+    page.route(f"**/api/{entry}", hold)
     page.goto(fresh.house.url + path)
-    expect(skeleton(page)).to_be_visible()
-    assert held
-    page.unroute(f"**/api/{entry}")
+    for _ in range(100):
+        if held:
+            break
+        page.wait_for_timeout(100)
+    skeleton = page.locator("[role=status][aria-label]:not([aria-label='Signing in'])")
+    expect(skeleton.first).to_be_visible()
+    is_released = True
     for route in held:
         route.continue_()
-    expect(skeleton(page)).to_have_count(0)
-
-
-def skeleton(page: Page) -> Any:
-    return page.locator("[role=status][aria-label]").first
+    expect(skeleton).to_have_count(0)
