@@ -278,7 +278,7 @@ def test_a_tenant_signs_in_by_its_key_and_has_the_store_its_calls_and_nothing_el
     )
 
 
-@pytest.mark.req("SV-11.f")
+@pytest.mark.req("SV-01.d", "SV-11.f")
 def test_the_app_is_served_with_its_policy_and_every_page_is_the_index(house: House, page: Page) -> None:
     nonces = set()
     for path in ("/", "/open", "/reviews/abc", "/files/r/notes.md", "/settings", "/nonsense"):

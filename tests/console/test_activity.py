@@ -87,6 +87,7 @@ def test_a_whole_group_is_undone_by_keyboard_and_what_was_changed_since_stays(wo
     page.get_by_role("heading", name="What undoing would do").wait_for()
     expect(page.get_by_text("1 of 2 changes can be undone now")).to_be_visible()
     expect(page.get_by_text(re.compile("^stays: ")).first).to_be_visible()
+    tab.check_everywhere(worked.shots, "undo-preview")
     page.keyboard.press("Enter")
 
     expect(page.get_by_text("1 change undone.")).to_be_visible()

@@ -116,6 +116,7 @@ def test_the_history_of_a_file_shows_each_change_and_restores_what_was_before_it
     expect(changes).to_have_count(2)
     changes.last.get_by_role("button", name="Diff").click()
     expect(changes.last.get_by_role("group", name="Diff of story.txt")).to_contain_text("two")
+    tab.check_everywhere(desk.shots, "files-history")
 
     changes.last.get_by_role("button", name="Restore before").click()
     expect(page.get_by_text("Restored", exact=True)).to_be_visible()

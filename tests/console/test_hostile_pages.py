@@ -67,6 +67,8 @@ class _Handler(BaseHTTPRequestHandler):
         self.cookies.append(self.headers.get("cookie", ""))
         self.send_response(200)
         self.send_header("content-type", "text/html")
+        if planted := self.path.partition("?")[2]:
+            self.send_header("set-cookie", f"{planted}=planted; Path=/api")
         self.end_headers()
         self.wfile.write(b"<!doctype html><title>elsewhere</title><body>")
 
@@ -121,6 +123,18 @@ def test_another_page_of_the_browser_reads_nothing_and_does_nothing(
     expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
     if name == "127.0.0.1":
         assert any(cookies), "a browser sends a cookie to every port: this is why alone it opens nothing"
+
+
+def test_a_cookie_that_another_port_planted_beside_ours_signs_nobody_out(
+    desk: Desk, tab: Tab, elsewhere: tuple[str, list[str]]
+) -> None:
+    port = desk.house.url.rpartition(":")[2]
+    other = tab.page.context.new_page()
+    other.goto(f"http://127.0.0.1:{elsewhere[0]}/?holdfast_session_{port}")
+    tab.page.reload()
+    expect(tab.page.get_by_text("Live", exact=True)).to_be_visible()
+    cookies = [cookie for cookie in tab.page.context.cookies() if cookie.get("name") == f"holdfast_session_{port}"]
+    assert sorted(str(cookie.get("path")) for cookie in cookies) == ["/", "/api"]
 
 
 def test_the_console_is_shown_in_no_frame(desk: Desk, tab: Tab, elsewhere: tuple[str, list[str]]) -> None:

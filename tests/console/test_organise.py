@@ -233,3 +233,55 @@ def test_a_large_plan_is_stopped_gone_on_with_and_says_why_a_file_stayed(desk: D
         expect(row(page, "clip 4999.mp4")).to_contain_text("stayed")
         tab.check_everywhere(desk.shots, "organise-stayed")
     assert not (folder / "clip 4998.mp4").exists()
+
+
+def test_a_folder_is_scanned_three_files_are_corrected_and_all_is_undone_by_keys_alone(desk: Desk, home: Path) -> None:
+    folder = home / "Drawer"
+    folder.mkdir()
+    plant(folder, {**HOUSE, **MORE})
+    original = harvest(folder)
+    with working(desk, "/organise") as tab:
+        page = tab.page
+        page.get_by_role("heading", name="Organise").wait_for()
+        page.keyboard.press("n")
+        page.get_by_role("region", name="Directories").get_by_role("button", name="Drawer").wait_for()
+        page.keyboard.press("/")
+        page.keyboard.type("draw")
+        page.keyboard.press("Enter")
+        expect(page.get_by_label("Folder to tidy")).to_have_value(str(folder))
+        page.keyboard.press("Escape")
+        page.keyboard.press("s")
+        tree = page.get_by_role("tree", name="Files by target")
+        tree.wait_for()
+
+        for name, target in (("pasta.txt", "Dinner"), ("pie 0.txt", "Dinner"), ("bill 1.txt", "Paid")):
+            page.keyboard.press("/")
+            page.keyboard.press("Control+a")
+            page.keyboard.type(name)
+            page.keyboard.press("Escape")
+            expect(row(page, name)).to_be_visible()
+            expect(page.get_by_role("treeitem")).to_have_count(1)
+            page.keyboard.press("m")
+            page.get_by_role("combobox", name="Folder").wait_for()
+            page.keyboard.type(target)
+            page.keyboard.press("Enter")
+            expect(row(page, name)).to_contain_text(f"→ {target}")
+            expect(row(page, name)).to_contain_text(re.compile("changed|your decision"))
+        page.keyboard.press("/")
+        page.keyboard.press("Control+a")
+        page.keyboard.press("Delete")
+        page.keyboard.press("Escape")
+        expect(row(page, "Dinner/")).to_be_visible()
+        assert harvest(folder) == original
+
+        page.keyboard.press("a")
+        expect(page.get_by_role("button", name=re.compile("Approve and carry out"))).to_be_focused()
+        page.keyboard.press("Enter")
+        undo = page.get_by_role("button", name=re.compile("^Undo all"))
+        expect(undo).to_be_visible()
+        assert (folder / "Dinner" / "pie 0.txt").exists()
+        assert (folder / "Paid" / "bill 1.txt").exists()
+        undo.focus()
+        page.keyboard.press("Enter")
+        expect(page.get_by_text(re.compile("^undone: ")).first).to_be_visible()
+    assert harvest(folder) == original

@@ -18,7 +18,7 @@ from tests.helpers.panels import LEGACY, PANEL_TOOLS, PANELS, call_over_http, ho
 from tests.helpers.reviewer import TEXT
 from tests.helpers.trees import plant
 
-pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-45")]
+pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("RV-02.f", "SV-45.e")]
 
 EDITS = [
     {"old_string": "line 5\n", "new_string": "line five\n"},

@@ -2,44 +2,18 @@
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import Future
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.console.conftest import Desk
-from tests.helpers.agent import MODERN, Agent, Reply
+from tests.console.conftest import EDITS, Desk
+from tests.helpers.agent import MODERN, Agent
 from tests.helpers.browser import Tab
 from tests.helpers.doors import House, free_port, until
 from tests.helpers.reviewer import Reviewer
 
 pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-41", "SV-46")]
-
-EDITS = [
-    {"old_string": "line 5\n", "new_string": "line five\n"},
-    {"old_string": "line 25\n", "new_string": "line twenty-five\n"},
-]
-
-
-def propose(desk: Desk, name: str, **arguments: Any) -> tuple[Path, "Future[Reply]"]:
-    """Write a file of thirty lines and let the agent propose two edits of it; its call waits."""
-    path = desk.reviewer.write(name)
-    future = desk.reviewer.start(path=name, **(arguments or {"edits": EDITS}))
-    until("it is proposed", lambda: name in [Path(each["path"]).name for each in pending(desk)])
-    return path, future
-
-
-def pending(desk: Desk) -> list[dict[str, Any]]:
-    reviews: list[dict[str, Any]] = desk.reviewer.person("pending_reviews")["reviews"]
-    return reviews
-
-
-def commit(desk: Desk, answer: dict[str, Any], name: str) -> Reply:
-    assert answer["user_action"] == "APPROVE"
-    return desk.reviewer.commit(answer["session_path"], name).ok()
 
 
 def open_review(page: Page, name: str) -> None:
@@ -50,23 +24,12 @@ def open_review(page: Page, name: str) -> None:
 @pytest.fixture
 def tab(desk: Desk) -> Iterator[Tab]:
     """Give a signed-in tab whose page must end without any error; what still waits is rejected."""
-    with working(desk) as opened:
+    with desk.working() as opened:
         yield opened
 
 
-@contextmanager
-def working(desk: Desk, path: str = "/") -> Iterator[Tab]:
-    opened = desk.sign_in(path)
-    yield opened
-    opened.check()
-    opened.page.context.close()
-    for review in pending(desk):
-        if review["user_action"] != "APPROVE":
-            desk.reviewer.decide(review, "reject")
-
-
 def test_a_change_is_approved_by_keyboard_written_by_the_agent_and_undone(desk: Desk, tab: Tab) -> None:
-    path, future = propose(desk, "keys.txt")
+    path, future = desk.propose("keys.txt")
     before = path.read_text()
     page = tab.page
     page.get_by_role("link", name=re.compile("keys.txt")).wait_for()
@@ -82,8 +45,9 @@ def test_a_change_is_approved_by_keyboard_written_by_the_agent_and_undone(desk: 
     answer = future.result(10).ok().data
     expect(page.get_by_text("Approved. The agent writes it.")).to_be_visible()
     assert path.read_text() == before, "an approval writes nothing"
+    tab.check_everywhere(desk.shots, "approved")
 
-    commit(desk, answer, "keys.txt")
+    desk.commit(answer, "keys.txt")
     expect(page.get_by_text("Written.")).to_be_visible()
     assert "line five\n" in path.read_text()
     page.keyboard.press("z")
@@ -92,7 +56,7 @@ def test_a_change_is_approved_by_keyboard_written_by_the_agent_and_undone(desk: 
 
 
 def test_one_hunk_of_two_is_approved_by_mouse(desk: Desk, tab: Tab) -> None:
-    path, future = propose(desk, "mouse.txt")
+    path, future = desk.propose("mouse.txt")
     page = tab.page
     open_review(page, "mouse.txt")
 
@@ -100,14 +64,14 @@ def test_one_hunk_of_two_is_approved_by_mouse(desk: Desk, tab: Tab) -> None:
     page.get_by_role("checkbox", name="Hunk 1").uncheck()
     page.get_by_role("button", name="Approve 1 of 2").click()
 
-    commit(desk, future.result(10).ok().data, "mouse.txt")
+    desk.commit(future.result(10).ok().data, "mouse.txt")
     assert "line 5\n" in path.read_text()
     assert "line twenty-five\n" in path.read_text()
 
 
 def test_what_was_not_on_screen_is_said_before_it_is_approved(desk: Desk, tab: Tab) -> None:
     long_edits = [{"old_string": "line 5\n", "new_string": "".join(f"new {at}\n" for at in range(200))}, EDITS[1]]
-    _, future = propose(desk, "long.txt", edits=long_edits)
+    _, future = desk.propose("long.txt", edits=long_edits)
     page = tab.page
     open_review(page, "long.txt")
 
@@ -120,7 +84,7 @@ def test_what_was_not_on_screen_is_said_before_it_is_approved(desk: Desk, tab: T
 
 
 def test_a_change_that_is_sent_back_comes_again_with_what_was_said(desk: Desk, tab: Tab) -> None:
-    _, future = propose(desk, "back.txt")
+    _, future = desk.propose("back.txt")
     page = tab.page
     open_review(page, "back.txt")
 
@@ -133,7 +97,7 @@ def test_a_change_that_is_sent_back_comes_again_with_what_was_said(desk: Desk, t
     session = answer["session_path"]
     more = [{"old_string": "line 9\n", "new_string": "line nine\n"}]
     desk.reviewer.start(path="back.txt", session_path=session, edits=more)
-    until("it is proposed again", lambda: 2 in [each["round"] for each in pending(desk)])
+    until("it is proposed again", lambda: 2 in [each["round"] for each in desk.pending()])
     page.goto(desk.house.url)
     open_review(page, "back.txt")
     expect(page.get_by_text("keep the name")).to_be_visible()
@@ -141,7 +105,7 @@ def test_a_change_that_is_sent_back_comes_again_with_what_was_said(desk: Desk, t
 
 
 def test_my_own_text_is_kept_over_a_reload_compared_and_approved(desk: Desk, tab: Tab) -> None:
-    path, future = propose(desk, "mine.txt")
+    path, future = desk.propose("mine.txt")
     page = tab.page
     open_review(page, "mine.txt")
 
@@ -160,12 +124,12 @@ def test_my_own_text_is_kept_over_a_reload_compared_and_approved(desk: Desk, tab
 
     answer = future.result(10).ok().data
     assert "+my own first line" in answer["user_feedback_diff"]
-    commit(desk, answer, "mine.txt")
+    desk.commit(answer, "mine.txt")
     assert path.read_text().startswith("my own first line\nline 1\n")
 
 
 def test_a_rejection_asks_for_enter_and_carries_the_reason(desk: Desk, tab: Tab) -> None:
-    path, future = propose(desk, "no.txt")
+    path, future = desk.propose("no.txt")
     before = path.read_text()
     page = tab.page
     open_review(page, "no.txt")
@@ -181,18 +145,20 @@ def test_a_rejection_asks_for_enter_and_carries_the_reason(desk: Desk, tab: Tab)
 
 
 def test_a_review_that_changed_is_not_decided_on_before_it_was_looked_at(desk: Desk, tab: Tab) -> None:
-    _, future = propose(desk, "moving.txt")
+    _, future = desk.propose("moving.txt")
     page = tab.page
     open_review(page, "moving.txt")
-    review = next(each for each in pending(desk) if each["path"].endswith("moving.txt"))
+    review = next(each for each in desk.pending() if each["path"].endswith("moving.txt"))
 
     desk.reviewer.decide(review, "revise", reason="another word")
     session = future.result(10).ok().data["session_path"]
     again = desk.reviewer.start(
         path="moving.txt", session_path=session, edits=[{"old_string": "line 9\n", "new_string": "nine\n"}]
     )
+    expect(page.get_by_text("The agent proposed again.")).to_be_visible()
     page.get_by_role("button", name="Show what changed").click()
     expect(page.get_by_text("What changed since you looked")).to_be_visible()
+    tab.check_everywhere(desk.shots, "news")
     page.get_by_role("button", name="Show the new version").click()
     page.get_by_role("button", name="Approve", exact=True).wait_for()
     expect(page.get_by_role("region", name="The change").get_by_text("nine")).to_be_visible()
@@ -204,7 +170,7 @@ def test_a_review_that_changed_is_not_decided_on_before_it_was_looked_at(desk: D
 
 def test_what_is_not_seen_is_shown_in_names_and_texts(desk: Desk, tab: Tab) -> None:
     name = "invoice\u202egpj.exe.txt"
-    _, _ = propose(desk, name, edits=[{"old_string": "line 5\n", "new_string": "line \u200b\u202efive\n"}])
+    _, _ = desk.propose(name, edits=[{"old_string": "line 5\n", "new_string": "line \u200b\u202efive\n"}])
     page = tab.page
 
     page.get_by_text('"invoice\\u202egpj.exe.txt"').first.click()
@@ -215,7 +181,7 @@ def test_what_is_not_seen_is_shown_in_names_and_texts(desk: Desk, tab: Tab) -> N
 
 
 def test_twelve_changes_that_came_together_are_approved_together(desk: Desk, tab: Tab) -> None:
-    futures = [propose(desk, f"many{at}.txt")[1] for at in range(12)]
+    futures = [desk.propose(f"many{at}.txt")[1] for at in range(12)]
     page = tab.page
     page.get_by_role("link", name=re.compile("12 files")).click()
     page.get_by_role("heading", name="12 changes").wait_for()
@@ -230,7 +196,7 @@ def test_twelve_changes_that_came_together_are_approved_together(desk: Desk, tab
 
 
 def test_a_change_is_written_for_an_agent_that_left_or_withdrawn(desk: Desk, tab: Tab) -> None:
-    path, future = propose(desk, "left.txt")
+    path, future = desk.propose("left.txt")
     page = tab.page
     open_review(page, "left.txt")
     page.keyboard.press("a")
@@ -254,7 +220,7 @@ def test_a_server_that_starts_again_in_the_middle_loses_no_draft_and_no_review(
         with Agent([house.root], house.state, mode=MODERN) as agent:
             agent.call("list_allowed_directories").ok()
             desk = Desk(house, Reviewer(agent, house.root, house.state), browser, shots)
-            _, future = propose(desk, "restart.txt")
+            _, future = desk.propose("restart.txt")
             tab = desk.sign_in()
             page = tab.page
             open_review(page, "restart.txt")
@@ -284,7 +250,7 @@ def test_a_server_that_starts_again_in_the_middle_loses_no_draft_and_no_review(
 
 
 def test_the_pages_are_accessible_in_light_and_dark_wide_and_on_a_phone(desk: Desk, tab: Tab) -> None:
-    propose(desk, "look.txt")
+    desk.propose("look.txt")
     page = tab.page
     page.get_by_role("link", name=re.compile("look.txt")).first.wait_for()
     tab.check_everywhere(desk.shots, "inbox")

@@ -6,7 +6,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.console.conftest import Desk
-from tests.helpers.browser import new_context, open_tab
+from tests.helpers.browser import new_context, open_tab, wait_until
 from tests.helpers.console import link_of
 from tests.helpers.first_load import MAX_BYTES, load_first
 
@@ -73,6 +73,69 @@ def test_palette_and_map_of_keys_work_and_single_keys_can_be_switched_off(desk: 
     expect(page.get_by_role("heading", name="Waits for you", exact=True)).to_be_visible()
     tab.check()
     page.context.close()
+
+
+RECORD_NOTIFICATIONS = """
+window.isAway = false;
+window.told = [];
+Object.defineProperty(document, "hidden", { get: () => window.isAway });
+window.Notification = class {
+  static permission = "granted";
+  static async requestPermission() { return "granted"; }
+  constructor(title, options) { window.told.push([title, options.body]); window.newest = this; }
+  close() {}
+};
+"""
+"""Chromium without a screen has nobody to show a notification to, and says that all are refused."""
+
+
+@pytest.mark.req("SV-41.d")
+def test_a_review_is_told_by_its_name_alone_once_that_is_wished_and_only_to_who_looks_elsewhere(desk: Desk) -> None:
+    context = new_context(desk.browser)
+    context.add_init_script(RECORD_NOTIFICATIONS)
+    tab = open_tab(context, link_of(desk.house))
+    page = tab.page
+    desk.propose("first.txt")
+    page.get_by_role("link", name=re.compile("first.txt")).first.click()
+    expect(page.get_by_text("2/2 seen")).to_be_visible()
+    expect(page.get_by_text("Tell you when something waits")).to_have_count(0)
+    page.get_by_role("button", name="Approve", exact=True).click()
+    page.get_by_text("Tell you when something waits").wait_for()
+    page.get_by_role("button", name="Yes").click()
+
+    desk.propose("while-here.txt")
+    expect(page).to_have_title("(1) Holdfast")
+    page.evaluate("window.isAway = true")
+    desk.propose("while\u202eaway.txt")
+    wait_until(page, "window.told.length > 0")
+    assert page.evaluate("window.told") == [["Waits for you", '"while\\u202eaway.txt"']]
+    page.evaluate("window.newest.onclick()")
+    expect(page.get_by_role("heading", level=1)).to_have_text('"while\\u202eaway.txt"')
+    tab.check()
+    context.close()
+    for review in desk.pending():
+        if review["user_action"] != "APPROVE":
+            desk.reviewer.decide(review, "reject")
+
+
+def test_the_palette_finds_a_review_by_its_id_and_a_file_by_its_name(desk: Desk) -> None:
+    with desk.working("/settings") as tab:
+        page = tab.page
+        desk.propose("by-id.txt")
+        desk.reviewer.write("deep-in-the-folder.txt")
+        expect(page).to_have_title("(1) Holdfast")
+        (review,) = [each for each in desk.pending() if each["path"].endswith("by-id.txt")]
+        page.keyboard.press("Control+k")
+        page.keyboard.type(review["review_id"][:8])
+        page.get_by_role("option").filter(has_text="by-id.txt").wait_for()
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", level=1).get_by_text("by-id.txt").wait_for()
+        page.keyboard.press("Control+k")
+        page.keyboard.type("in-the-f")
+        page.get_by_role("option").filter(has_text="deep-in-the-folder.txt").wait_for()
+        tab.check_everywhere(desk.shots, "palette-files")
+        page.keyboard.press("Enter")
+        page.get_by_role("heading", level=2).get_by_text("deep-in-the-folder.txt").wait_for()
 
 
 def test_signing_out_ends_the_session_in_every_tab(desk: Desk) -> None:

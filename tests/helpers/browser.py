@@ -104,6 +104,15 @@ def new_context(browser: Browser, **options: Any) -> BrowserContext:
     return context
 
 
+def wait_until(page: Page, expression: str, seconds: float = 10.0) -> None:
+    """Wait until an expression is true in a page; the page's own policy refuses what Playwright would wait with."""
+    for _ in range(int(seconds * 10)):
+        if page.evaluate(expression):
+            return
+        page.wait_for_timeout(100)
+    raise AssertionError(f"not within {seconds} s: {expression}")
+
+
 def open_tab(context: BrowserContext, url: str) -> Tab:
     """Open an address in a new tab that notes its errors."""
     tab = Tab(context.new_page())

@@ -109,7 +109,7 @@ class ConsoleApi:
             path="/",
             httponly=True,
             samesite="strict",
-            secure=request.url.scheme == "https",
+            secure=_is_encrypted(request),
         )
         return response
 
@@ -221,6 +221,11 @@ def _tool_list(entries: tuple[Tool, ...]) -> bytes:
     """Return the answer with these entries, kept for the next one who asks: it takes milliseconds to make."""
     listed = ToolList(tools=[ToolFacts.of(entry) for entry in entries])
     return to_json(listed.model_dump(mode="json", by_alias=True, exclude_none=True))
+
+
+def _is_encrypted(request: Request) -> bool:
+    """Return whether the browser speaks TLS, to us or to a proxy in front of us: then its page's origin says so."""
+    return request.url.scheme == "https" or request.headers.get("origin", "").lower().startswith("https://")
 
 
 def _respond(data: BaseModel) -> Response:

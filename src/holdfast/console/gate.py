@@ -66,10 +66,16 @@ class Gate:
             return refusal
         if scope["path"] == SIGN_IN_PATH and scope["method"] == "POST":
             return None
-        session = self._sessions.find(_cookie(scope, headers), headers.get(KEY_HEADER, ""))
+        session = self._find_session(scope, headers)
         if session is None or not self.is_open(session):
             return ConsoleRefusal(401, PermissionDenied("You are signed out. `holdfast open` signs in."))
         return session
+
+    def _find_session(self, scope: Scope, headers: Headers) -> BrowserSession | None:
+        """Return the session of the second key and of any of our cookies: another port can plant one beside ours."""
+        key = headers.get(KEY_HEADER, "")
+        sessions = (self._sessions.find(cookie, key) for cookie in _own_cookies(scope, headers))
+        return next((session for session in sessions if session is not None), None)
 
     def is_open(self, session: BrowserSession) -> bool:
         """Return whether a session still opens anything: neither ended, nor expired, nor its tenant's key revoked."""
@@ -107,7 +113,7 @@ def _refuse_foreign(scope: Scope, headers: Headers) -> ConsoleRefusal | None:
     return None
 
 
-def _cookie(scope: Scope, headers: Headers) -> str:
-    """Return our cookie's value, which nothing quotes: http.cookies may take seconds to unquote what a stranger sends."""
-    match = re.search(rf"(?:^|;)[ \t]*{cookie_name(scope)}=([^;]*)", headers.get("cookie", ""))
-    return match[1].strip() if match else ""
+def _own_cookies(scope: Scope, headers: Headers) -> list[str]:
+    """Return the values of our cookie, which nothing quotes: http.cookies may take seconds to unquote what a stranger sends."""
+    values = re.findall(rf"(?:^|;)[ \t]*{cookie_name(scope)}=([^;]*)", headers.get("cookie", ""))
+    return [value.strip() for value in values]

@@ -131,11 +131,12 @@ class Channel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class DiffSize:
-    """How large a proposed change of a text is: lines added and removed, and hunks."""
+    """How large a proposed change of a text is: lines added and removed, and hunks; and whether it makes the file."""
 
     added: int
     removed: int
     hunks: int
+    is_new_file: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +190,7 @@ class Review:
         before, after = as_text(self.base, self.encoding), as_text(self.text, self.encoding)
         hunks = compute_hunks(before, after)
         lines = [line[:1] for hunk in hunks for line in hunk.body.split("\n")]
-        return DiffSize(lines.count("+"), lines.count("-"), len(hunks))
+        return DiffSize(lines.count("+"), lines.count("-"), len(hunks), self.base is None)
 
     @property
     def text(self) -> bytes:

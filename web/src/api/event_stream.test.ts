@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { EventParser, needsResync, retryDelay } from "./event_stream";
+import { EventParser, idOf, needsResync, positionAfter, retryDelay } from "./event_stream";
 
 test("events are cut out of chunks that end anywhere; comments are none", () => {
   const parser = new EventParser();
@@ -16,6 +16,13 @@ test("another server, or one that is behind, makes everything stale; the same on
   expect(needsResync({ serverId: "a", seq: 5 }, { serverId: "a", seq: 9 })).toBe(false);
   expect(needsResync({ serverId: "a", seq: 5 }, { serverId: "b", seq: 9 })).toBe(true);
   expect(needsResync({ serverId: "a", seq: 5 }, { serverId: "a", seq: 2 })).toBe(true);
+});
+
+test("the id of an event is what the next stream is resumed after", () => {
+  const seen = positionAfter({ serverId: "a1b2", seq: 3 }, "a1b2-17");
+  expect(seen && idOf(seen)).toBe("a1b2-17");
+  expect(positionAfter(seen, "")).toBe(seen);
+  expect(positionAfter(seen, "17")).toBe(seen);
 });
 
 test("attempts come after half a second at first and five at most", () => {

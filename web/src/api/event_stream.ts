@@ -44,6 +44,17 @@ export interface StreamPosition {
   seq: number;
 }
 
+/** Return the id of the last event that this page saw, as the server gave it: what it resumes after. */
+export function idOf(position: StreamPosition): string {
+  return `${position.serverId}-${position.seq}`;
+}
+
+/** Return the position after an event; an event without an id moves nothing. */
+export function positionAfter(known: StreamPosition | null, id: string): StreamPosition | null {
+  const [, serverId, seq] = /^([^-]+)-(\d+)$/.exec(id) ?? [];
+  return serverId === undefined ? known : { serverId, seq: Number(seq) };
+}
+
 /**
  * Return whether everything must be asked anew when a server greets: it is another process than before, or it is behind
  * what this page saw. Events that were missed in between are either sent again or answered with `resync`.

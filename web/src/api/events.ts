@@ -4,7 +4,7 @@
  */
 import { request } from "./client";
 import { ApiFault, isRecord } from "./fault";
-import { EventParser, needsResync, retryDelay, type StreamPosition } from "./event_stream";
+import { EventParser, idOf, needsResync, positionAfter, retryDelay, type StreamPosition } from "./event_stream";
 
 export type Connection = "connecting" | "live" | "reconnecting" | "signed-out";
 
@@ -124,7 +124,7 @@ export class Events {
     const ended = new AbortController();
     const signal = AbortSignal.any([ended.signal, this.stopped.signal]);
     const headers: Record<string, string> = { Accept: "text/event-stream" };
-    if (this.position) headers["Last-Event-ID"] = String(this.position.seq);
+    if (this.position) headers["Last-Event-ID"] = idOf(this.position);
     let silence = setTimeout(() => ended.abort(), SILENCE_MS);
     try {
       const response = await request("/api/events", { headers, signal });
@@ -160,7 +160,7 @@ export class Events {
       this.publish("hello", data);
       return;
     }
-    if (id !== "" && this.position) this.position = { ...this.position, seq: Number(id) };
+    this.position = positionAfter(this.position, id);
     this.publish(name, data);
   }
 

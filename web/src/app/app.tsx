@@ -1,11 +1,12 @@
 import { QueryClientProvider } from "@tanstack/react-query";
-import { useEffect, useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { getJson, onSignedOut } from "@/api/client";
 import type { Me } from "@/api/entries";
 import { Events } from "@/api/events";
 import { ApiFault } from "@/api/fault";
 import { EventsContext, makeQueryClient, MeContext } from "@/api/hooks";
 import { openSession, sessionKey, takeLinkToken, watchSession } from "@/api/session";
+import { setDraftOwner } from "@/shared/drafts";
 import { Loading } from "@/shared/states";
 import { Shell } from "./shell";
 import { SignedOut } from "./signed_out";
@@ -39,15 +40,27 @@ export function App() {
   }, []);
   useEffect(() => onSignedOut(() => setSession({ state: "out", error: null })), []);
   useEffect(() => watchSession(() => globalThis.location.reload()), []);
+  const hasBeenIn = useRef(false);
+  useEffect(() => {
+    if (session.state === "in") hasBeenIn.current = true;
+  }, [session]);
+  const enter = (me: Me) => {
+    // Nothing that this page holds of who was signed in before is left for the next one.
+    if (hasBeenIn.current) globalThis.location.reload();
+    else setSession({ state: "in", me });
+  };
   if (session.state === "unknown") return <Loading label="Signing in" />;
   if (session.state === "out") {
-    return <SignedOut error={session.error} onSignedIn={(me) => setSession({ state: "in", me })} />;
+    return <SignedOut error={session.error} onSignedIn={enter} />;
   }
   return <SignedIn key={session.me.identity} me={session.me} />;
 }
 
 function SignedIn({ me }: { me: Me }) {
-  const [client] = useState(makeQueryClient);
+  const [client] = useState(() => {
+    setDraftOwner(me.identity);
+    return makeQueryClient();
+  });
   const [events, setEvents] = useState<Events | null>(null);
   useEffect(() => {
     const started = new Events();

@@ -39,7 +39,7 @@ export function KeyMap({ isOpen, onClose }: { isOpen: boolean; onClose: () => vo
         <h3>Everywhere</h3>
         <dl>
           <div>
-            <dt>Palette: pages, reviews, actions</dt>
+            <dt>Palette: pages, reviews, files, actions</dt>
             <dd>
               <span className="hf-visually-hidden">Ctrl K</span>
               <Keys>Ctrl K</Keys>

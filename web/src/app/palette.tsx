@@ -1,5 +1,6 @@
-/** The palette (Ctrl/Cmd K): pages, reviews that wait, and what this page can do, by typing a few letters. */
+/** The palette (Ctrl/Cmd K): pages, reviews that wait, files by name, and what this page can do, by typing a few letters. */
 import { Modal, TextInput } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import { IconSearch } from "@tabler/icons-react";
 import { useMemo, useState, type KeyboardEvent, type ReactNode } from "react";
 import { useLocation } from "wouter";
@@ -21,6 +22,11 @@ interface Item {
 }
 
 const MAX_SHOWN = 60;
+const MAX_FILES = 20;
+const TYPING_MS = 150;
+/** Fewer letters stand in too many names. */
+const MIN_LETTERS = 2;
+const MAX_LETTERS = 255;
 
 export function Palette({ isOpen, onClose }: { isOpen: boolean; onClose: () => void }) {
   return (
@@ -64,6 +70,33 @@ function useItems(): Item[] {
   }, [layers, pending.data, me, navigate]);
 }
 
+/** Return the files whose names hold what was typed; none while it is short, and none for a tenant. */
+function useFiles(typed: string): Item[] {
+  const me = useMe();
+  const [, navigate] = useLocation();
+  const [asked] = useDebouncedValue(typed.trim(), TYPING_MS);
+  const isAsked = me.kind === "person" && asked.length >= MIN_LETTERS;
+  const { data } = useEntry("files", "find_names", { text: asked.slice(0, MAX_LETTERS), path: "", limit: MAX_FILES }, { enabled: isAsked });
+  if (!isAsked || !data) return [];
+  return data.hits.map(({ path, name }) => {
+    const { folder } = splitPath(path);
+    return {
+      id: `file:${path}`,
+      group: "Files",
+      text: name,
+      content: (
+        <>
+          <Name>{name}</Name>{" "}
+          <span className={classes.paletteFolder}>
+            <Name>{folder}</Name>
+          </span>
+        </>
+      ),
+      run: () => navigate(`/files?${new URLSearchParams({ at: path }).toString()}`),
+    };
+  });
+}
+
 /** Return whether the letters of what was typed occur in a text in their order. */
 export function matches(typed: string, text: string): boolean {
   let at = 0;
@@ -79,7 +112,8 @@ function PaletteBody({ onClose }: { onClose: () => void }) {
   const items = useItems();
   const [typed, setTyped] = useState("");
   const [active, setActive] = useState(0);
-  const visible = items.filter((item) => matches(typed, item.text)).slice(0, MAX_SHOWN);
+  const files = useFiles(typed);
+  const visible = [...items.filter((item) => matches(typed, item.text)).slice(0, MAX_SHOWN), ...files];
   const current = Math.min(active, visible.length - 1);
 
   const choose = (item: Item | undefined) => {

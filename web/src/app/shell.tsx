@@ -4,15 +4,16 @@ import { useHotkeys } from "@mantine/hooks";
 import { IconDeviceDesktop, IconKeyboard, IconLogout, IconMoon, IconSearch, IconSun } from "@tabler/icons-react";
 import { useQueryClient, type QueryClient } from "@tanstack/react-query";
 import { Suspense, useEffect, useMemo, useState } from "react";
-import { Link, Route, Switch, useLocation } from "wouter";
+import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { request, type DataOf } from "@/api/client";
 import type { Connection } from "@/api/events";
 import { applyEvent, useConnection, useEntry, useEvents, useMe, useServerEvent } from "@/api/hooks";
 import { forgetSession } from "@/api/session";
+import { dropAllDrafts } from "@/shared/drafts";
 import { listenToKeys, useKeys, type KeyAction } from "@/shared/keys";
 import { Name } from "@/shared/Name";
 import { Empty, Loading } from "@/shared/states";
-import { shortenHome, splitPath } from "@/shared/names";
+import { displayName, shortenHome, splitPath } from "@/shared/names";
 import { showUndo, undoNewest } from "@/shared/toasts";
 import { useUndo } from "@/shared/undo";
 import classes from "./app.module.css";
@@ -38,6 +39,7 @@ export function Shell() {
   const [isPaletteOpen, setPaletteOpen] = useState(false);
   const [isMapOpen, setMapOpen] = useState(false);
   const routes = useMemo(() => routesFor(me), [me]);
+  const home = routes.find(({ nav }) => nav)?.nav?.to ?? "/";
   const waiting = useWaitingCount();
   useNews();
   useEffect(listenToKeys, []);
@@ -84,6 +86,11 @@ export function Shell() {
         <Boundary key={location}>
           <Suspense fallback={<Loading />}>
             <Switch>
+              {home !== "/" && (
+                <Route path="/">
+                  <Redirect to={home} replace />
+                </Route>
+              )}
               {routes.flatMap((route) => route.paths.map((path) => <Route key={path} path={path} component={route.page} />))}
               <Route>
                 <div className={classes.page}>
@@ -149,7 +156,7 @@ function Header({ onPalette, onMap }: { onPalette: () => void; onMap: () => void
   const me = useMe();
   return (
     <header className={classes.header}>
-      <Link href="/" className={classes.mark ?? ""} aria-label="Holdfast, Inbox">
+      <Link href="/" className={classes.mark ?? ""} aria-label={me.kind === "person" ? "Holdfast, Inbox" : "Holdfast, Files"}>
         <img src="/favicon.svg" width={20} height={20} alt="" />
         <span>Holdfast</span>
       </Link>
@@ -183,7 +190,7 @@ function Place() {
   const [first, ...others] = me.roots;
   if (!first) return <span className={classes.place} />;
   return (
-    <span className={classes.place} title={me.roots.join("\n")}>
+    <span className={classes.place} title={me.roots.map(displayName).join("\n")}>
       <Name isPath>{shortenHome(first, me.home)}</Name>
       {others.length > 0 && <span className={classes.more}> and {others.length} more</span>}
     </span>
@@ -244,6 +251,7 @@ function ThemeMenu() {
 
 async function signOut(): Promise<void> {
   await request("/api/session", { method: "DELETE" }).catch(() => undefined);
+  dropAllDrafts();
   forgetSession();
   globalThis.location.assign("/");
 }

@@ -1,6 +1,7 @@
 /** The plan panel: where the files of a folder would go, shown inside the chat, and the person's approval of it. */
 import { useCallback, useEffect, useMemo, useState } from "react";
 import type { DataOf } from "@/api/client";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
 import { shortId } from "@/shared/reviews/words";
@@ -71,7 +72,7 @@ function PlanPanel() {
   if (fault) {
     return (
       <Message>
-        {fault} <code>holdfast organise</code> shows the plans, and so does <code>holdfast open</code>.
+        <Words text={fault} /> <code>holdfast organise</code> shows the plans, and so does <code>holdfast open</code>.
       </Message>
     );
   }
@@ -113,7 +114,7 @@ function PlanPanel() {
       )}
       {problem && (
         <p className={classes.fault} role="alert">
-          {problem}
+          <Words text={problem} />
         </p>
       )}
     </main>

@@ -3,8 +3,9 @@ import { useCallback, useEffect, useMemo, useReducer, useRef, useState } from "r
 import type { ShownReview } from "@/api/entries";
 import { Diff } from "@/shared/diff/Diff";
 import { makeModel, type Hunk } from "@/shared/diff/hunks";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
-import { countHidden, splitPath } from "@/shared/names";
+import { countHidden, displayName, splitPath } from "@/shared/names";
 import { Counts } from "@/shared/reviews/Counts";
 import { approveLabel, countUnseen, mark, NO_MARKS, takenHunks } from "@/shared/reviews/marks";
 import { Statement } from "@/shared/reviews/Statement";
@@ -64,7 +65,7 @@ function ReviewPanel() {
   if (fault) {
     return (
       <Message>
-        {fault} The review waits all the same: <code>holdfast review</code> shows it, and so does <code>holdfast open</code>.
+        <Words text={fault} /> The review waits all the same: <code>holdfast review</code> shows it, and so does <code>holdfast open</code>.
       </Message>
     );
   }
@@ -83,7 +84,7 @@ function ReviewPanel() {
       />
       {problem && (
         <p className={classes.fault} role="alert">
-          {problem}
+          <Words text={problem} />
         </p>
       )}
     </main>
@@ -139,18 +140,18 @@ function Facts({ review }: { review: PanelReview }) {
       <div className={classes.sub}>
         {review.is_new_file && <span className={classes.chip}>new file</span>}
         {review.round > 1 && <span className={classes.chip}>round {review.round}</span>}
-        {review.client && <span>{review.client}</span>}
+        {review.client && <Name>{review.client}</Name>}
         {review.can_decide && <Time at={review.expires_at} until />}
         {hidden > 0 && <span className={classes.warning}>{quantity(hidden, "hidden character")}</span>}
       </div>
       {review.note && (
         <blockquote className={classes.words}>
-          <span className={classes.speaker}>{review.client || "The agent"} says:</span> {review.note}
+          <span className={classes.speaker}>{review.client ? <Name>{review.client}</Name> : "The agent"} says:</span> <Words text={review.note} />
         </blockquote>
       )}
       {review.reason && (
         <blockquote className={classes.words}>
-          <span className={classes.speaker}>You said:</span> {review.reason}
+          <span className={classes.speaker}>You said:</span> <Words text={review.reason} />
         </blockquote>
       )}
     </header>
@@ -192,7 +193,7 @@ function Body({ review, bridge, isBusy, outcome, canDecide, onDecide }: BodyProp
               model={model}
               view="unified"
               wrap
-              label={`Changes of ${review.path}`}
+              label={`Changes of ${displayName(review.path)}`}
               scroller={scroller}
               isLeftOut={(hunk) => marks.leftOut.has(hunk.hash)}
               onSeen={onSeen}

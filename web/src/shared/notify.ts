@@ -1,4 +1,5 @@
 /** The browser's notification of a review that waits: the file's name and nothing else, and only while the tab is hidden. */
+import { navigate } from "wouter/use-browser-location";
 import { call } from "@/api/client";
 import { displayName, splitPath } from "@/shared/names";
 import { askInToast } from "@/shared/toasts";
@@ -45,6 +46,7 @@ export async function notifyOfReview(reviewId: string): Promise<void> {
   const notification = new Notification("Waits for you", { body: displayName(splitPath(review.path).name), tag: reviewId, icon: "/favicon.svg" });
   notification.onclick = () => {
     window.focus();
+    navigate(`/reviews/${reviewId}`);
     notification.close();
   };
 }

@@ -3,6 +3,7 @@ import { ActionIcon, Button } from "@mantine/core";
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useState, type ReactNode } from "react";
 import { asFault } from "@/api/fault";
+import { Words } from "./LineText";
 import classes from "./shared.module.css";
 
 /** Say what would be here, and the command that makes it. */
@@ -33,7 +34,9 @@ export function Fault({ error, onRetry }: { error: unknown; onRetry?: () => void
   return (
     <div className={classes.fault} role="alert">
       <span className={classes.faultCode}>{fault.code}</span>
-      <p className={classes.faultText}>{fault.message}</p>
+      <p className={classes.faultText}>
+        <Words text={fault.message} />
+      </p>
       {fault.retryable && onRetry && (
         <Button size="xs" variant="default" onClick={onRetry}>
           Retry

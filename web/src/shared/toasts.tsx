@@ -3,6 +3,8 @@ import { Button, Group } from "@mantine/core";
 import { notifications } from "@mantine/notifications";
 import { useState, type ReactNode } from "react";
 import { asFault } from "@/api/fault";
+import { Words } from "./LineText";
+import classes from "./shared.module.css";
 
 const UNDO_MS = 10_000;
 const CLOSE = { closeButtonProps: { "aria-label": "Close" } };
@@ -15,12 +17,20 @@ interface Undo {
 let newest: Undo | null = null;
 
 export function showToast(message: ReactNode, id?: string): void {
-  notifications.show({ ...CLOSE, message, withBorder: true, ...(id ? { id } : {}) });
+  notifications.show({ ...CLOSE, message: typeof message === "string" ? <Words text={message} /> : message, withBorder: true, ...(id ? { id } : {}) });
 }
 
 export function showFault(error: unknown, doing: string): void {
   const fault = asFault(error);
-  notifications.show({ ...CLOSE, title: doing, message: `${fault.code}: ${fault.message}`, color: "yellow", withBorder: true, autoClose: 8000 });
+  notifications.show({ ...CLOSE, title: doing, message: <FaultWords code={fault.code} text={fault.message} />, color: "yellow", withBorder: true, autoClose: 8000 });
+}
+
+function FaultWords({ code, text }: { code: string; text: string }) {
+  return (
+    <>
+      {code}: <Words text={text} />
+    </>
+  );
 }
 
 /** Say what was done and offer its undo for ten seconds; `z` does the same. `about` names it for `forgetUndo`. */
@@ -65,10 +75,12 @@ function UndoBody({ message, what, run }: { message: ReactNode; what: string; ru
   const [isBusy, setBusy] = useState(false);
   return (
     <Group justify="space-between" wrap="nowrap" gap="md">
-      <span>{message}</span>
+      <span>
+        {message}
+        <span className={classes.undoHint}>{what}: z</span>
+      </span>
       <Button
         variant="default"
-        title={what}
         disabled={isBusy}
         onClick={() => {
           setBusy(true);

@@ -159,6 +159,7 @@ class PersonReview(BaseModel):
     added: int | None = Field(None, description="lines added; none for what is no text")
     removed: int | None = None
     hunks: int | None = None
+    is_new_file: bool = False
 
 
 class PendingReview(PersonReview):
@@ -336,6 +337,7 @@ def _person_facts(summary: ReviewSummary) -> dict[str, Any]:
         "added": None if size is None else size.added,
         "removed": None if size is None else size.removed,
         "hunks": None if size is None else size.hunks,
+        "is_new_file": size is not None and size.is_new_file,
     }
 
 

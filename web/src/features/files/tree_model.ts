@@ -29,6 +29,10 @@ export class FileTree {
   private readonly folders = new Map<string, Folder>();
   private readonly places = new Map<string, Place>();
   private readonly asked = new Set<string>();
+  /** Counts the refreshes: what was asked for before one does not stand for what is asked for after it. */
+  private round = 0;
+  /** The round of the newest answer for each page of a folder; an older one comes too late. */
+  private readonly answered = new Map<string, number>();
   private cursor: Cursor | null = null;
   private range = { first: 0, last: 0 };
   private readonly watchers = new Set<() => void>();
@@ -114,6 +118,7 @@ export class FileTree {
 
   /** Ask everything anew that is shown; until the answers come it is shown as it was. */
   refresh(): void {
+    this.round += 1;
     for (const [id, folder] of this.folders) {
       if (!this.open.has(id)) this.folders.delete(id);
       else for (const page of folder.pages.keys()) folder.stale.add(page);
@@ -158,12 +163,15 @@ export class FileTree {
     const place = this.places.get(id);
     if (!place) return;
     const filter = this.filterOf(id);
-    const asked = [id, page, filter, this.order].join("\n");
+    const { round } = this;
+    const asked = [id, page, filter, this.order, round].join("\n");
     if (this.asked.has(asked)) return;
     this.asked.add(asked);
+    const slot = `${id}\n${page}`;
     try {
       const { entries, total } = await browse(place, page, filter, this.order);
-      if (filter !== this.filterOf(id)) return;
+      if (filter !== this.filterOf(id) || round < (this.answered.get(slot) ?? 0)) return;
+      this.answered.set(slot, round);
       this.take(id, page, entries, total, filter);
     } catch (error) {
       const fault = asFault(error);

@@ -1,16 +1,16 @@
 /** The inbox: what waits for the person, what waits for an agent, and what just happened. */
-import { Button } from "@mantine/core";
+import { Button, TextInput } from "@mantine/core";
 import { IconArrowRight, IconFilePencil, IconFilePlus, IconFolderPlus, IconFolders, IconRotate, IconTrash } from "@tabler/icons-react";
 import { useMemo, useRef, useState, type ReactNode } from "react";
-import { Link, useLocation } from "wouter";
+import { Link, useLocation, useSearchParams } from "wouter";
 import type { ListedChange, PendingReview, PlanLine } from "@/api/entries";
 import { useCanAct, useEntry } from "@/api/hooks";
 import { useKeys, type KeyAction } from "@/shared/keys";
 import { Name } from "@/shared/Name";
-import { splitPath } from "@/shared/names";
+import { displayName, splitPath } from "@/shared/names";
 import { Place } from "@/shared/Place";
 import { Counts } from "@/shared/reviews/Counts";
-import { groupReviews, waitsForYou, type ReviewGroup } from "@/shared/reviews/groups";
+import { groupReviews, isNamedBy, waitsForYou, type ReviewGroup } from "@/shared/reviews/groups";
 import { kindWord, makerOf, standing } from "@/shared/reviews/words";
 import { Empty, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
@@ -19,6 +19,8 @@ import { useUndo } from "@/shared/undo";
 import classes from "./inbox.module.css";
 
 const RECENT = 8;
+/** With more rows than this, the list has a filter. */
+const FEW = 10;
 
 export default function InboxPage() {
   const pending = useEntry("reviews", "pending_reviews", {});
@@ -28,9 +30,14 @@ export default function InboxPage() {
   const [active, setActive] = useState(-1);
   const list = useRef<HTMLDivElement>(null);
 
-  const reviews: PendingReview[] = useMemo(() => pending.data?.reviews ?? [], [pending.data]);
+  const [query, setQuery] = useSearchParams();
+  const typed = query.get("q") ?? "";
+  const everyReview: PendingReview[] = useMemo(() => pending.data?.reviews ?? [], [pending.data]);
+  const everyPlan = useMemo(() => (plans.data?.plans ?? []).filter((plan) => plan.status === "CREATED"), [plans.data]);
+  const isLong = typed !== "" || everyReview.length + everyPlan.length > FEW;
+  const reviews = useMemo(() => everyReview.filter((review) => isNamedBy(typed, review.path, review.client)), [everyReview, typed]);
+  const openPlans = useMemo(() => everyPlan.filter((plan) => isNamedBy(typed, plan.folder)), [everyPlan, typed]);
   const groups = useMemo(() => groupReviews(reviews.filter(waitsForYou)), [reviews]);
-  const openPlans = useMemo(() => (plans.data?.plans ?? []).filter((plan) => plan.status === "CREATED"), [plans.data]);
   const others = useMemo(() => reviews.filter((review) => !waitsForYou(review)), [reviews]);
 
   const links = () => [...(list.current?.querySelectorAll<HTMLAnchorElement>("a[data-row]") ?? [])];
@@ -45,15 +52,31 @@ export default function InboxPage() {
     { keys: "k", label: "Previous row", run: () => focus(active - 1), isMotion: true },
     { keys: "Enter", label: "Open the row", run: () => links()[Math.max(0, active)]?.click(), isMotion: true },
     { keys: "c", label: "Show closed reviews", run: () => navigate("/closed") },
+    { keys: "/", label: "Filter what waits", run: () => document.getElementById("inbox-filter")?.focus(), isOff: !isLong },
   ];
   useKeys("Inbox", keys);
 
   return (
     <div className={classes.page} ref={list}>
+      {isLong && (
+        <TextInput
+          id="inbox-filter"
+          className={classes.filter ?? ""}
+          aria-label="Filter what waits"
+          placeholder="Filter files, folders, programs"
+          value={typed}
+          onChange={(event) => setQuery(event.currentTarget.value === "" ? {} : { q: event.currentTarget.value }, { replace: true })}
+          onKeyDown={(event) => {
+            if (event.key === "Escape" || event.key === "Enter") event.currentTarget.blur();
+          }}
+        />
+      )}
       <Section title="Waits for you" count={groups.reduce((total, group) => total + group.reviews.length, openPlans.length)}>
         {pending.isError && <Fault error={pending.error} onRetry={() => void pending.refetch()} />}
-        {pending.isPending && <Loading rows={3} />}
-        {pending.isSuccess && groups.length + openPlans.length === 0 && (
+        {plans.isError && <Fault error={plans.error} onRetry={() => void plans.refetch()} />}
+        {(pending.isPending || plans.isPending) && <Loading rows={3} />}
+        {typed !== "" && groups.length + openPlans.length === 0 && <Empty title="Nothing that waits matches." />}
+        {typed === "" && pending.isSuccess && plans.isSuccess && groups.length + openPlans.length === 0 && (
           <Empty title="Nothing waits for you." command="holdfast install">
             When an agent proposes a change, it stands here until you decide. Connect an agent with this command.
           </Empty>
@@ -126,7 +149,7 @@ function GroupRow({ group }: { group: ReviewGroup }) {
       <span className={classes.facts}>
         {added !== null && removed !== null && <Counts added={added} removed={removed} />}
       </span>
-      <span className={classes.who}>{group.client}</span>
+      <span className={classes.who}>{group.client && <Name>{group.client}</Name>}</span>
       <span className={classes.when}>
         <Time at={first.created_at} />
       </span>
@@ -156,7 +179,7 @@ function iconOf(review: PendingReview) {
   if (review.kind === "delete") return IconTrash;
   if (review.kind === "create_directory") return IconFolderPlus;
   if (review.kind === "undo") return IconRotate;
-  return review.removed === 0 && review.hunks === 1 && review.round === 1 ? IconFilePlus : IconFilePencil;
+  return review.is_new_file ? IconFilePlus : IconFilePencil;
 }
 
 function ReviewRow({ review, state }: { review: PendingReview; state?: string }) {
@@ -183,15 +206,17 @@ function ReviewRow({ review, state }: { review: PendingReview; state?: string })
       <span className={classes.facts}>
         {state ?? (
           <>
+            {review.is_new_file && <span>new</span>}
             {review.added !== undefined && review.removed !== undefined && review.kind === "edit" && (
               <Counts added={review.added} removed={review.removed} />
             )}
             {review.hunks !== undefined && review.hunks > 1 && <span>{quantity(review.hunks, "hunk")}</span>}
             {review.round > 1 && <span className={classes.round}>round {review.round}</span>}
+            <Time at={review.expires_at} until />
           </>
         )}
       </span>
-      <span className={classes.who}>{review.client}</span>
+      <span className={classes.who}>{review.client && <Name>{review.client}</Name>}</span>
       <span className={classes.when}>
         <Time at={review.created_at} />
       </span>
@@ -204,6 +229,8 @@ function ReviewRow({ review, state }: { review: PendingReview; state?: string })
 
 function PlanRow({ plan }: { plan: PlanLine }) {
   const moves = Object.values(plan.moves).reduce((total, count) => total + count, 0);
+  const head = useEntry("plans", "plan_rows", { plan_id: plan.plan_id, view: "by_folder", limit: 1 });
+  const looks = head.data?.counts["uncertain"] ?? 0;
   return (
     <Link href={`/organise/${plan.plan_id}`} className={classes.row ?? ""} data-row>
       <IconFolders size={18} stroke={1.6} className={classes.icon} aria-hidden />
@@ -216,7 +243,10 @@ function PlanRow({ plan }: { plan: PlanLine }) {
           <Place folder={splitPath(plan.folder).folder} />
         </span>
       </span>
-      <span className={classes.facts}>{quantity(moves, "move")}</span>
+      <span className={classes.facts}>
+        <span>{quantity(moves, "move")}</span>
+        {looks > 0 && <span>{looks.toLocaleString("en-US")} to look at</span>}
+      </span>
       <span className={classes.who} />
       <span className={classes.when}>
         <Time at={plan.created_at} />
@@ -257,7 +287,7 @@ function ChangeRow({ change }: { change: ListedChange }) {
           <Button
             variant="default"
             disabled={!canAct || isBusy}
-            aria-label={`Undo the ${kindWord(change.kind)} of ${splitPath(change.path).name}`}
+            aria-label={`Undo the ${kindWord(change.kind)} of ${displayName(splitPath(change.path).name)}`}
             onClick={() => {
               setBusy(true);
               void undo(change.change_id).finally(() => setBusy(false));

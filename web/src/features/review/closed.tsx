@@ -3,12 +3,14 @@ import { Button } from "@mantine/core";
 import { IconArrowLeft } from "@tabler/icons-react";
 import { useInfiniteQuery } from "@tanstack/react-query";
 import { useState } from "react";
-import { Link } from "wouter";
+import { Link, useLocation } from "wouter";
 import { call } from "@/api/client";
 import type { ClosedReview } from "@/api/entries";
 import { useCanAct } from "@/api/hooks";
+import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
-import { splitPath } from "@/shared/names";
+import { displayName, splitPath } from "@/shared/names";
 import { Place } from "@/shared/Place";
 import { Counts } from "@/shared/reviews/Counts";
 import { kindWord } from "@/shared/reviews/words";
@@ -20,6 +22,7 @@ import classes from "./ui/review.module.css";
 const OUTCOMES = { committed: "written", rejected: "rejected", expired: "expired" } as const;
 
 export default function ClosedPage() {
+  const [, navigate] = useLocation();
   const closed = useInfiniteQuery({
     queryKey: ["reviews", "closed_reviews"],
     initialPageParam: "",
@@ -27,6 +30,7 @@ export default function ClosedPage() {
       call("closed_reviews", pageParam === "" ? { limit: 50 } : { limit: 50, cursor: pageParam }, signal),
     getNextPageParam: (page) => page.next_cursor,
   });
+  useKeys("Closed reviews", [{ keys: "u", label: "Back to the inbox", run: () => navigate("/"), isMotion: true }]);
   const rows = closed.data?.pages.flatMap((page) => page.reviews) ?? [];
   return (
     <div className={classes.closed}>
@@ -71,12 +75,18 @@ function Row({ review }: { review: ClosedReview }) {
         <span className={classes.closedPlace}>
           <Place folder={folder} />
         </span>
-        {review.reason && <span className={classes.closedReason}>{review.reason}</span>}
+        {review.reason && (
+          <span className={classes.closedReason}>
+            <Words text={review.reason} />
+          </span>
+        )}
       </span>
       <span className={classes.closedFacts}>
         {review.added !== undefined && review.removed !== undefined && <Counts added={review.added} removed={review.removed} />}
       </span>
-      <span className={classes.closedWho}>{review.client}</span>
+      <span className={classes.closedWho}>
+        <Name>{review.client}</Name>
+      </span>
       <span className={classes.closedWhen}>
         <Time at={review.decided_at ?? review.created_at} />
       </span>
@@ -85,7 +95,7 @@ function Row({ review }: { review: ClosedReview }) {
           <Button
             variant="default"
             disabled={!canAct || isBusy}
-            aria-label={`Undo the change of ${name}`}
+            aria-label={`Undo the change of ${displayName(name)}`}
             onClick={() => {
               setBusy(true);
               void undo(changeId).finally(() => setBusy(false));

@@ -1,6 +1,6 @@
 /** A unified diff as lines with their numbers; long ones are painted in pieces, and nothing is hidden behind a button. */
 import { useMemo } from "react";
-import { lineParts } from "@/shared/names";
+import { LineText } from "@/shared/LineText";
 import classes from "./changes.module.css";
 import { parseUnified, type UnifiedLine } from "./unified";
 
@@ -40,18 +40,5 @@ function DiffLine({ line }: { line: UnifiedLine }) {
         <LineText text={line.text} />
       </span>
     </div>
-  );
-}
-
-/** Show a line with characters that would not be seen by their code points. */
-export function LineText({ text }: { text: string }) {
-  return lineParts(text).map((part, at) =>
-    part.isHidden ? (
-      <span key={at} className={classes.hidden}>
-        {part.text}
-      </span>
-    ) : (
-      part.text
-    ),
   );
 }

@@ -1,4 +1,4 @@
-import { lineParts } from "../names";
+import { LineText } from "../LineText";
 import classes from "./reviews.module.css";
 
 /** Show what a review does that is no edit, in the words of the commands, with unseen characters by their code points. */
@@ -7,15 +7,7 @@ export function Statement({ text }: { text: string }) {
     <pre className={classes.statement}>
       {text.split("\n").map((line, at) => (
         <div key={at}>
-          {lineParts(line).map((part, index) =>
-            part.isHidden ? (
-              <span key={index} className={classes.hiddenChar}>
-                {part.text}
-              </span>
-            ) : (
-              part.text
-            ),
-          )}
+          <LineText text={line} />
           {line === "" && "\u00a0"}
         </div>
       ))}

@@ -3,6 +3,12 @@ import type { PendingReview } from "@/api/entries";
 
 const GROUP_MS = 120_000;
 
+/** Return whether every word that was typed stands in one of the names. */
+export function isNamedBy(typed: string, ...names: readonly string[]): boolean {
+  const all = names.join("\n").toLowerCase();
+  return typed.toLowerCase().split(/\s+/).every((word) => all.includes(word));
+}
+
 /** Reviews of one program that came within two minutes; most are alone. */
 export interface ReviewGroup {
   id: string;

@@ -21,3 +21,9 @@ test("right opens a folder, then enters it; left goes to the parent, then closes
   expect(moveOf("End", 0, rowsOf("docs"), 10)).toEqual({ type: "focus", index: 3 });
   expect(moveOf("x", 0, rowsOf(), 10)).toBeNull();
 });
+
+test("with no row chosen a key of the tree chooses the first, and every other key is left to the page", () => {
+  expect(moveOf("ArrowDown", -1, rowsOf(), 10)).toEqual({ type: "focus", index: 0 });
+  expect(moveOf("Tab", -1, rowsOf(), 10)).toBeNull();
+  expect(moveOf("R", -1, rowsOf(), 10)).toBeNull();
+});

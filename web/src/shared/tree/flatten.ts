@@ -41,10 +41,13 @@ export function flatten<N extends TreeNode>(
 
 export type TreeMove = { type: "focus"; index: number } | { type: "open" | "close" | "enter"; index: number } | null;
 
+/** The keys of the tree itself; every other one is the page's, or the browser's, such as Tab. */
+const MOVES: ReadonlySet<string> = new Set(["ArrowDown", "ArrowUp", "ArrowLeft", "ArrowRight", "PageDown", "PageUp", "Home", "End", "Enter"]);
+
 /** Return what a key does at a row, as the ARIA tree pattern says. */
 export function moveOf(key: string, index: number, rows: RowList<TreeNode>, page: number): TreeMove {
   const row = index < 0 ? undefined : rows.at(index);
-  if (!row) return rows.length > 0 ? { type: "focus", index: 0 } : null;
+  if (!row) return rows.length > 0 && MOVES.has(key) ? { type: "focus", index: 0 } : null;
   const focus = (to: number): TreeMove => ({ type: "focus", index: Math.max(0, Math.min(rows.length - 1, to)) });
   switch (key) {
     case "ArrowDown":

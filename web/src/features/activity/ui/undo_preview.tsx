@@ -5,6 +5,7 @@ import { useEffect, useRef, useState } from "react";
 import { call, type DataOf } from "@/api/client";
 import { asFault } from "@/api/fault";
 import { useCanAct, useEntry } from "@/api/hooks";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { kindWord } from "@/shared/reviews/words";
 import { Fault, Loading } from "@/shared/states";
@@ -107,7 +108,7 @@ export function UndoPreview({ ids, onClose }: { ids: readonly string[]; onClose:
           <ul className={classes.steps}>
             {stayed.map((file, at) => (
               <li key={at} className={classes.step}>
-                {file.path && <Name>{file.path}</Name>} <span className={classes.dim}>{file.reason}</span>
+                {file.path && <Name>{file.path}</Name>} <span className={classes.dim}><Words text={file.reason} /></span>
               </li>
             ))}
           </ul>
@@ -130,7 +131,7 @@ function StepRow({ step }: { step: Step }) {
       <p className={classes.stepHead}>
         <span className={classes.changeKind}>{kindWord(step.change.kind)}</span>
         <Name isPath>{step.change.path}</Name>
-        {!step.can_be_done && <span className={classes.stays}>stays: {step.problem || "it cannot be undone"}</span>}
+        {!step.can_be_done && <span className={classes.stays}>stays: <Words text={step.problem || "it cannot be undone"} /></span>}
         {step.can_be_done && isOneLine && <FileStep file={only} />}
       </p>
       {step.can_be_done && !isOneLine && (
@@ -158,7 +159,7 @@ function FileStep({ file }: { file: Step["files"][number] }) {
           <Name>{file.destination}</Name>
         </>
       )}
-      {file.problem && <span className={classes.stays}> stays: {file.problem}</span>}
+      {file.problem && <span className={classes.stays}> stays: <Words text={file.problem} /></span>}
     </>
   );
 }

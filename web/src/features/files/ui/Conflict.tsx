@@ -1,7 +1,7 @@
 /** A save that met another one: what both made of the text, line by line, with the choice of mine, theirs or both in its place. */
 import { Button, SegmentedControl } from "@mantine/core";
 import { useMemo, useState } from "react";
-import { LineText } from "@/shared/changes/DiffText";
+import { LineText } from "@/shared/LineText";
 import { quantity } from "@/shared/times";
 import classes from "../files.module.css";
 import { conflictParts, resolve, type Choice, type Part } from "../rules/conflict";

@@ -5,6 +5,7 @@ import { ApiFault } from "@/api/fault";
 import { useCanAct } from "@/api/hooks";
 import { dropDraft, loadDraft, saveDraft } from "@/shared/drafts";
 import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { Empty, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
@@ -172,7 +173,7 @@ function TextContent({ file, text, line, byte, marks, onDone }: ContentProps & {
       )}
       {file.reason && (
         <div className={classes.notice}>
-          <span>{file.reason}</span>
+          <Words text={file.reason} />
         </div>
       )}
       <Suspense fallback={<Loading />}>

@@ -5,7 +5,7 @@ import { useQuery } from "@tanstack/react-query";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { call } from "@/api/client";
 import { useMe } from "@/api/hooks";
-import { LineText } from "@/shared/changes/DiffText";
+import { LineText } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { Empty, Fault, Loading } from "@/shared/states";
 import { quantity } from "@/shared/times";

@@ -1,9 +1,10 @@
 /** What asks before something is made, moved or deleted. */
 import { Button, Group, Modal, TextInput } from "@mantine/core";
 import { useQuery } from "@tanstack/react-query";
-import { useState, type ReactNode } from "react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { asFault } from "@/api/fault";
 import { useCanAct } from "@/api/hooks";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { isPlain } from "@/shared/names";
 import { Fault, Loading } from "@/shared/states";
@@ -75,7 +76,7 @@ function PathBody({ asked, onClose, onDone }: Rest & { asked: { what: "file" | "
       <TextInput
         label={what === "move" ? "New path" : "Path"}
         description={isShown ? undefined : "The present name has characters that cannot be seen; they are left out here."}
-        error={problem}
+        error={problem && <Words text={problem} />}
         value={typed}
         data-autofocus
         spellCheck={false}
@@ -126,6 +127,11 @@ function DeleteBody({ place, onClose, onDone }: Rest & { place: Place }) {
   const [problem, setProblem] = useState<unknown>(null);
   const [isBusy, setBusy] = useState(false);
   const canAct = useCanAct();
+  const confirm = useRef<HTMLButtonElement>(null);
+  const isCounted = counted.isSuccess;
+  useEffect(() => {
+    if (isCounted) confirm.current?.focus();
+  }, [isCounted]);
   const run = async (deletion: Deletion) => {
     setBusy(true);
     try {
@@ -152,7 +158,7 @@ function DeleteBody({ place, onClose, onDone }: Rest & { place: Place }) {
           Cancel
         </Button>
         <Button
-          data-autofocus
+          ref={confirm}
           disabled={!canAct || isBusy || !counted.isSuccess}
           onClick={() => counted.data && void run(counted.data)}
         >

@@ -63,6 +63,7 @@ export function Chooser() {
   const isOff = !canAct || isBusy || path.trim() === "" || (isHome && !isWholeHome);
   useKeys("Choose a folder", [
     { keys: "/", label: "Filter the folders", run: () => document.getElementById("directory-filter")?.focus() },
+    { keys: "s", label: "Scan this folder", run: () => void start(), isOff },
     { keys: "u", label: "The folder above", run: () => open(directories.data?.above ?? ""), isOff: !directories.data?.above, isMotion: true },
   ]);
   const onFilterKey = (event: KeyboardEvent<HTMLInputElement>) => {

@@ -2,6 +2,7 @@
 import { ActionIcon, Checkbox } from "@mantine/core";
 import { IconDots } from "@tabler/icons-react";
 import { memo, type MouseEvent } from "react";
+import { LineText } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { displayName } from "@/shared/names";
 import { quantity } from "@/shared/times";
@@ -124,9 +125,9 @@ export const FileRow = memo(function FileRow(props: FileRowProps) {
       )}
       {isMarked && <span className={classes.mark}>changed</span>}
       {row.was_corrected && !isMarked && <span className={classes.mark}>your decision</span>}
-      <span className={classes.reason} title={row.error ?? row.reason}>
+      <span className={classes.reason} title={displayName(row.error ?? row.reason)}>
         {state && <span className={classes.state} data-bad={row.error !== undefined}>{state}</span>}
-        {row.error ?? row.reason}
+        <LineText text={row.error ?? row.reason} />
       </span>
       <Confidence value={isPending ? null : row.confidence} />
       <ActionIcon

@@ -8,6 +8,7 @@ import { call, type DataOf } from "@/api/client";
 import type { PlanLine } from "@/api/entries";
 import { useEntry } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { splitPath } from "@/shared/names";
 import { WholePath } from "@/shared/Place";
@@ -80,7 +81,7 @@ export function Overview() {
             <Link key={scan.plan_id} href={`/organise/${scan.plan_id}`} className={classes.planRow ?? ""} data-row>
               <PlanName folder={scan.folder} />
               <span className={classes.planState}>
-                {scan.code}: {scan.message}
+                {scan.code}: <Words text={scan.message} />
               </span>
             </Link>
           ))}

@@ -5,6 +5,7 @@ import { useEffect, useRef } from "react";
 import { useLocation } from "wouter";
 import { call } from "@/api/client";
 import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { shortId } from "@/shared/reviews/words";
 import { showFault, showToast } from "@/shared/toasts";
 import { quantity } from "@/shared/times";
@@ -65,7 +66,7 @@ export function PlanBar(props: PlanBarProps) {
       <footer className={classes.planBar}>
         <span className={classes.barProgress}>
           <span role="status">
-            {isUndo ? "Moving back" : "Moving"} {progress ? progress.message : "…"}
+            {isUndo ? "Moving back" : "Moving"} {progress ? <Words text={progress.message} /> : "…"}
           </span>
           <Progress value={percent} aria-label="Progress" transitionDuration={0} />
         </span>

@@ -6,8 +6,9 @@ import { lazy, Suspense, useCallback, useMemo, useState } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
 import { useCanAct, useEntry } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
-import { splitPath } from "@/shared/names";
+import { displayName, splitPath } from "@/shared/names";
 import { WholePath } from "@/shared/Place";
 import { Empty, Fault, Loading } from "@/shared/states";
 import { Time } from "@/shared/Time";
@@ -68,7 +69,7 @@ export function PlanPage({ planId }: { planId: string }) {
           No plan for <WholePath path={failed.folder} />
         </h1>
         <p className={classes.dim}>
-          {failed.code}: {failed.message}
+          {failed.code}: <Words text={failed.message} />
         </p>
         <Button component={Link} href="/organise/new" variant="default">
           Choose a folder…
@@ -197,7 +198,7 @@ function PlanView({ head, progress, isWorkedOn }: PlanViewProps) {
         <Link href="/organise" className={classes.back ?? ""} aria-label="Back to the plans" title="u">
           <IconArrowLeft size={18} stroke={1.6} />
         </Link>
-        <h1 className={classes.planTitle} title={head.folder}>
+        <h1 className={classes.planTitle} title={displayName(head.folder)}>
           <Name>{splitPath(head.folder).name}</Name>
           <span className={classes.planPath}>
             <WholePath path={splitPath(head.folder).folder} />

@@ -4,6 +4,7 @@ import { useState } from "react";
 import { call, type DataOf } from "@/api/client";
 import { useCanAct } from "@/api/hooks";
 import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { WholePath } from "@/shared/Place";
 import { showFault } from "@/shared/toasts";
 import classes from "../organise.module.css";
@@ -15,7 +16,7 @@ export function ScanProgress({ done, total, message }: { done: number; total: nu
     <span className={classes.progress}>
       <Progress value={percent} aria-label="Progress" transitionDuration={0} />
       <span className={classes.progressText} role="status">
-        {message} <span className={classes.dim}>{Math.floor(percent)} %</span>
+        <Words text={message} /> <span className={classes.dim}>{Math.floor(percent)} %</span>
       </span>
     </span>
   );

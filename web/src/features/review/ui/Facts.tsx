@@ -4,6 +4,7 @@ import { IconAlertTriangle, IconArrowLeft, IconMessage2, IconUser } from "@table
 import { useMemo } from "react";
 import { Link } from "wouter";
 import type { ShownReview } from "@/api/entries";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { WholePath } from "@/shared/Place";
 import { countHidden, splitPath } from "@/shared/names";
@@ -38,7 +39,7 @@ export function Facts({ review }: { review: ShownReview }) {
       <div className={classes.factsSub}>
         {review.is_new_file && <span className={classes.chip}>new file</span>}
         {review.round > 1 && <span className={classes.chip}>round {review.round}</span>}
-        {review.client && <span>{review.client}</span>}
+        {review.client && <Name>{review.client}</Name>}
         <span>
           proposed <Time at={review.created_at} />
         </span>
@@ -51,14 +52,7 @@ export function Facts({ review }: { review: ShownReview }) {
           <CopyButton text={`holdfast review show ${shortId(review.review_id)}`} label="Copy the command that shows this review" />
         </span>
       </div>
-      {review.note && (
-        <blockquote className={classes.words}>
-          <IconMessage2 size={16} stroke={1.6} aria-hidden />
-          <span>
-            <span className={classes.speaker}>{review.client || "The agent"} says:</span> <Words text={review.note} />
-          </span>
-        </blockquote>
-      )}
+      <AgentsNote review={review} />
       {review.reason && (
         <blockquote className={classes.words}>
           <IconUser size={16} stroke={1.6} aria-hidden />
@@ -71,9 +65,17 @@ export function Facts({ review }: { review: ShownReview }) {
   );
 }
 
-/** Show words from outside as text, whatever they hold. */
-function Words({ text }: { text: string }) {
-  return <span className={classes.plainWords}>{text}</span>;
+/** Show the agent's reason as the words of the program that proposed. */
+export function AgentsNote({ review }: { review: ShownReview }) {
+  if (!review.note) return null;
+  return (
+    <blockquote className={classes.words}>
+      <IconMessage2 size={16} stroke={1.6} aria-hidden />
+      <span>
+        <span className={classes.speaker}>{review.client ? <Name>{review.client}</Name> : "The agent"} says:</span> <Words text={review.note} />
+      </span>
+    </blockquote>
+  );
 }
 
 /** Say how many characters of the change would not be seen, where they are not drawn as their code points. */

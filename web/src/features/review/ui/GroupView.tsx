@@ -2,7 +2,7 @@
 import { Button } from "@mantine/core";
 import { IconArrowLeft } from "@tabler/icons-react";
 import { useQueries } from "@tanstack/react-query";
-import { useCallback, useMemo, useRef, useState, type RefObject } from "react";
+import { useCallback, useEffect, useMemo, useRef, useState, type RefObject } from "react";
 import { Link, useLocation } from "wouter";
 import { call } from "@/api/client";
 import type { PendingReview, ShownReview } from "@/api/entries";
@@ -11,8 +11,9 @@ import { useCanAct } from "@/api/hooks";
 import { Diff } from "@/shared/diff/Diff";
 import { makeModel } from "@/shared/diff/hunks";
 import { useKeys } from "@/shared/keys";
+import { Words } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
-import { splitPath } from "@/shared/names";
+import { displayName, splitPath } from "@/shared/names";
 import { Place } from "@/shared/Place";
 import { usePreferences } from "@/shared/preferences";
 import { Counts } from "@/shared/reviews/Counts";
@@ -26,6 +27,7 @@ import { quantity } from "@/shared/times";
 import { approval, rejection } from "../rules/decision";
 import { useColours } from "./colours";
 import { Question } from "./DecisionBar";
+import { AgentsNote, HiddenWarning } from "./Facts";
 import classes from "./review.module.css";
 
 interface Outcome {
@@ -53,9 +55,17 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
   const failed = queries.find((query) => query.isError);
   const isReady = loadedReviews.length === reviews.length;
   const isOff = !canAct || isBusy || !isReady || outcome !== null;
+  const go = (by: number) => {
+    const top = scroller.current?.getBoundingClientRect().top ?? 0;
+    const sections = [...(scroller.current?.children ?? [])];
+    const at = sections.findLastIndex((section) => section.getBoundingClientRect().top <= top + 1);
+    sections[Math.max(0, Math.min(sections.length - 1, at + by))]?.scrollIntoView({ block: "start" });
+  };
   useKeys("Group", [
     { keys: "a", label: `Approve ${reviews.length} (asks for Enter)`, run: () => setAsking("approve"), isOff },
     { keys: "r", label: `Reject ${reviews.length} (asks for Enter)`, run: () => setAsking("reject"), isOff },
+    { keys: "n", label: "Next change", run: () => go(1), isMotion: true },
+    { keys: "p", label: "Previous change", run: () => go(-1), isMotion: true },
     { keys: "u", label: "Back to the inbox", run: () => navigate("/") },
   ]);
   const onSeen = useCallback((id: string) => viewedIds.current.add(id), []);
@@ -89,7 +99,7 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
             <IconArrowLeft size={18} stroke={1.6} />
           </Link>
           <h1 className={classes.fileName}>{quantity(reviews.length, "change")}</h1>
-          {client && <span className={classes.fileFolder}>proposed together by {client}</span>}
+          {client && <span className={classes.fileFolder}>proposed together by <Name>{client}</Name></span>}
         </div>
       </header>
       {outcome && outcome.failed.length > 0 && (
@@ -99,7 +109,7 @@ export function GroupView({ reviews, client }: { reviews: readonly PendingReview
             <ul className={classes.failures}>
               {outcome.failed.map((each) => (
                 <li key={each.path}>
-                  <Name>{splitPath(each.path).name}</Name>: {each.message}
+                  <Name>{splitPath(each.path).name}</Name>: <Words text={each.message} />
                 </li>
               ))}
             </ul>
@@ -164,8 +174,11 @@ function Section({ review, scroller, onSeen }: SectionProps) {
   const added = model.hunks.reduce((total, hunk) => total + hunk.added, 0);
   const removed = model.hunks.reduce((total, hunk) => total + hunk.removed, 0);
   const { folder, name } = splitPath(review.path);
+  const section = useRef<HTMLElement>(null);
+  const isWhole = model.hunks.length === 0;
+  useInView(section, scroller, isWhole, () => onSeen(review.review_id));
   return (
-    <section className={classes.section}>
+    <section ref={section} className={classes.section}>
       <h2 className={classes.sectionHead}>
         <Link to={`/reviews/${review.review_id}`}>
           {review.kind !== "edit" && <span className={classes.kind}>{kindWord(review.kind)} </span>}
@@ -174,14 +187,17 @@ function Section({ review, scroller, onSeen }: SectionProps) {
         <span className={classes.fileFolder}>
           <Place folder={folder} />
         </span>
+        {review.is_new_file && <span className={classes.chip}>new file</span>}
         {review.kind === "edit" && <Counts added={added} removed={removed} />}
+        <HiddenWarning review={review} onShow={() => section.current?.scrollIntoView()} />
       </h2>
+      <AgentsNote review={review} />
       {review.kind === "edit" ? (
         <Diff
           model={model}
           view="unified"
           wrap={wrap}
-          label={`Changes of ${review.path}`}
+          label={`Changes of ${displayName(review.path)}`}
           scroller={scroller}
           colours={colours}
           onSeen={saw}
@@ -196,4 +212,26 @@ function Section({ review, scroller, onSeen }: SectionProps) {
       )}
     </section>
   );
+}
+
+/** Call `onSeen` once when the end of an element was in view, as far as `isWatched`: what has no hunks has no rows to count. */
+function useInView(element: RefObject<HTMLElement | null>, scroller: RefObject<HTMLElement | null>, isWatched: boolean, onSeen: () => void): void {
+  const newest = useRef(onSeen);
+  useEffect(() => {
+    newest.current = onSeen;
+  });
+  useEffect(() => {
+    const target = element.current;
+    if (!isWatched || !target) return;
+    const observer = new IntersectionObserver(
+      (entries) => {
+        if (!entries.some((entry) => entry.isIntersecting && entry.intersectionRect.bottom >= entry.boundingClientRect.bottom - 1)) return;
+        newest.current();
+        observer.disconnect();
+      },
+      { root: scroller.current, threshold: [0, 0.25, 0.5, 0.75, 1] },
+    );
+    observer.observe(target);
+    return () => observer.disconnect();
+  }, [element, scroller, isWatched]);
 }

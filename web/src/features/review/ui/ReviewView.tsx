@@ -7,6 +7,7 @@ import { useCanAct } from "@/api/hooks";
 import { Diff, type DiffHandle } from "@/shared/diff/Diff";
 import { makeModel, textRanges, type Hunk } from "@/shared/diff/hunks";
 import { useKeys } from "@/shared/keys";
+import { displayName } from "@/shared/names";
 import { prefer, usePreferences } from "@/shared/preferences";
 import { approveLabel, countUnseen, isUndecided, mark, NO_MARKS, takenHunks } from "@/shared/reviews/marks";
 import { Statement } from "@/shared/reviews/Statement";
@@ -65,6 +66,7 @@ export function ReviewView(props: ReviewViewProps) {
     { keys: "p", label: "Previous hunk", run: () => go(active - 1), isMotion: true },
     { keys: "Space", label: "Mark the hunk as seen", run: () => current && dispatch({ type: "toggleSeen", hash: current.hash }), isMotion: true },
     { keys: "x", label: "Take or leave out the hunk", run: () => current && dispatch({ type: "toggleTaken", hash: current.hash }), isMotion: true, isOff: !isOpen },
+    { keys: "w", label: "Show what changed since you looked", run: () => (isEdit ? setMode("news") : onShowNewer()), isOff: newer === null },
     { keys: "s", label: "Side by side or one column", run: () => prefer({ diffView: view === "split" ? "unified" : "split" }), isOff: isNarrow },
   ]);
 
@@ -143,7 +145,7 @@ export function ReviewView(props: ReviewViewProps) {
         <div className={classes.notice} role="status">
           <span>{newer.round > review.round ? "The agent proposed again." : "This review changed since you looked."}</span>
           {isEdit && (
-            <Button variant="default" onClick={() => setMode("news")}>
+            <Button variant="default" title="w" onClick={() => setMode("news")}>
               Show what changed
             </Button>
           )}
@@ -188,7 +190,7 @@ export function ReviewView(props: ReviewViewProps) {
             model={model}
             view={view}
             wrap={preferences.wrap || isNarrow}
-            label={`Changes of ${review.path}`}
+            label={`Changes of ${displayName(review.path)}`}
             scroller={scroller}
             colours={colours}
             activeHunk={model.hunks.length > 1 ? active : -1}

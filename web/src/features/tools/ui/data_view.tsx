@@ -1,5 +1,5 @@
 /** Shows data to a person: members with their values, lists of alike objects as tables. */
-import { LineText } from "@/shared/changes/DiffText";
+import { LineText } from "@/shared/LineText";
 import { Name } from "@/shared/Name";
 import { isObject } from "../rules/json_text";
 import classes from "../tools.module.css";
