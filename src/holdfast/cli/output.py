@@ -73,9 +73,12 @@ def wrap(text: str, width: int) -> Iterator[str]:
 
 def table_row(head: str, tail: str) -> str:
     """Return a row of a table. In a terminal that is too narrow for it, its tail stands in a line of its own."""
-    row = f"{head}  {tail}"
-    if not sys.stdout.isatty() or display_width(click.unstyle(row)) <= shutil.get_terminal_size().columns:
+    row, columns = f"{head}  {tail}", shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or display_width(click.unstyle(row)) <= columns:
         return row
+    if display_width(click.unstyle(head).rstrip()) > columns:
+        words = " ".join(click.unstyle(head).split())
+        head = "\n".join(textwrap.wrap(words, columns, subsequent_indent=_ROW_INDENT, break_long_words=False))
     return f"{head.rstrip()}\n{_ROW_INDENT}{tail}"
 
 

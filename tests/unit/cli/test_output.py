@@ -104,6 +104,8 @@ def test_a_row_that_is_wider_than_the_terminal_has_its_tail_in_a_line_of_its_own
     monkeypatch.setattr("sys.stdout", Terminal())
     assert table_row(head, tail) == f"{head}\n          {tail}"
     assert table_row(head, "~/a") == f"{head}  ~/a"
+    wide = table_row(f"{head}    claude-code 2.1  organise", tail).splitlines()
+    assert wide == ["3f2a9c1d just now claude-code 2.1", "          organise", f"          {tail}"]
 
 
 def test_the_home_folder_is_shown_as_a_tilde_and_nothing_that_begins_like_it(monkeypatch: pytest.MonkeyPatch) -> None:
