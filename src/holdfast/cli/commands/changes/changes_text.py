@@ -11,6 +11,7 @@ from holdfast.text.display import display_name, escape_diff_lines, escape_lines,
 
 _MAX_CLIENT_CHARS = 24
 _MAX_LISTED_FILES = 10
+_INDENT = " " * 10
 _EFFECT_COLOURS = {"created": "green", "deleted": "red", "changed": "yellow", "moved": "cyan"}
 _STEPS = {
     "replace": "gets back its earlier content",
@@ -107,12 +108,12 @@ def undo_lines(steps: Sequence[dict[str, Any]], *, verb: str) -> Iterator[str]:
         maker = click.style(f"by {client_text(change)}, {recent_time(change['at'])}", dim=True)
         yield table_row(f"{click.style(change['change_id'][:8], fg='yellow')}  {what}", maker)
         if step["problem"]:
-            yield f"          {click.style('stays:', fg='red')} {_line(step['problem'])}"
+            yield f"{_INDENT}{click.style('stays:', fg='red')} {_line(step['problem'])}"
             continue
         for file in step["files"][:_MAX_LISTED_FILES]:
-            yield f"          {_undone_file(file)}"
+            yield _undone_file(file)
         if len(step["files"]) > _MAX_LISTED_FILES:
-            yield f"          and {len(step['files']) - _MAX_LISTED_FILES:,} more"
+            yield f"{_INDENT}and {len(step['files']) - _MAX_LISTED_FILES:,} more"
     count = sum(step["can_be_done"] for step in steps)
     if count < len(steps):
         yield f"{quantity(count, 'change')} of {len(steps)} can be {verb}."
@@ -133,12 +134,12 @@ def prune_lines(answer: Mapping[str, Any], *, is_done: bool = False) -> list[str
 
 
 def _undone_file(file: Mapping[str, Any]) -> str:
-    name = _path(file["path"], None, is_folder=file["type"] == "dir")
+    name = f"{_INDENT}{_path(file['path'], None, is_folder=file['type'] == 'dir')}"
     if file["problem"]:
-        return f"{name}  {click.style('stays:', fg='red')} {_line(file['problem'])}"
+        return table_row(name, f"{click.style('stays:', fg='red')} {_line(file['problem'])}")
     if file["step"] == "move":
-        return f"{name}  goes back to {_path(file['destination'], None)}"
-    return f"{name}  {_STEPS[file['step']]}"
+        return table_row(name, f"goes back to {_path(file['destination'], None)}")
+    return table_row(name, _STEPS[file["step"]])
 
 
 def _where(change: Mapping[str, Any], directory: str | None) -> str:
