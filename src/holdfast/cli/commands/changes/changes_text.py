@@ -100,8 +100,8 @@ def effect_summary(answer: Mapping[str, Any]) -> str:
     return f"{quantity(answer['changes'], 'change')}, {quantity(len(answer['files']), 'file')}."
 
 
-def undo_lines(steps: Sequence[dict[str, Any]], *, verb: str) -> Iterator[str]:
-    """Yield what an undo would do: each change, and each of its files up to a number."""
+def undo_lines(steps: Sequence[dict[str, Any]], *, verb: str, with_files: bool = True) -> Iterator[str]:
+    """Yield what an undo would do: each change, and each of its files up to a number where they are wanted."""
     for step in steps:
         change = step["change"]
         what = f"{change['kind']} {_where(change, None)}"
@@ -109,6 +109,8 @@ def undo_lines(steps: Sequence[dict[str, Any]], *, verb: str) -> Iterator[str]:
         yield table_row(f"{click.style(change['change_id'][:8], fg='yellow')}  {what}", maker)
         if step["problem"]:
             yield f"{_INDENT}{click.style('stays:', fg='red')} {_line(step['problem'])}"
+            continue
+        if not with_files:
             continue
         for file in step["files"][:_MAX_LISTED_FILES]:
             yield _undone_file(file)

@@ -147,7 +147,7 @@ def _run(arguments: dict[str, Any], words: Wording, *, yes: bool, dry_run: bool,
         steps = session.call_as_person("preview_undo", **arguments)["steps"]
         possible = sum(step["can_be_done"] for step in steps)
         if not (yes and as_json):
-            for line in undo_lines(steps, verb=words.participle):
+            for line in undo_lines(steps, verb=words.participle, with_files=not yes or dry_run):
                 click.echo(line, err=as_json)
         if dry_run or not possible:
             _report_nothing(steps, words, dry_run=dry_run, as_json=as_json)
