@@ -6,11 +6,13 @@ import time
 from collections.abc import Iterator
 from datetime import UTC, datetime
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.cli.output import (
+    confirm,
     duration,
     json_text,
     local_time,
@@ -150,3 +152,16 @@ def test_no_colours_are_wanted_where_the_environment_says_so(
     for name, value in variables.items():
         monkeypatch.setenv(name, value)
     assert not wants_colour()
+
+
+def test_ctrl_c_at_a_question_says_that_nothing_was_done(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def interrupt(*_: object, **__: object) -> bool:
+        raise click.Abort
+
+    monkeypatch.setattr("sys.stdin", Terminal())
+    monkeypatch.setattr(click, "confirm", interrupt)
+    with pytest.raises(SystemExit) as ended:
+        confirm("Undo this change?", "Nothing was undone.", "")
+    assert (ended.value.code, capsys.readouterr().err) == (130, "\nholdfast: Nothing was undone.\n")
