@@ -321,3 +321,19 @@ def test_a_lone_surrogate_in_a_call_is_answered_by_the_tool(house: House) -> Non
     answer = httpx2.post(f"{house.url}/mcp", content=body, headers={**headers, "content-type": "application/json"})
     assert (answer.status_code, answer.json()["id"]) == (200, 7)
     assert answer.json()["result"]["structuredContent"]["code"] == "INVALID_QUERY"
+
+
+@pytest.mark.req("SV-05.b")
+@pytest.mark.parametrize(("length", "status"), [(8_000, 401), (8_200, 431), (30_000, 431)])
+def test_a_long_line_in_a_websockets_handshake_is_answered_at_once(house: House, length: int, status: int) -> None:
+    answer = httpx2.get(
+        f"{house.url}/ws",
+        headers={
+            "upgrade": "websocket",
+            "connection": "Upgrade",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+            "authorization": f"Bearer {'x' * length}",
+        },
+    )
+    assert answer.status_code == status
