@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -206,6 +207,17 @@ def test_a_websocket_carries_one_message_a_frame(house: House) -> None:
             line.recv(10)
         assert closed.value.rcvd is not None
         assert closed.value.rcvd.code == 1009
+
+
+@pytest.mark.req("SV-01.b")
+def test_a_websocket_outlives_the_time_that_a_request_may_take_to_arrive(house: House) -> None:
+    headers = {"authorization": f"Bearer {house.token}"}
+    with connect(house.url.replace("http", "ws") + "/ws", additional_headers=headers) as line:
+        line.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}))
+        assert json.loads(line.recv(10))["id"] == 0
+        time.sleep(2)
+        line.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+        assert json.loads(line.recv(10))["id"] == 1
 
 
 @pytest.mark.req("SV-05.a", "SV-05.c")
