@@ -237,8 +237,15 @@ def describe_fault(fault: Exception) -> HoldfastError:
     if isinstance(fault, OSError) and fault.strerror:
         about = f": {fault.filename!r}" if fault.filename is not None else ""
         return Internal(f"The system refused what was needed ({fault.strerror}{about}).")
-    trace, place = fault.__traceback__, ""
+    return Internal(f"An internal error: {describe_place(fault)}. Please report it.")
+
+
+def describe_place(fault: BaseException, frames: int = 1) -> str:
+    """Return the type of an exception and the lines that it came from, the innermost first; nothing of its message."""
+    places: list[str] = []
+    trace = fault.__traceback__
     while trace is not None:
-        place = f" at {trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}"
+        places.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}")
         trace = trace.tb_next
-    return Internal(f"An internal error: {type(fault).__name__}{place}. Please report it.")
+    name = type(fault).__name__
+    return f"{name} at {' < '.join(reversed(places[-frames:]))}" if places else name

@@ -1,21 +1,29 @@
 """Every call leaves one row: whatever came of it, through whichever door, and only its owner can read it."""
 
+import hashlib
 import json
 import os
 import signal
+import socket
+import sqlite3
+import struct
 import time
 from collections.abc import Iterator
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
 import pytest
+from websockets.sync.client import connect
 
 from tests.helpers.agent import LEGACY, MODERN, Agent
-from tests.helpers.databases import postgres_database
-from tests.helpers.doors import INITIALIZE, House, Pipes, until
+from tests.helpers.databases import postgres_backend, postgres_database, sqlite_backend
+from tests.helpers.disks import small_disk
+from tests.helpers.doors import ACCEPT, INITIALIZE, MODERN_META, House, Pipes, until
 from tests.helpers.person import Person
 from tests.helpers.remote import RemoteAgent
+from tests.helpers.scraper import scrape
 
 pytestmark = pytest.mark.timeout(120)
 
@@ -93,6 +101,88 @@ def test_a_cancelled_call_and_one_whose_client_was_killed_are_recorded(house: Ho
     listed = {call["tool"]: (call["status"], call["code"]) for call in calls(house, "--kind", "agent")}
     assert listed["query_json"] == listed["propose_and_review"] == ("cancelled", "CANCELLED")
     assert listed["read_text_file"] == ("ok", "")
+
+
+@pytest.mark.req("SV-30.b")
+@pytest.mark.parametrize("door", ["http", "websocket"])
+def test_a_call_whose_connection_breaks_off_is_recorded(house: House, door: str) -> None:
+    (house.root / "big.json").write_text("[]")
+    slow = {"file_path": str(house.root / "big.json"), "expression": "last(range(1e9))", "timeout": 60}
+    running = "holdfast_children_running"
+    with house.serve(str(house.root)), begun_call(house, door, {"name": "query_json", "arguments": slow}) as line:
+        until("the call runs", lambda: scrape(house).value(running) == 1)
+        line.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        line.shutdown(socket.SHUT_RDWR)
+        until("it is recorded", lambda: outcomes(calls(house)) == [("query_json", "cancelled", "CANCELLED")])
+        until("its work has ended", lambda: scrape(house).value(running) == 0)
+
+
+@contextmanager
+def begun_call(house: House, door: str, params: dict[str, Any]) -> Iterator[socket.socket]:
+    """Send a call, and give the connection that its answer would come on."""
+    call = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
+    if door == "http":
+        with closing(raw_request(house, house.token, params)) as line:
+            yield line
+        return
+    headers = {"authorization": f"Bearer {house.token}"}
+    with connect(f"{house.url.replace('http', 'ws')}/ws", additional_headers=headers) as stream:
+        stream.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}))
+        stream.recv()
+        stream.send(json.dumps(call))
+        yield stream.socket
+
+
+def raw_request(house: House, key: str, params: dict[str, Any]) -> socket.socket:
+    """Send a stateless call over HTTP and return its connection."""
+    line = socket.create_connection(("127.0.0.1", int(house.facts()["port"])), 10)
+    params = {**params, "_meta": MODERN_META}
+    body = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
+    fields = {"host": "localhost", "authorization": f"Bearer {key}", "accept": ACCEPT, "mcp-method": "tools/call"}
+    fields |= {"mcp-protocol-version": "2026-07-28", "mcp-name": params["name"]}
+    fields |= {"content-type": "application/json", "content-length": str(len(body))}
+    head = "".join(f"{name}: {text}\r\n" for name, text in fields.items())
+    line.sendall(f"POST /mcp HTTP/1.1\r\n{head}\r\n{body}".encode())
+    return line
+
+
+@pytest.mark.req("SV-30.b")
+def test_no_call_waits_for_a_log_that_is_locked_or_fails_by_it(house: House) -> None:
+    with house.serve(str(house.root)), Agent([house.root], house.state) as desk:
+        desk.call("read_text_file", path="a.txt").ok()
+        beside = sqlite3.connect(house.state / "state.db", isolation_level=None)
+        beside.execute("BEGIN IMMEDIATE")
+        slowest = 0.0
+        for _ in range(30):
+            began = time.monotonic()
+            desk.call("read_text_file", path="a.txt").ok()
+            slowest = max(slowest, time.monotonic() - began)
+            time.sleep(0.05)
+        assert slowest < 1.0
+        beside.execute("ROLLBACK")
+        beside.close()
+        assert outcomes(calls(house, "--limit", "100")) == [("read_text_file", "ok", "")] * 31
+
+
+@pytest.mark.req("SV-30.b")
+def test_a_log_that_cannot_be_written_fails_no_call_and_says_how_many_are_missing(tmp_path: Path) -> None:
+    with small_disk(tmp_path / "disk", 12_000) as disk:
+        (disk.folder / "house").mkdir()
+        house = House(disk.folder / "house")
+        path, missing = str(house.root / "a.txt"), "holdfast_call_log_dropped_total"
+        many = [{"path": path}, *({"path": f"{number}/" * 300} for number in range(11))]
+        with house.serve(str(house.root)), Agent([house.root], house.state) as desk:
+            desk.call("read_text_file", path=path).ok()
+            with disk.filled():
+                began = time.monotonic()
+                while not scrape(house).value(missing):
+                    replies = [desk.call("read_files", files=many) for _ in range(20)]
+                    assert all("hello" in reply.text for reply in replies)
+                    assert time.monotonic() - began < 60, "no row was dropped"
+            recorded = calls(house, "--limit", "1")[0]["position"]
+            desk.call("get_file_info", path=path).ok()
+            assert calls(house, "--limit", "1")[0]["tool"] == "get_file_info"
+            assert calls(house, "--limit", "1")[0]["position"] > recorded
 
 
 @pytest.mark.req("SV-30.c")
@@ -224,6 +314,69 @@ def read_own_calls(house: House) -> None:
         assert [call for call in calls(house) if call["tenant"] != "local"] == []
         limited = [logs(house, one).status_code for _ in range(60)]
         assert 429 in limited and set(limited) == {200, 429}
+
+
+@pytest.mark.req("SV-30.b")
+def test_a_tenants_call_whose_client_hangs_up_is_in_its_log(tenants_house: House) -> None:
+    house = tenants_house
+    with house.serve(str(house.root)):
+        key = new_key(house, "a")
+        with RemoteAgent(house.url, key) as tenant:
+            tenant.call("file_write", project="p", path="/a.txt", content="x").ok()
+        arguments = {"project": "p", "path": "/a.txt", "content": "y", "mode": "TRUNCATE"}
+        with held_project(house, key, "p"):
+            line = raw_request(house, key, {"name": "file_write", "arguments": arguments})
+            until("the call runs", lambda: scrape(house).value("holdfast_calls_in_progress") == 1)
+            line.close()
+            until("it was given up", lambda: scrape(house).value("holdfast_calls_in_progress") == 0)
+        until("it is recorded", lambda: len(logs(house, key).json()["calls"]) == 2)
+        assert outcomes(logs(house, key).json()["calls"])[0] == ("file_write", "cancelled", "CANCELLED")
+
+
+@pytest.mark.req("SV-30.c")
+def test_old_rows_of_a_tenant_are_removed(tenants_house: House) -> None:
+    house = tenants_house
+    house.settings("settings: {auth: {mode: listed}, observe: {calls: {keep_days: 0.00001}}}")
+    with house.serve(str(house.root)):
+        key = new_key(house, "a")
+        with RemoteAgent(house.url, key) as tenant:
+            tenant.call("file_write", project="p", path="/a.txt", content="x").ok()
+            assert logs(house, key).json()["calls"]
+    time.sleep(1)
+    with house.serve(str(house.root)), RemoteAgent(house.url, key) as tenant:
+        tenant.call("file_stat", project="p", path="/a.txt").ok()
+        until(
+            "the old row is gone",
+            lambda: [call["tool"] for call in logs(house, key).json()["calls"]] in (["file_stat"], []),
+        )
+
+
+@pytest.fixture(params=["sqlite", "postgres"])
+def tenants_house(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[House]:
+    """Give a house with listed keys, on each database."""
+    with ExitStack() as stack:
+        environment = {}
+        if request.param == "postgres":
+            server_url = request.getfixturevalue("postgres_server_url")
+            environment["DATABASE_URL"] = stack.enter_context(postgres_database(server_url))
+        made = House(tmp_path, **environment)
+        made.settings("settings: {auth: {mode: listed}, mcp: {files: {lock_timeout_ms: 30000}}}")
+        yield made
+
+
+def new_key(house: House, label: str) -> str:
+    return str(json.loads(house.run("keys", "create", "--json", "--label", label).stdout)["key"])
+
+
+@contextmanager
+def held_project(house: House, key: str, project: str) -> Iterator[None]:
+    """Hold the lock of a tenant's project, as another server would."""
+    url = house.environment.get("DATABASE_URL")
+    tenant = hashlib.sha256(key.encode()).hexdigest()
+    beside = postgres_backend(url) if url else sqlite_backend(house.state / "store")
+    with beside as backend, backend.database().mutation(tenant, project, 3_000) as mutation:
+        assert mutation.state is not None, "asking for it waits until the lock is there"
+        yield
 
 
 @pytest.mark.req("SV-30.a")

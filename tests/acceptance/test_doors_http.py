@@ -2,6 +2,7 @@
 
 import json
 import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -208,6 +209,17 @@ def test_a_websocket_carries_one_message_a_frame(house: House) -> None:
         assert closed.value.rcvd.code == 1009
 
 
+@pytest.mark.req("SV-01.b")
+def test_a_websocket_outlives_the_time_that_a_request_may_take_to_arrive(house: House) -> None:
+    headers = {"authorization": f"Bearer {house.token}"}
+    with connect(house.url.replace("http", "ws") + "/ws", additional_headers=headers) as line:
+        line.send(json.dumps({"jsonrpc": "2.0", "id": 0, "method": "initialize", "params": INITIALIZE}))
+        assert json.loads(line.recv(10))["id"] == 0
+        time.sleep(2)
+        line.send(json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}))
+        assert json.loads(line.recv(10))["id"] == 1
+
+
 @pytest.mark.req("SV-05.a", "SV-05.c")
 @pytest.mark.parametrize(
     ("extra", "status"),
@@ -321,3 +333,19 @@ def test_a_lone_surrogate_in_a_call_is_answered_by_the_tool(house: House) -> Non
     answer = httpx2.post(f"{house.url}/mcp", content=body, headers={**headers, "content-type": "application/json"})
     assert (answer.status_code, answer.json()["id"]) == (200, 7)
     assert answer.json()["result"]["structuredContent"]["code"] == "INVALID_QUERY"
+
+
+@pytest.mark.req("SV-05.b")
+@pytest.mark.parametrize(("length", "status"), [(8_000, 401), (8_200, 431), (30_000, 431)])
+def test_a_long_line_in_a_websockets_handshake_is_answered_at_once(house: House, length: int, status: int) -> None:
+    answer = httpx2.get(
+        f"{house.url}/ws",
+        headers={
+            "upgrade": "websocket",
+            "connection": "Upgrade",
+            "sec-websocket-version": "13",
+            "sec-websocket-key": "dGhlIHNhbXBsZSBub25jZQ==",
+            "authorization": f"Bearer {'x' * length}",
+        },
+    )
+    assert answer.status_code == status

@@ -64,7 +64,7 @@ def test_a_full_history_refuses_changes_of_its_own_root_alone_and_the_person_is_
             for command in ("status", "doctor"):
                 said = house.run(command).stdout
                 assert f"The undo history of {house.root} is 100 % full" in said, said
-            until("the log warns", lambda: "% full" in (house.state / "server.log").read_text())
+            until("the log warns", lambda: "nearly full" in (house.state / "server.log").read_text())
             for number in range(4):
                 deletion = change_of(replies[number])
                 loud.call("undo_change", change_id=deletion).ok()

@@ -194,6 +194,25 @@ def test_a_client_gets_the_format_that_it_accepts(house: House) -> None:
 
 
 @pytest.mark.req("SV-32.a")
+def test_promtool_finds_nothing_wrong_with_a_scrape_but_the_unit_in_promised_names(house: House) -> None:
+    with house.serve(str(house.root)), Agent([house.root], house.state) as agent:
+        agent.call("write_file", path=str(house.root / "b.txt"), content="x").ok()
+        agent.call("file_write", project="p", path="/a.txt", content="x").ok()
+        text = get_metrics(house).text
+    checked = subprocess.run(["promtool", "check", "metrics"], input=text, capture_output=True, text=True, check=False)
+    promised = [
+        "mcp_files_index_job_latency_ms",
+        "mcp_files_index_visibility_lag_ms",
+        "mcp_files_lock_wait_ms",
+        "mcp_files_search_latency_ms",
+    ]
+
+    assert sorted((checked.stdout + checked.stderr).splitlines()) == [
+        f"{name} metric names should not contain abbreviated units" for name in promised
+    ]
+
+
+@pytest.mark.req("SV-32.a")
 def test_without_metrics_there_is_no_page_and_no_key(house: House) -> None:
     house.settings(json.dumps({"settings": {"observe": {"metrics": {"enabled": False}}}}))
     with house.serve(str(house.root)):

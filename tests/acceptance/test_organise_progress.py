@@ -59,7 +59,7 @@ def test_ctrl_c_in_an_execution_and_an_undo_says_how_far_it_came(root: Path, end
     status, screen = interrupted(ended_state, b" done", "organise", "execute", plan)
     moved = len(list((root / "Video").iterdir()))
     assert (status, "Aborted" in screen) == (130, False), screen
-    assert f"Stopped: {moved:,} of {FILMS:,} files moved." in screen
+    assert re.search(rf"(\x1b\[K|\n)Stopped: {moved:,} of {FILMS:,} files moved\.", screen), "no bar beside the words"
     assert 0 < moved < FILMS
     assert f"{moved:,} of {FILMS:,} moved" in organise(ended_state, "list").stdout
     assert organised(ended_state, "execute", plan)["status"] == "EXECUTED"

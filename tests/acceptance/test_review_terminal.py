@@ -78,7 +78,9 @@ def test_an_approval_needs_a_person_or_their_word(desk: Reviewer) -> None:
     assert (refused.returncode, "--yes" in refused.stderr) == (WRONG, True)
     assert desk.commit(session).code == "CONFLICT"
     done = desk.approve("-m", "good")
-    assert (done.returncode, done.stdout) == (0, f"APPROVE: {desk.root / 'a.txt'}\n")
+    assert done.returncode == 0
+    assert done.stdout.startswith(f"Approved: {desk.root / 'a.txt'}\n")
+    assert "if it has left: holdfast review apply " in done.stdout
     answer = desk.propose(path="a.txt", session_path=session)
     assert (answer["user_action"], answer["reason"], answer["decided_by"]) == ("APPROVE", "good", "terminal")
     desk.commit(session).ok()

@@ -196,7 +196,7 @@ def test_the_person_sees_what_is_used_and_is_warned_before_the_limit(
         commands.out("put", "/a", stdin=b"x" * 300)
         commands.out("put", "/a", stdin=b"y" * 300)
         held = "300 bytes of files, 300 of versions and deleted files"
-        assert f"In all projects: {held}; the limit for both is 1000 bytes." in commands.out("projects").decode()
+        assert f"In all projects: {held}; the limit for both is 1,000 bytes." in commands.out("projects").decode()
         assert commands.data("projects")["usage"] == {"file_bytes": 300, "history_bytes": 300, "limit_bytes": 1000}
         told = finding(house, "stored files")
         assert (told["level"], told["text"]) == ("ok", f"1 tenant, {held}; one uses 60 % of its 1,000 bytes")

@@ -1,11 +1,14 @@
 """A thousand secrets go through the server as contents, names, queries, keys and replacement texts. None is in any log.
 
-Looked at: what the server prints, its log, the call logs of the user and of a tenant, the metrics, what is sent to
-Langfuse and to a collector of traces, and the errors that say "internal". A name may stand in its owner's call log.
+Looked at: what a server in the foreground prints, the log of one in the background, what relays and commands print on
+stderr, the call logs of the user and of a tenant, the metrics, what is sent to Langfuse and to a collector of traces, the
+lines that faults of calls, threads and requests leave, the console's events, and the errors of agents and of the console. A
+name may stand in its owner's call log; a name or a query in the answer to the caller who gave it.
 """
 
 import hashlib
 import json
+import re
 import secrets
 import sqlite3
 import subprocess
@@ -22,9 +25,13 @@ import pytest
 
 from tests.helpers.agent import Agent
 from tests.helpers.collector import Collector, trace_collector
+from tests.helpers.console import Page, sign_in
 from tests.helpers.databases import postgres_database
-from tests.helpers.doors import House, until
+from tests.helpers.disks import noise
+from tests.helpers.doors import INITIALIZE, House, until
+from tests.helpers.events import EventReader
 from tests.helpers.langfuse import LangfuseServer, langfuse_server
+from tests.helpers.models import ModelServer, model_server
 from tests.helpers.remote import RemoteAgent
 
 pytestmark = pytest.mark.timeout(240)
@@ -45,12 +52,12 @@ class Canaries:
         self.used.setdefault(kind, []).append(secret)
         return secret
 
-    def leaked(self, text: str, *, may_name: bool = False) -> list[str]:
-        """Return what a text holds of them, as `kind secret`; names may be there where the text is its owner's."""
+    def leaked(self, text: str, *, may_hold: str = "") -> list[str]:
+        """Return what a text holds of them, as `kind secret`, but for the kinds that it may hold."""
         return [
             f"{kind} {secret}"
             for kind, found in self.used.items()
-            if not (may_name and kind == "name")
+            if kind not in may_hold.split()
             for secret in found
             if secret in text
         ]
@@ -61,19 +68,23 @@ class Scene:
     house: House
     langfuse: LangfuseServer
     collector: Collector
+    models: ModelServer
     canaries: Canaries
     internal_errors: list[str] = field(default_factory=list)
+    console_errors: list[str] = field(default_factory=list)
+    command_errors: list[str] = field(default_factory=list)
 
 
 @pytest.fixture(params=["sqlite", "postgres"])
 def scene(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Scene]:
     """Give a house with listed keys that tells Langfuse of plans and a collector of calls, on each database."""
-    with langfuse_server() as langfuse, trace_collector() as collector, ExitStack() as stack:
+    with langfuse_server() as langfuse, trace_collector() as collector, model_server() as models, ExitStack() as stack:
+        models.behave(lambda request: request.answer(request.body, 500))
         environment = langfuse.environment
         if request.param == "postgres":
             server_url = request.getfixturevalue("postgres_server_url")
             environment["DATABASE_URL"] = stack.enter_context(postgres_database(server_url))
-        yield Scene(House(tmp_path, **environment), langfuse, collector, Canaries())
+        yield Scene(House(tmp_path, **environment), langfuse, collector, models, Canaries())
 
 
 def use_as_agent(agent: Agent, scene: Scene) -> None:
@@ -153,6 +164,45 @@ def plan_and_review(agent: Agent, scene: Scene) -> None:
     house.run("review", "revise", review_id, "-m", new("content"))
 
 
+def use_as_person(page: Page, scene: Scene) -> None:
+    """Call entries of the console rightly and wrongly, and commands."""
+    new, house = scene.canaries.new, scene.house
+    name, text = f"{new('name')}.txt", new("content")
+    path = str(house.root / name)
+    calls: list[tuple[str, dict[str, Any]]] = [
+        ("write_file", {"path": path, "content": text}),
+        ("write_file", {"path": f"{path}/beneath", "content": new("content")}),
+        ("write_file", {"path": path, "content": [new("content")]}),
+        ("edit_file", {"path": path, "edits": [{"oldText": text, "newText": new("replacement")}]}),
+        ("edit_file", {"path": path, "edits": new("replacement")}),
+        ("read_text_file", {"path": str(house.root / new("name"))}),
+        ("grep_content", {"pattern": f"({new('query')}", "search_path": str(house.root)}),
+        ("search_folders", {"query": new("query") * 1_000, "path": str(house.root)}),
+        ("file_search", {"project": "p", "query": new("query")}),
+        ("file_write", {"project": "p", "path": f"/{new('name')}", "content": new("content"), "mode": "NONE"}),
+        ("crash", {"path": new("name"), "content": new("content")}),
+    ]
+    for entry, arguments in calls:
+        answer = page.post(entry, arguments)
+        if answer.status_code != 200:
+            scene.console_errors.append(answer.text)
+    scene.console_errors.append(
+        httpx2.post(f"{page.url}/api/write_file", content=new("content"), headers=page.headers).text
+    )
+    commands: list[tuple[list[str], str]] = [
+        (["call", "write_file", "--dir", str(house.root), "--json", "-"], json.dumps({"content": new("content")})),
+        (["call", "edit_file", "--dir", str(house.root), "--json", "-"], f"{{{new('replacement')}"),
+        (["call", "crash", "--json", "-"], json.dumps({"path": new("name"), "content": new("content")})),
+        (["files", "put", "-p", "p", f"/{new('name')}/"], new("content")),
+        (["files", "cat", "-p", "p", f"/{new('name')}"], ""),
+        (["files", "search", "-p", "p", new("query")], ""),
+        (["search", new("query"), str(house.root / new("name"))], ""),
+    ]
+    for words, stdin in commands:
+        ran = house.run_bytes(*words, stdin=stdin.encode())
+        scene.command_errors.append(ran.stderr.decode())
+
+
 def knock_at_the_door(house: House, canaries: Canaries) -> None:
     """Send keys that are wrong, and messages that are broken."""
     for body in (b"{", b"[]", json.dumps({canaries.new("key"): canaries.new("content")}).encode(), b"\xff" * 20):
@@ -161,13 +211,23 @@ def knock_at_the_door(house: House, canaries: Canaries) -> None:
         headers = {"authorization": f"Bearer {house.token}", canaries.new("key"): canaries.new("key")}
         httpx2.post(f"{house.url}/mcp?{canaries.new('key')}=1", content=body, headers=headers)
         httpx2.get(f"{house.url}/{canaries.new('key')}")
+        answer = httpx2.get(
+            f"{house.url}/crash/{canaries.new('name')}", headers={"authorization": f"Bearer {house.token}"}
+        )
+        assert answer.status_code == 500
 
 
 @pytest.mark.req("SV-31")
 def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp_path: Path) -> None:
     house, canaries = scene.house, scene.canaries
     traces = {"endpoint": scene.collector.url}
-    tree = {"auth": {"mode": "listed"}, "review": {"wait_seconds": 0}, "observe": {"traces": traces}}
+    search = {"rerank": {"endpoint": f"{scene.models.url}/rerank"}}
+    tree = {
+        "auth": {"mode": "listed"},
+        "review": {"wait_seconds": 0},
+        "observe": {"traces": traces},
+        "mcp": {"files": {"search": search}},
+    }
     house.settings(json.dumps({"settings": tree}))
     printed = tmp_path / "printed"
     command = [sys.executable, "-m", "tests.helpers.crashing_server", "serve", "--port", "0", str(house.root)]
@@ -176,11 +236,18 @@ def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp
     try:
         until("the server is up", lambda: house.facts().get("pid") == server.pid)
         key = json.loads(house.run("keys", "create", "--json", "--label", "tenant").stdout)["key"]
-        with Agent([house.root], house.state) as agent, RemoteAgent(house.url, key) as tenant:
+        page, relayed = sign_in(house), tmp_path / "relayed"
+        with (
+            Agent([house.root], house.state, errors_to=relayed) as agent,
+            RemoteAgent(house.url, key) as tenant,
+            EventReader(page) as events,
+        ):
             for _ in range(ROUNDS):
                 use_as_agent(agent, scene)
                 use_as_tenant(tenant, scene)
             plan_and_review(agent, scene)
+            use_as_person(page, scene)
+            told = events.collect(0.5)
         knock_at_the_door(house, canaries)
         own_log = house.run("calls", "--json", "--limit", "1000").stdout
         metrics_key = house.state / "metrics.token"
@@ -196,17 +263,28 @@ def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp
         assert len(json.loads(own_log)["calls"]) > ROUNDS * 20
         assert len(json.loads(tenants_log)["calls"]) == ROUNDS * 6
         assert scene.internal_errors
+        watched = house.run("status", "--json").stdout + house.run("index", "status").stdout
     finally:
         server.terminate()
         server.wait(20)
-    assert canaries.leaked(own_log, may_name=True) == []
-    assert canaries.leaked(tenants_log, may_name=True) == []
+    assert canaries.leaked(own_log, may_hold="name") == []
+    assert canaries.leaked(tenants_log, may_hold="name") == []
     assert canaries.leaked(metrics) == []
     assert canaries.leaked("\n".join(scene.internal_errors)) == []
-    assert canaries.leaked(printed.read_text(errors="replace")) == []
-    for log in house.state.glob("server.log*"):
-        assert canaries.leaked(log.read_text(errors="replace")) == []
-    assert "fault" in printed.read_text(errors="replace")
+    assert {"change.made", "plan.changed", "review.opened"} <= {event.name for event in told}
+    assert canaries.leaked(str(told)) == []
+    assert canaries.leaked(watched) == []
+    assert len(scene.console_errors) >= 8
+    assert canaries.leaked("\n".join(scene.console_errors), may_hold="name query") == []
+    assert len(list(filter(None, scene.command_errors))) >= 6
+    assert canaries.leaked("\n".join(scene.command_errors), may_hold="name query") == []
+    assert canaries.leaked(relayed.read_text()) == []
+    lines = printed.read_text(errors="replace")
+    assert canaries.leaked(lines) == []
+    for fault in ("in crash", "that ended crashing", "that nobody could catch", "in a request over http"):
+        assert re.search(f"fault.* {fault}: RuntimeError at crashing_server.py", lines), fault
+    assert any("rerank" in request.path for request in scene.models.requests)
+    assert "reranker_failed" in lines
     scene.langfuse.over.wait(0)
     names = {span.name for span in scene.collector.spans}
     assert {"tools/call write_file", "tools/call (unknown)", "child process", "index words"} <= names
@@ -218,8 +296,44 @@ def test_no_secret_is_in_any_log_and_a_name_only_in_its_owners(scene: Scene, tmp
     assert canaries.leaked("\n".join(body.decode("latin-1") for body in scene.langfuse.bodies)) == []
     rows = recorded_rows(house)
     assert len(rows) > ROUNDS * 25
-    assert canaries.leaked("\n".join(rows), may_name=True) == []
+    assert canaries.leaked("\n".join(rows), may_hold="name") == []
     assert canaries.used["name"][0] in "\n".join(rows)
+
+
+@pytest.mark.req("SV-31")
+def test_no_secret_is_in_the_log_of_a_background_server_nor_in_what_its_relay_prints(
+    scene: Scene, tmp_path: Path
+) -> None:
+    house, canaries, relayed = scene.house, scene.canaries, tmp_path / "relayed"
+    house.settings(json.dumps({"settings": {"review": {"wait_seconds": 0}, "journal": {"max_bytes": 200_000}}}))
+    missing = house.root / canaries.new("name")
+    with Agent([house.root, missing], house.state, env=house.environment, errors_to=relayed) as agent:
+        for _ in range(3):
+            use_as_agent(agent, scene)
+        plan_and_review(agent, scene)
+        for number in range(12):
+            (house.root / f"{canaries.new('name')}.bin").write_bytes(noise(30_000, number))
+        for path in house.root.glob("*.bin"):
+            agent.call("delete_file", path=path.name)
+        until("the log warns", lambda: "nearly full" in (house.state / "server.log").read_text())
+    with house.bare_relay("/", **house.environment) as relay:
+        relay.ask("init", "initialize", **{**INITIALIZE, "capabilities": {"roots": {}}})
+        relay.send(method="notifications/initialized")
+        relay.send(id=1, method="tools/list")
+        asked = relay.read()
+        while asked.get("method") != "roots/list":
+            asked = relay.read()
+        root = {"uri": f"file:///{canaries.new('name')}"}
+        relay.send(id=asked["id"], result={"roots": [root]})
+        until(
+            "the roots are skipped", lambda: "roots that a client declared" in (house.state / "server.log").read_text()
+        )
+    assert house.run("stop").returncode == 0
+    until("the server ended", lambda: not house.facts())
+    log = (house.state / "server.log").read_text(errors="replace")
+    assert "allowed directory 2 of 2 skipped" in log
+    assert canaries.leaked(log) == []
+    assert canaries.leaked(relayed.read_text()) == []
 
 
 def recorded_rows(house: House) -> list[str]:

@@ -226,6 +226,7 @@ def test_deletions_that_came_together_count_as_seen_when_they_were_on_screen(des
     page.get_by_text("kept-two.txt").first.wait_for()
     page.keyboard.press("n")
     page.keyboard.press("p")
+    page.wait_for_timeout(500)
     page.keyboard.press("a")
     expect(page.get_by_text("Nothing is written yet: the agent writes what is approved.")).to_be_visible()
     page.keyboard.press("Escape")

@@ -1,6 +1,7 @@
 """The call log in each place that keeps it: state.db, a tenant's SQLite file, PostgreSQL."""
 
 import re
+import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from datetime import UTC, datetime, timedelta
@@ -14,10 +15,11 @@ from holdfast.adapters.postgres.calls import PostgresCalls
 from holdfast.adapters.sqlite import calls as sqlite_calls
 from holdfast.adapters.sqlite.calls import LocalCalls, TenantCalls
 from holdfast.adapters.sqlite.state.journal import open_journal
+from holdfast.adapters.sqlite.store.files import file_name
 from holdfast.adapters.sqlite.store.store import SqliteStore
 from holdfast.auth.context import AuthContext
 from holdfast.observe.model import CallFilter, CallRecord, CallStatus
-from holdfast.observe.ports import CallTable
+from holdfast.observe.ports import CallsLost, CallTable
 from holdfast.store.model import StoreLimits
 from holdfast.store.service import Store
 from tests.helpers.databases import postgres_backend, sqlite_backend
@@ -175,6 +177,26 @@ def test_where_any_key_is_a_tenant_only_one_that_stores_files_has_a_log(
         assert numbers(table, known) == [2]
         if isinstance(database, SqliteStore):
             assert len(database.files.names()) == 1
+
+
+def test_a_tenants_damaged_file_costs_no_other_tenant_its_log(tmp_path: Path) -> None:
+    with ExitStack() as stack:
+        store = SqliteStore(str(tmp_path))
+        stack.callback(store.close)
+        table = TenantCalls(store.files, adds_tenants=True)
+        one, damaged, other = sorted(new_tenant() for _ in range(3))
+        table.save([record(tenant, 1) for tenant in (one, other)])
+        (tmp_path / f"{file_name(damaged)}.db").write_bytes(b"no database at all" * 1_000)
+        with pytest.raises(CallsLost) as lost:
+            table.save([record(tenant, number) for tenant in (one, damaged, other) for number in (2, 3)])
+        assert lost.value.count == 2
+        assert numbers(table, one) == numbers(table, other) == [3, 2, 1]
+        with pytest.raises(sqlite3.DatabaseError):
+            table.trim([one, damaged, other], 2)
+        assert numbers(table, one) == numbers(table, other) == [3, 2]
+        with pytest.raises(sqlite3.DatabaseError):
+            table.expire(AT + timedelta(seconds=3))
+        assert numbers(table, one) == numbers(table, other) == [3]
 
 
 def test_both_databases_have_the_same_statements_and_each_says_whose_rows_it_means() -> None:

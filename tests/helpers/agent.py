@@ -106,6 +106,7 @@ class Agent:
         name: str = "",
         version: str = "",
         prefix: Sequence[str] = (),
+        errors_to: str | Path = os.devnull,
     ) -> None:
         program, *arguments = [*prefix, *command("stdio", *options, *map(str, roots))]
         self._parameters = StdioServerParameters(
@@ -114,6 +115,7 @@ class Agent:
             env={"HOLDFAST_STATE_DIR": str(state_dir), **(env or {})},
             cwd=str(cwd),
         )
+        self._errors_to = Path(errors_to)
         self._mode = mode
         self._elicit = elicit
         self._info = types.Implementation(name=name, version=version) if name else None
@@ -122,7 +124,7 @@ class Agent:
 
     def __enter__(self) -> Self:
         self._portal = self._stack.enter_context(anyio.from_thread.start_blocking_portal())
-        errors = self._stack.enter_context(Path(os.devnull).open("w"))
+        errors = self._stack.enter_context(self._errors_to.open("a"))
         streams = stdio_client(self._parameters, errlog=errors)
         client = Client(streams, mode=self._mode, cache=None, elicitation_callback=self._elicit, client_info=self._info)
         self.client = self._stack.enter_context(self._portal.wrap_async_context_manager(client))

@@ -1,6 +1,14 @@
-"""`holdfast serve` with one more tool, whose exception quotes its argument: `python -m tests.helpers.crashing_server …`."""
+"""`holdfast serve` that fails where a caller's words are at hand: `python -m tests.helpers.crashing_server serve …`.
+
+It has one more tool, whose exceptions quote its arguments: in the call, in a thread, and where nobody can catch them. A
+request for a path with "crash" in it fails with that path.
+"""
+
+import threading
 
 from pydantic import Field
+from starlette.routing import Router
+from starlette.types import Receive, Scope, Send
 
 from holdfast.app import App
 from holdfast.call import Call
@@ -19,11 +27,45 @@ class CrashArguments(Arguments):
 
 @tool("crash", group=Group.CORE, effect=Effect.READ, title="Crash")
 def crash(_app: App, _call: Call, args: CrashArguments) -> Answer:
-    """Fail with an error whose message and locals hold the arguments."""
+    """Fail with errors whose messages and locals hold the arguments."""
     message = f"{args.path} {args.content}"
+    thread = threading.Thread(target=_fail, args=(message,), name="crashing")
+    thread.start()
+    thread.join()
+    _FailsAtItsEnd(message)
     raise RuntimeError(message)
 
 
-if __name__ == "__main__":
+class _FailsAtItsEnd:
+    def __init__(self, message: str) -> None:
+        self._message = message
+
+    def __del__(self) -> None:
+        raise RuntimeError(self._message)
+
+
+def _fail(message: str) -> None:
+    raise RuntimeError(message)
+
+
+class CrashingRouter(Router):
+    """Routes requests, but for those that shall fail."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Route a request."""
+        if "crash" in scope.get("path", ""):
+            raise RuntimeError(scope["path"])
+        await super().__call__(scope, receive, send)
+
+
+def main() -> None:
+    """Run the command line with what fails."""
+    from starlette import applications
+
     table.TOOLS = Registry([*table.TOOLS, crash])
+    vars(applications)["Router"] = CrashingRouter
     cli()
+
+
+if __name__ == "__main__":
+    main()

@@ -149,6 +149,7 @@ class Lane:
         self._line_calls = 0
         self._count = 0
         self._text = ""
+        self._last_at = time.perf_counter()
         self._folder = Path(config.root) / self._name
         self._folder.mkdir(exist_ok=True)
         for file in range(FILES):
@@ -174,10 +175,15 @@ class Lane:
         try:
             result = self._connected().call(tool, arguments)
         except (Broken, NotSent) as error:
-            self._tally.add(self.door, tool, time.perf_counter() - began, f"{tool}: {type(error).__name__} {error}")
+            fault = (
+                f"{tool} over {self.door}: {type(error).__name__} {error}, call {self._line_calls} of the connection"
+            )
+            fault += f", {began - self._last_at:.3f} s after the last one"
+            self._tally.add(self.door, tool, time.perf_counter() - began, fault)
             self._hang_up()
             return {}
-        seconds = time.perf_counter() - began
+        self._last_at = time.perf_counter()
+        seconds = self._last_at - began
         data = result.get("structuredContent") or {}
         self._text = "".join(block.get("text", "") for block in result.get("content", []))
         outcome = str(data.get("code", "error")) if result.get("isError") else ""

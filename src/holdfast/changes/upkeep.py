@@ -50,8 +50,8 @@ class JournalUpkeep:
     def _log_warnings(self) -> None:
         """Log which history is nearly full, once for each root."""
         warnings = self._images.room.warnings()
-        for root in warnings.keys() - self._warned:
-            _log.warning("%s", warnings[root])
+        for _ in warnings.keys() - self._warned:
+            _log.warning("The undo history of an allowed directory is nearly full; `holdfast status` says of which.")
         self._warned = frozenset(warnings)
 
     def close(self) -> None:

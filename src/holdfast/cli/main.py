@@ -8,7 +8,8 @@ from typing import Any
 import click
 from click.exceptions import NoArgsIsHelpError
 
-from holdfast.cli.output import paragraphs, print_error, print_json_error
+from holdfast.cli.command_group import CommandGroup
+from holdfast.cli.output import INTERRUPTED_STATUS, paragraphs, print_error, print_json_error, wants_colour
 from holdfast.errors import HoldfastError, Internal, InvalidArgument, describe_fault
 from holdfast.transport.state_folder import StateFault
 
@@ -32,6 +33,15 @@ Examples:
   holdfast tools edit_files --as gemini   a tool as a model's API wants it
   holdfast policy test .env         what agents may do with a file, and why
   holdfast config show              every setting, and where it comes from"""
+
+_HEADINGS = {
+    "Connect": ("install", "uninstall", "stdio", "serve", "status", "open", "stop"),
+    "Stay in control": ("review", "changes", "undo", "redo", "calls", "policy"),
+    "Files": ("organise", "search", "files"),
+    "Tools and settings": ("tools", "call", "config", "doctor", "backup", "restore"),
+    "Servers for others": ("keys", "index", "worker", "migrate"),
+}
+"""The headings of the help page, in the order of use, with the commands below each."""
 
 _COMMANDS = {
     "install": "holdfast.cli.commands.install:install_command",
@@ -84,12 +94,14 @@ _OTHER_WORDS = {
 """What a person may call a command that has another name here."""
 
 
-class LazyGroup(click.Group):
+class LazyGroup(CommandGroup):
     """Imports a command when it is used, and prints errors as one line on stderr, never a traceback."""
 
+    headings = _HEADINGS
+
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - the signature is click's
-        """Return the names in the order of use."""
-        return list(_COMMANDS)
+        """Return the names in the order of the help page."""
+        return [name for names in _HEADINGS.values() for name in names]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 - likewise
         """Return the command of that name, importing its module."""
@@ -115,6 +127,8 @@ class LazyGroup(click.Group):
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run the command; an error of ours ends the process with its own exit status."""
+        if not wants_colour():
+            ctx.color = False
         try:
             return super().invoke(ctx)
         except click.UsageError as error:
@@ -129,6 +143,9 @@ class LazyGroup(click.Group):
             sys.exit(fault.exit_status)
         except (click.ClickException, click.exceptions.Exit, click.Abort, BrokenPipeError):
             raise
+        except KeyboardInterrupt:
+            click.echo(err=True)
+            sys.exit(INTERRUPTED_STATUS)
         except Exception as fault:  # noqa: BLE001 - the last resort: a line that says what failed, and no trace
             known = describe_fault(fault)
             print_error(ctx, known.message, known.payload())

@@ -1,21 +1,30 @@
 """Prints the output of commands: JSON, untrusted text and errors, with nothing in them that a terminal would act on."""
 
 import json
+import os
 import re
+import shutil
 import sys
-from collections.abc import Callable, Mapping
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, TypeVar
 
 import click
 
 from holdfast.clock import utc_clock
+from holdfast.config.environment import variable
 from holdfast.errors import Conflict, InvalidArgument
 from holdfast.text import display
-from holdfast.text.display import escape_lines, is_visible
+from holdfast.text.display import display_name, display_width, escape_lines, is_visible
 
 AnyCommand = TypeVar("AnyCommand", bound=Callable[..., Any])
 _WANTS_JSON = "holdfast.json"
+INTERRUPTED_STATUS = 130
+"""The exit status of a command that Ctrl-C ended, as shells have it."""
+
+_DIFF_COLOURS = {"+": "green", "-": "red", "@": "cyan"}
+_ROW_INDENT = " " * 10
 _NOT_PLAIN_ASCII = re.compile(r"[^\x20-\x7e]")
 
 
@@ -44,6 +53,39 @@ def json_text(data: object, indent: int | None = None) -> str:
         return char if char == "\n" or is_visible(char) else json.dumps(char)[1:-1]
 
     return _NOT_PLAIN_ASCII.sub(escape, json.dumps(data, ensure_ascii=False, indent=indent))
+
+
+def wants_colour() -> bool:
+    """Return whether a terminal may be given colours: not with NO_COLOR, and not where TERM is `dumb`."""
+    return variable("NO_COLOR") is None and variable("TERM") != "dumb"
+
+
+def short_path(path: str) -> str:
+    """Return an absolute path for display, with `~` for the person's home folder."""
+    home = os.path.expanduser("~").rstrip("/")
+    return display_name(f"~{path[len(home) :]}" if home and f"{path}/".startswith(f"{home}/") else path)
+
+
+def wrap(text: str, width: int) -> Iterator[str]:
+    """Yield a sentence in lines that break between words, those after the first indented."""
+    yield from textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
+
+
+def table_row(head: str, tail: str) -> str:
+    """Return a row of a table. In a terminal that is too narrow for it, its tail stands in a line of its own."""
+    row, columns = f"{head}  {tail}", shutil.get_terminal_size().columns
+    if not sys.stdout.isatty() or display_width(click.unstyle(row)) <= columns:
+        return row
+    if display_width(click.unstyle(head).rstrip()) > columns:
+        words = " ".join(click.unstyle(head).split())
+        head = "\n".join(textwrap.wrap(words, columns, subsequent_indent=_ROW_INDENT, break_long_words=False))
+    return f"{head.rstrip()}\n{_ROW_INDENT}{tail}"
+
+
+def colour_line(line: str) -> str:
+    """Return a line of a diff in its colour; click removes colours outside a terminal."""
+    colour = _DIFF_COLOURS.get(line[:1])
+    return click.style(line, fg=colour) if colour else line
 
 
 def quantity(count: int, noun: str) -> str:
@@ -85,10 +127,16 @@ def confirm(question: str, on_refusal: str, without_terminal: str) -> None:
     """Ask the person at the terminal.
 
     Conflict with the second text for a no; InvalidArgument without a terminal, with the third for what to do then.
+    Ctrl-C at the question is a no that ends the command.
     """
     if not sys.stdin.isatty():
         raise InvalidArgument(f"There is no terminal to ask at. {without_terminal}")
-    if not click.confirm(question, err=True):
+    try:
+        is_confirmed = click.confirm(question, err=True)
+    except click.Abort:
+        click.echo(f"\nholdfast: {on_refusal}", err=True)
+        sys.exit(INTERRUPTED_STATUS)
+    if not is_confirmed:
         raise Conflict(on_refusal)
 
 

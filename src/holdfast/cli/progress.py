@@ -2,17 +2,16 @@
 
 import shutil
 import sys
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 
 import click
 
-from holdfast.text.display import escape_invisible
+from holdfast.cli.output import INTERRUPTED_STATUS
+from holdfast.text.display import cut_to_width, escape_invisible
 from holdfast.transport.client.calls import Progress
-
-INTERRUPTED_STATUS = 130
-"""The exit status of a command that Ctrl-C ended, as shells have it."""
 
 _BAR_CHARS = 24
 _REDRAW_SECONDS = 0.1
@@ -23,26 +22,30 @@ _CLEAR_LINE = "\r\x1b[K"
 def progress_bar(*, is_hidden: bool = False) -> Iterator[Progress | None]:
     """Give a function that draws a bar and a message in one line; None when it is hidden or stderr is no terminal.
 
-    The line is gone at the end, whatever ends the work.
+    The line is gone at the end, whatever ends the work; a thread that is still at work then draws nothing more.
     """
     if is_hidden or not sys.stderr.isatty():
         yield None
         return
-    drawn_at = 0.0
+    lock = threading.Lock()
+    drawn_at: float | None = 0.0  # None once the work has ended
 
     def draw(done: float, total: float | None, message: str) -> None:
         nonlocal drawn_at
         now = time.monotonic()
-        if now - drawn_at < _REDRAW_SECONDS and done != total:
-            return
-        drawn_at = now
-        columns = shutil.get_terminal_size().columns
-        click.echo(f"{_CLEAR_LINE}{_bar(done, total)}{escape_invisible(message)}"[: columns + 3], nl=False, err=True)
+        with lock:
+            if drawn_at is None or (now - drawn_at < _REDRAW_SECONDS and done != total):
+                return
+            drawn_at = now
+            columns = shutil.get_terminal_size().columns
+            _print_in_place(cut_to_width(f"{_bar(done, total)}{escape_invisible(message)}", columns - 1))
 
     try:
         yield draw
     finally:
-        click.echo(_CLEAR_LINE, nl=False, err=True)
+        with lock:
+            drawn_at = None
+            _print_in_place("")
 
 
 @contextmanager
@@ -54,6 +57,11 @@ def explain_interruption(explain: Callable[[], Iterable[str]]) -> Iterator[None]
         for line in explain():
             click.echo(line, err=True)
         sys.exit(INTERRUPTED_STATUS)
+
+
+def _print_in_place(line: str) -> None:
+    """Print over the line that is there; this is no colour, so it is sent where none are wanted too."""
+    click.echo(f"{_CLEAR_LINE}{line}", nl=False, err=True, color=True)
 
 
 def _bar(done: float, total: float | None) -> str:

@@ -2,15 +2,21 @@
 
 import logging
 import sys
+import threading
 from typing import TYPE_CHECKING, TextIO
 
 from holdfast.clock import format_timestamp
 from holdfast.config.environment import state_dir
+from holdfast.errors import describe_place
 from holdfast.text.display import escape_invisible
 from holdfast.transport.state_folder import StateFolder
 
 if TYPE_CHECKING:
     from holdfast.config.load import LoadedSettings
+
+_log = logging.getLogger(__name__)
+
+_FRAMES = 6
 
 
 def open_state_folder() -> StateFolder:
@@ -34,12 +40,28 @@ def load_settings(path: str | None) -> "LoadedSettings":
 
 
 def log_to_stderr(folder: StateFolder | None = None) -> None:
-    """Send every warning, and the information of our own loggers, to stderr; with a folder, stderr is its log."""
+    """Send every warning, and the information of our own loggers, to stderr; with a folder, stderr is its log.
+
+    An exception that ends a thread, or that nobody can catch, is one line there, too: Python would print its message.
+    """
     handler = logging.StreamHandler(sys.stderr) if folder is None else _LogFileHandler(folder)
     handler.setFormatter(_LogFormatter())
     handler.addFilter(RepeatLimit())
     logging.basicConfig(level=logging.WARNING, handlers=[handler], force=True)
     logging.getLogger("holdfast").setLevel(logging.INFO)
+    threading.excepthook = _log_end_of_thread
+    sys.unraisablehook = _log_unraisable
+
+
+def _log_end_of_thread(ended: threading.ExceptHookArgs) -> None:
+    if ended.exc_value is not None and not isinstance(ended.exc_value, SystemExit):
+        name = ended.thread.name if ended.thread else "a thread"
+        _log.error("fault that ended %s: %s", name, describe_place(ended.exc_value, _FRAMES))
+
+
+def _log_unraisable(unraisable: "sys.UnraisableHookArgs") -> None:
+    if unraisable.exc_value is not None:
+        _log.error("fault that nobody could catch: %s", describe_place(unraisable.exc_value, _FRAMES))
 
 
 _LINES_A_MINUTE = 20

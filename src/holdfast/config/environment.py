@@ -17,6 +17,7 @@ VARIABLES = {
     "LANGFUSE_PUBLIC_KEY": "Public key of Langfuse.",
     "LANGFUSE_SECRET_KEY": "Secret key of Langfuse.",
     "LANGFUSE_HOST": "Address of Langfuse.",
+    "NO_COLOR": "Set to anything, it keeps colours out of the terminal.",
 }
 """Every variable that is read, with its meaning. They are for deployment; none of them is a setting."""
 

@@ -16,6 +16,7 @@ from holdfast.errors import InvalidArgument
 
 DEFAULT = "default"
 FILE_NAME = "settings.yml"
+_OTHER_NAMES = ("settings.yaml", "settings.json", "config.yml", "config.yaml")
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,11 +52,24 @@ def secret_names(settings: Settings) -> list[str]:
     return [name for name, value in setting_values(settings) if value == MASK]
 
 
+def settings_file_place() -> str:
+    """Return the path of the settings file that is read, whether it exists or not."""
+    return variable(SETTINGS_VARIABLE) or os.path.join(state_dir(), FILE_NAME)
+
+
+def find_misnamed_file() -> str | None:
+    """Return a file in the state folder that was meant as the settings file but is not read because of its name."""
+    if os.path.exists(settings_file_place()):
+        return None
+    paths = (os.path.join(state_dir(), name) for name in _OTHER_NAMES)
+    return next(filter(os.path.exists, paths), None)
+
+
 class PolicyFile:
     """The rules of the policy in a settings file, read again when the file changes while a server runs."""
 
     def __init__(self, path: str | None = None) -> None:
-        self.path = path or variable(SETTINGS_VARIABLE) or os.path.join(state_dir(), FILE_NAME)
+        self.path = path or settings_file_place()
         self._version = self._read_version()
 
     def read_changed(self) -> PolicySettings | None:

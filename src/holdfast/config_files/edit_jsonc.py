@@ -153,6 +153,9 @@ def add(text: str, section: str, name: str, fields: Fields) -> str:
     servers = root.find(section)
     if servers is None:
         return _insert(text, root, root, section, {name: dict(fields)})
+    if servers.value.data is None:
+        rendered = _render({name: dict(fields)}, _unit(text, root), _indent_at(text, servers.start), newline_of(text))
+        return apply_edits(text, [(servers.value.start, servers.value.end, rendered)])
     return _insert(text, root, servers.value, name, dict(fields))
 
 

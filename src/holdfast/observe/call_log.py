@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from holdfast.clock import utc_clock
 from holdfast.observe.model import CallerLabels, CallFilter, CallRecord, CallStatus, LoggedCall
-from holdfast.observe.ports import CallTable
+from holdfast.observe.ports import CallsLost, CallTable
 from holdfast.observe.redact import NOT_RECORDED, Redactor
 
 _log = logging.getLogger(__name__)
@@ -184,8 +184,9 @@ class CallLog:
         )
 
     def _save(self, table: CallTable, records: list[CallRecord], *, is_local: bool) -> None:
-        if not self._guard("calls could not be recorded", partial(table.save, records)):
-            self._on_drop(len(records))
+        fault = self._guard("calls could not be recorded", partial(table.save, records))
+        if fault is not None:
+            self._on_drop(fault.count if isinstance(fault, CallsLost) else len(records))
             return
         counts = self._untrimmed[is_local]
         for record in records:
@@ -207,14 +208,14 @@ class CallLog:
                 for tenant in tenants:
                     del counts[tenant]
 
-    def _guard(self, what_failed: str, work: Callable[[], object]) -> bool:
-        """Do some work with a table; the log must never fail, and an error may quote what it could not save."""
+    def _guard(self, what_failed: str, work: Callable[[], object]) -> Exception | None:
+        """Do some work with a table and return its fault; the log must never fail, and an error may quote what it had."""
         try:
             work()
         except Exception as error:  # noqa: BLE001 - see above
             now = time.monotonic()
             if now - self._complained_at >= _COMPLAINT_SECONDS:
                 self._complained_at = now
-                _log.warning("%s: %s", what_failed, type(error).__name__)
-            return False
-        return True
+                _log.warning("%s: %s", what_failed, type(error.__cause__ or error).__name__)
+            return error
+        return None

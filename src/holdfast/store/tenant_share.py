@@ -52,8 +52,10 @@ def share_of(max_tenant_bytes: int, max_file_bytes: int) -> TenantShare:
 
 def describe_usage(usage: TenantUsage, max_bytes: int) -> str:
     """Return what a tenant holds, and of how much, as one sentence."""
-    text = f"In all projects: {usage.live_bytes} bytes of files, {usage.history_bytes} of versions and deleted files"
-    return f"{text}; the limit for both is {max_bytes} bytes." if max_bytes else f"{text}."
+    text = (
+        f"In all projects: {usage.live_bytes:,} bytes of files, {usage.history_bytes:,} of versions and deleted files"
+    )
+    return f"{text}; the limit for both is {max_bytes:,} bytes." if max_bytes else f"{text}."
 
 
 def describe_usages(usages: Sequence[TenantUsage], max_bytes: int) -> tuple[str, bool]:

@@ -68,6 +68,21 @@ def display_width(text: str) -> int:
     )
 
 
+def cut_to_width(text: str, width: int) -> str:
+    """Return a text, cut to as many columns of a terminal, an ellipsis in the last one, if it is wider."""
+    if display_width(text) <= width:
+        return text
+    while text and display_width(text) >= width:
+        text = text[:-1]
+    return f"{text}…"
+
+
+def fit_to_width(text: str, width: int) -> str:
+    """Return a text in exactly as many columns: cut if it is wider, with blanks behind it if it is not as wide."""
+    cut = cut_to_width(text, width)
+    return cut + " " * (width - display_width(cut))
+
+
 def quantity(count: int, noun: str, plural: str = "", *, separator: str = "") -> str:
     """Return a number with its noun, in the plural unless it is one; `separator` goes between thousands."""
     return f"{count:{separator}} {noun if count == 1 else plural or f'{noun}s'}"
@@ -112,6 +127,17 @@ def escape_lines(body: str) -> list[str]:
     """Return the escaped lines of a text; carriage returns are dropped where every line has one, otherwise escaped."""
     lines = body.removesuffix("\n").split("\n")
     ends_alike = all(line.endswith("\r") for line in lines)
+    return [escape_invisible(line.removesuffix("\r") if ends_alike else line) for line in lines]
+
+
+def escape_diff_lines(diff: str) -> list[str]:
+    """Return the escaped lines of a unified diff of one file.
+
+    Carriage returns are dropped where every line of both texts has one: its headers, which have none, do not count.
+    """
+    lines = diff.removesuffix("\n").split("\n")
+    is_header = [index < 2 or line.startswith(("@@", "\\")) for index, line in enumerate(lines)]
+    ends_alike = all(header or line.endswith("\r") for line, header in zip(lines, is_header, strict=True))
     return [escape_invisible(line.removesuffix("\r") if ends_alike else line) for line in lines]
 
 

@@ -30,6 +30,7 @@ from holdfast.errors import (
     RateLimited,
     ResourceBusy,
     StorageFull,
+    describe_place,
 )
 from holdfast.folders.finding.path_hints import add_path_hint
 from holdfast.observe.metrics import Metrics, Reading
@@ -361,10 +362,5 @@ def _local_key(search: SearchSettings) -> Secret | None:
 def _log_fault(name: str, error: Exception) -> Internal:
     """Log an unexpected error by its kind and place, never by its message, which may hold file content."""
     reference = secrets.token_hex(4)
-    frames = []
-    trace = error.__traceback__
-    while trace is not None:
-        frames.append(f"{trace.tb_frame.f_code.co_filename.rsplit('/', 2)[-1]}:{trace.tb_lineno}")
-        trace = trace.tb_next
-    _log.error("fault %s in %s: %s at %s", reference, name, type(error).__name__, " < ".join(reversed(frames[-6:])))
+    _log.error("fault %s in %s: %s", reference, name, describe_place(error, 6))
     return Internal(f"{name} failed because of an internal error (reference {reference}); see the server's log.")

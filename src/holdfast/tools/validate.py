@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from holdfast.errors import InvalidArgument, NotFound
+from holdfast.observe.redact import PATH_NAMES
 from holdfast.tools.registry import OTHER_NAMES, Tool
 
 MAX_VALUES = 20_000
@@ -167,7 +168,8 @@ def _describe_problem(tool: Tool, arguments: Mapping[str, Any], detail: Any) -> 
     if kind == "missing":
         return f"argument {where} is missing"
     if kind in _WRONG_SHAPES:
-        return f"argument {where}: {_describe_shape(_schema_at(tool, loc), _value_at(arguments, loc))}"
+        name = next((step for step in reversed(loc) if isinstance(step, str)), "")
+        return f"argument {where}: {_describe_shape(_schema_at(tool, loc), name, _value_at(arguments, loc))}"
     message = detail["msg"].replace(" after validation", "")
     return f"argument {where}: {message[0].lower()}{message[1:]}"
 
@@ -183,28 +185,29 @@ def _nearest_argument(tool: Tool, arguments: Mapping[str, Any], loc: tuple[int |
     return None if near is None else ".".join([*map(str, above), near])
 
 
-def _describe_shape(schema: Mapping[str, Any], value: Any) -> str:
+def _describe_shape(schema: Mapping[str, Any], name: str, value: Any) -> str:
     """Return that an object or a list is expected where something else was given, with an example."""
     is_list = schema.get("type") == "array"
     noun = "a list" if is_list else "an object"
     if isinstance(value, str) and value.lstrip()[:1] in ("[", "{"):
         return f"{noun} is expected, and a text was given that may hold one: give it without the quotes"
     text = value if isinstance(value, str) and len(value) <= _MAX_NAME_CHARS else "…"
-    example = _example_of(schema, text)
+    example = _example_of(schema, name, text)
     return f"{noun} is expected, for example {json.dumps(example, ensure_ascii=False)}"
 
 
-def _example_of(schema: Mapping[str, Any], text: str) -> Any:
-    """Return a value of a schema with what is required, the first text in it being the given one."""
+def _example_of(schema: Mapping[str, Any], name: str, text: str) -> Any:
+    """Return a value of a schema with what is required; the first text in it is the given one where that may be a path."""
     if schema.get("type") == "object":
         required = {name: schema.get("properties", {}).get(name, {}) for name in schema.get("required", [])}
         return {
-            name: _example_of(member, text if place == 0 else "…")
+            name: _example_of(member, name, text if place == 0 else "…")
             for place, (name, member) in enumerate(required.items())
         }
     if schema.get("type") == "array":
-        return [_example_of(schema.get("items", {}), text)]
-    return {"integer": 1, "number": 1, "boolean": True}.get(str(schema.get("type")), text)
+        return [_example_of(schema.get("items", {}), name, text)]
+    others = {"integer": 1, "number": 1, "boolean": True}
+    return others.get(str(schema.get("type")), text if name in PATH_NAMES else "…")
 
 
 def _schema_at(tool: Tool, loc: Iterable[int | str]) -> Mapping[str, Any]:

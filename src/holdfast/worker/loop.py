@@ -12,7 +12,7 @@ from typing import Protocol
 
 from holdfast.auth.context import AuthContext
 from holdfast.clock import utc_clock
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, describe_place
 from holdfast.search.ports import EmbedFault, IndexFault
 from holdfast.secret import Secret
 from holdfast.store.model import ClaimedJob, Stage
@@ -245,8 +245,4 @@ def describe_error(error: Exception) -> str:
     """Return what may be stored of an error: the message of our own, only the type and place of any other."""
     if isinstance(error, EmbedFault | IndexFault | HoldfastError):
         return str(error)[:_MAX_ERROR_CHARS]
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f" at {trace.tb_frame.f_code.co_filename.rsplit('/', 1)[-1]}:{trace.tb_lineno}" if trace else ""
-    return f"{type(error).__name__}{place}"
+    return describe_place(error)

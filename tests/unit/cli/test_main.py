@@ -3,6 +3,7 @@
 import pytest
 from click.testing import CliRunner
 
+from holdfast.cli import main
 from holdfast.cli.main import cli
 
 
@@ -28,3 +29,8 @@ def test_an_unknown_command_is_answered_with_the_nearest(name: str, hint: str) -
 
 def test_the_name_of_an_unknown_command_does_not_steer_the_terminal() -> None:
     assert "\x1b" not in CliRunner().invoke(cli, ["\x1b[2J"]).output
+
+
+def test_every_command_stands_under_one_heading_of_the_help_page() -> None:
+    listed = [name for names in main.LazyGroup.headings.values() for name in names]
+    assert sorted(listed) == sorted(main._COMMANDS)

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from holdfast.cli.commands.organise.plan_text import executed_lines, next_lines, plan_lines
+from holdfast.cli.commands.organise.plan_text import executed_lines, list_lines, next_lines, plan_lines
 from holdfast.text.display import display_width
 
 
@@ -68,7 +68,7 @@ def test_names_in_any_script_leave_the_next_column_where_it_is() -> None:
     unsure["totals"]["uncertain"] = len(lost)
     lines = [click.unstyle(line) for line in plan_lines(unsure, [], every=False)]
     columns = {display_width(line.partition("Music?")[0]) for line in lines if "Music?" in line}
-    assert columns == {2 + 40 + 2}
+    assert columns == {80 - len("Music? 50%")}, "the guesses are short, so the names have the rest of the line"
 
 
 def test_what_does_not_reach_the_gate_is_not_rounded_up_to_it() -> None:
@@ -76,3 +76,34 @@ def test_what_does_not_reach_the_gate_is_not_rounded_up_to_it() -> None:
     unsure = {**plan("CREATED", PENDING=1), "uncertain": [doubt]}
     unsure["totals"]["uncertain"] = 1
     assert any("Music? 59%" in click.unstyle(line) for line in plan_lines(unsure, [], every=False))
+
+
+def test_a_reason_is_whole_in_eighty_columns_beside_any_name() -> None:
+    why = "Neither its type nor its name says where it belongs."
+    lost = [{"path": name, "folder": "", "confidence": 0.1, "why": why} for name in ("a.txt", "b" * 230 + ".txt")]
+    unsure = {**plan("CREATED", PENDING=1), "uncertain": lost}
+    unsure["totals"]["uncertain"] = 2
+    lines = [click.unstyle(line) for line in plan_lines(unsure, [], every=False)]
+    assert sum(line.endswith(why) for line in lines) == 2
+    assert max(map(display_width, lines)) <= 80
+
+
+def test_large_numbers_have_commas_and_no_line_of_measures_is_broken_in_a_word() -> None:
+    large = {**plan("CREATED", PENDING=3_000), "uncertain": []}
+    large["totals"]["uncertain"] = 2_980
+    large["measures"] = {"files": 6_016, "cache_hit_rate": 0.001, "tokens_saved": 40_000, "do_nothing_ratio": 0.5}
+    lines = [click.unstyle(line) for line in plan_lines(large, [], every=False)]
+    assert "3,000  Music/" in "\n".join(lines)
+    assert "  and 2,980 more" in lines
+    assert not any("known before" in line for line in lines), "none in a hundred is no news"
+    assert max(map(len, lines)) <= 80
+
+
+def test_a_list_of_plans_has_its_columns_below_each_other() -> None:
+    plans = [
+        {"plan_id": "3f2a" * 8, "status": status, "folder": "/in", "moves": moves, "created_at": "2026-01-31T10:00:00Z"}
+        for status, moves in (("UNDONE", {"UNDONE": 3_000}), ("CREATED", {"PENDING": 1}))
+    ]
+    lines = [click.unstyle(line) for line in list_lines(plans)]
+    assert len({line.index("/in") for line in lines}) == 1
+    assert "3,000 of 3,000 moved back" in lines[0]

@@ -81,6 +81,13 @@ def test_an_entry_is_added_in_the_style_of_what_is_there(before: str, after: str
     assert install(before, {"k": 1}) == after
 
 
+def test_servers_that_are_null_become_an_object() -> None:
+    before = '{\n  "mcpServers": null, // none yet\n  "a": 1\n}\n'
+    after = install(before)
+    assert read(after) == {"mcpServers": {"holdfast": ENTRY}, "a": 1}
+    assert "// none yet" in after
+
+
 def test_a_changed_option_changes_its_value_alone() -> None:
     before = """{
   "mcpServers": {

@@ -9,9 +9,11 @@ from typing import Any
 
 import pytest
 
+from holdfast.errors import StorageDamaged
 from holdfast.observe import call_log
 from holdfast.observe.call_log import CallLog, CallLogLimits, EndedCall
 from holdfast.observe.model import CallerLabels, CallFilter, CallRecord, CallStatus, LoggedCall
+from holdfast.observe.ports import CallsLost
 from holdfast.observe.redact import NOT_RECORDED, Redactor
 
 NOW = datetime(2030, 1, 1, tzinfo=UTC)
@@ -155,6 +157,19 @@ def test_a_table_that_fails_fails_no_call_and_the_log_says_so_once_without_value
     log.add(ended({}))
     log.flush()
     assert len(local.records) == 1
+
+
+def test_what_was_lost_of_a_batch_is_counted_and_no_more(
+    log: CallLog, tenants: Table, dropped: list[int], caplog: pytest.LogCaptureFixture
+) -> None:
+    tenants.fault = CallsLost(2)
+    tenants.fault.__cause__ = StorageDamaged("x")
+    with caplog.at_level(logging.WARNING):
+        for _ in range(5):
+            log.add(ended({}, "t" * 64))
+        log.flush()
+    assert dropped == [2]
+    assert [entry.message for entry in caplog.records] == ["calls could not be recorded: StorageDamaged"]
 
 
 class Strange(dict[str, Any]):

@@ -38,12 +38,15 @@ def test_very_many_files_of_one_type_in_one_of_few_folders_say_enough() -> None:
     assert sure("zebra.pdf", many, folder("Attic", ".pdf", 15)) < GATE
 
 
-def test_the_reason_says_how_little_it_is() -> None:
-    found = NameAndTypeRules.learn([folder("Cellar", ".txt", 3)]).verdict(
+@pytest.mark.parametrize(
+    ("count", "reason"), [(3, "3 of 3 known .txt files lie there"), (1, "the only known .txt file lies there")]
+)
+def test_the_reason_says_how_little_it_is(count: int, reason: str) -> None:
+    found = NameAndTypeRules.learn([folder("Cellar", ".txt", count)]).verdict(
         ScannedFile("/in/wifi.txt", "wifi.txt"), Excerpt("", 1)
     )
     assert found is not None
-    assert found.reasoning == "Cellar: 3 of 3 known .txt files lie there, which says little."
+    assert found.reasoning == f"Cellar: {reason}, which says little."
 
 
 def test_the_reasons_come_in_the_order_of_the_words_of_the_name() -> None:

@@ -76,7 +76,7 @@ function UndoBody({ message, what, run }: { message: ReactNode; what: string; ru
   return (
     <Group justify="space-between" wrap="nowrap" gap="md">
       <span>
-        {message}
+        <span>{message}</span>
         <span className={classes.undoHint}>{what}: z</span>
       </span>
       <Button

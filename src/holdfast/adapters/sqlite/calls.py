@@ -15,7 +15,9 @@ from holdfast.adapters.sqlite.connection import enable_wal, transaction, transla
 from holdfast.adapters.sqlite.store.files import TenantFiles, file_name, stored_values
 from holdfast.adapters.statements import named_statements
 from holdfast.clock import format_utc
+from holdfast.errors import HoldfastError
 from holdfast.observe.model import CallFilter, CallRecord, LoggedCall
+from holdfast.observe.ports import CallsLost
 
 STATEMENTS = named_statements(__package__, "calls.sql")
 
@@ -96,12 +98,17 @@ class TenantCalls:
     def save(self, records: Sequence[CallRecord]) -> None:
         """Add records, each to the file of its tenant."""
         known = set() if self._adds_tenants else set(self._files.names())
+        lost_count, faults = 0, _FirstFault()
         for tenant, own in groupby(sorted(records, key=lambda record: record.tenant), lambda record: record.tenant):
             if not self._adds_tenants and file_name(tenant) not in known:
                 continue
             rows = [call_row(record, format_utc(record.started_at)) for record in own]
-            with self._write(file_name(tenant)) as connection:
+            lost_count += len(rows)
+            with faults, self._write(file_name(tenant)) as connection:
                 connection.executemany(STATEMENTS["save_call"], rows)
+                lost_count -= len(rows)
+        if faults.first is not None:
+            raise CallsLost(lost_count) from faults.first
 
     def find(self, tenant: str, call_filter: CallFilter, limit: int, offset: int = 0) -> list[LoggedCall]:
         """Return the newest calls of a tenant that match."""
@@ -115,22 +122,25 @@ class TenantCalls:
 
     def trim(self, tenants: Sequence[str], max_rows: int) -> int:
         """Remove the oldest calls of these tenants beyond the number; return how many."""
-        removed, known = 0, set(self._files.names())
+        removed, known, faults = 0, set(self._files.names()), _FirstFault()
         for tenant in tenants:
             if file_name(tenant) in known:
-                with self._write(file_name(tenant)) as connection:
+                with faults, self._write(file_name(tenant)) as connection:
                     removed += _trim(connection, tenant, max_rows)
+        faults.raise_it()
         return removed
 
     def expire(self, before: datetime) -> int:
         """Remove the calls of every tenant that began before then; return how many."""
-        removed = 0
+        removed, faults = 0, _FirstFault()
         for name in self._files.names():
             count = _EXPIRED_AT_ONCE
             while count == _EXPIRED_AT_ONCE:
-                with self._write(name) as connection:
+                count = 0
+                with faults, self._write(name) as connection:
                     count = _expire(connection, before)
                 removed += count
+        faults.raise_it()
         return removed
 
     def close(self) -> None:
@@ -140,6 +150,28 @@ class TenantCalls:
     def _write(self, name: str) -> Iterator[sqlite3.Connection]:
         with self._files.write_transaction(name, time.monotonic() + _WAIT_SECONDS, durable=False) as connection:
             yield connection
+
+
+class _FirstFault:
+    """Keeps the first fault of several tenants' files, so that the work goes on with the next file."""
+
+    def __init__(self) -> None:
+        self.first: BaseException | None = None
+
+    def __enter__(self) -> None:
+        """Begin with one file."""
+
+    def __exit__(self, _kind: object, fault: BaseException | None, _trace: object) -> bool:
+        """Keep the fault of a file, and go on."""
+        if not isinstance(fault, HoldfastError | sqlite3.Error | OSError):
+            return False
+        self.first = self.first or fault
+        return True
+
+    def raise_it(self) -> None:
+        """Raise what was kept."""
+        if self.first is not None:
+            raise self.first
 
 
 def _find(

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.output import confirm, json_option, json_text, local_time, paragraphs, quantity
 from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.cli.startup import open_state_folder
@@ -24,7 +25,7 @@ Examples:
   holdfast restore ~/backups/monday.tar"""
 
 
-@click.group("backup", epilog=_EXAMPLES)
+@click.group("backup", cls=CommandGroup, epilog=_EXAMPLES)
 def backup_group() -> None:
     """Copy the state folder to one file, beside a running server, and verify such files. `holdfast restore` puts one back.
 

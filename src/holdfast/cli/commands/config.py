@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import json_option, json_text, quantity
+from holdfast.cli.command_group import CommandGroup
+from holdfast.cli.output import json_option, json_text, quantity, short_path
 from holdfast.cli.startup import load_settings
 from holdfast.config.environment import (
     SECRET_VARIABLES,
@@ -24,12 +25,18 @@ if TYPE_CHECKING:
 settings_option = click.option("--settings", "path", metavar="FILE", help="The settings file to read.")
 
 
-@click.group("config")
+_EXAMPLES = """\b
+Examples:
+  holdfast config show               every setting in force, and where it comes from
+  holdfast config check              is the settings file right, and where it belongs"""
+
+
+@click.group("config", cls=CommandGroup, epilog=_EXAMPLES)
 def config_group() -> None:
     """Show and check the settings."""
 
 
-@config_group.command("show")
+@config_group.command("show", epilog="Example: holdfast config show --json")
 @settings_option
 @json_option
 def show(path: str | None, *, as_json: bool) -> None:
@@ -44,7 +51,7 @@ def show(path: str | None, *, as_json: bool) -> None:
         click.echo(f"{row['name']:<{width}}  {json_text(row['value'])}  ({escape_invisible(row['source'])})")
 
 
-@config_group.command("check")
+@config_group.command("check", epilog="Example: holdfast config check --settings draft.yml")
 @settings_option
 def check(path: str | None) -> None:
     """Check the settings file and the environment; the exit code is 2 when something is wrong."""
@@ -52,7 +59,11 @@ def check(path: str | None) -> None:
     if loaded.path:
         click.echo(f"{escape_invisible(loaded.path)}: {quantity(len(loaded.lines), 'key')}, no problems.")
     else:
-        click.echo("No settings file: every setting has its default.")
+        from holdfast.config.load import find_misnamed_file, settings_file_place
+
+        click.echo(f"No settings file: every setting has its default. Its place: {short_path(settings_file_place())}")
+        if misnamed := find_misnamed_file():
+            click.echo(f"warning: {short_path(misnamed)} is not read; call it settings.yml.", err=True)
     for name in unknown_variables():
         click.echo(
             f"warning: the environment variable {escape_invisible(name)} is not one that Holdfast reads.", err=True

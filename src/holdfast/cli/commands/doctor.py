@@ -19,7 +19,7 @@ from holdfast.cli.commands.config import settings_option
 from holdfast.cli.output import json_option, json_text, paragraphs
 from holdfast.cli.startup import load_settings
 from holdfast.config.environment import state_database, state_dir, unknown_variables, variable
-from holdfast.config.load import load
+from holdfast.config.load import find_misnamed_file, load
 from holdfast.config.server_settings import ServerSettings
 from holdfast.errors import HoldfastError, InvalidArgument
 from holdfast.folders.access.syscalls import has_openat2, landlock_abi
@@ -43,7 +43,7 @@ class Finding:
     advice: str = ""
 
 
-@click.command("doctor")
+@click.command("doctor", epilog="Example: holdfast doctor --json")
 @settings_option
 @json_option
 def doctor_command(path: str | None, *, as_json: bool) -> None:
@@ -98,6 +98,8 @@ def _check_settings(path: str | None) -> Iterator[Finding]:
         )
         return
     yield Finding(OK, "settings", loaded.path or "no file: every setting has its default")
+    if misnamed := find_misnamed_file():
+        yield Finding(WARNING, "settings", f"{misnamed} is not read", "Call it settings.yml.")
 
 
 def _check_variables() -> Iterator[Finding]:

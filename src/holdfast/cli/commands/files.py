@@ -9,6 +9,7 @@ from typing import Any, BinaryIO
 import click
 
 from holdfast.cli.client import call_tool
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.commands.project_files import export_command, import_command
 from holdfast.cli.output import json_option, json_text, local_time, paragraphs, quantity
 from holdfast.errors import InvalidQuery
@@ -73,7 +74,7 @@ def _store_options(function: Callable[..., None]) -> Callable[..., None]:
 _in_project = click.option("--project", "-p", required=True, metavar="NAME", help="The project.")
 
 
-@click.group("files", epilog=_EXAMPLES)
+@click.group("files", cls=CommandGroup, epilog=_EXAMPLES)
 def files_group() -> None:
     """List, read, write, search and restore the files that agents keep in the project store.
 
@@ -98,6 +99,8 @@ def ls(store: StoreClient, project: str, path: str, depth: int, limit: int) -> N
     for entry in answer["entries"]:
         end = "/" if entry["type"] == "DIRECTORY" else ""
         store.echo(f"{entry['size']:>10}  {local_time(entry['updated_at']):<16}  {display_name(entry['path'] + end)}")
+    if not answer["entries"] and not store.as_json:
+        click.echo("Nothing is stored there. `holdfast files projects` lists the projects.", err=True)
     if answer["has_more"]:
         click.echo("There are more: raise --limit, or list a directory beneath.", err=True)
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.output import duration, json_option, json_text, quantity
 from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.cli.startup import open_state_folder
@@ -25,7 +26,7 @@ Examples:
 _settings_option = click.option("--settings", "settings_path", metavar="FILE", help="The settings file to read.")
 
 
-@click.group("index", epilog=_EXAMPLES)
+@click.group("index", cls=CommandGroup, epilog=_EXAMPLES)
 def index_group() -> None:
     """Show and control the index that finds stored files.
 

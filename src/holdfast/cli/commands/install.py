@@ -3,14 +3,15 @@
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from holdfast.cli.output import confirm, json_option, json_text, paragraphs
+from holdfast.cli.output import colour_line, confirm, json_option, json_text, short_path, table_row
 from holdfast.config_files.entry import ENTRY_NAME
 from holdfast.errors import InvalidArgument
-from holdfast.text.display import display_name
+from holdfast.text.display import display_name, escape_diff_lines
 
 if TYPE_CHECKING:
     from holdfast.config_files.clients import McpClient
@@ -170,8 +171,11 @@ def _find_client(name: str, *, or_any: bool) -> "McpClient":
             return each
     if or_any:
         return GENERIC
+    ids = [each.id for each in clients]
+    nearest = get_close_matches(client_id, ids, n=1)
+    hint = f" Did you mean {nearest[0]!r}?" if nearest else ""
     raise InvalidArgument(
-        f"{name!r} is not a client that is known here: {', '.join(each.id for each in clients)}. "
+        f"{name!r} is not a client that is known here.{hint} Those that are: {', '.join(ids)}. "
         "For any other one, `holdfast install --print DIR` prints what its configuration needs."
     )
 
@@ -227,14 +231,15 @@ def _list_clients(*, as_json: bool) -> None:
     if as_json:
         click.echo(json_text({"clients": rows}, indent=2))
         return
-    width = max(len(row["client"]) for row in rows)
-    for row in rows:
-        here = "found" if row["found"] else "not found"
-        state = row["problem"] or ("has Holdfast" if row["installed"] else "")
-        click.echo(f"{row['client']:{width}}  {here:9}  {state:12}  {display_name(row['config'])}")
-    click.echo(
-        "\nholdfast install CLIENT [DIR]... shows the change and asks. Any other client: holdfast install --print DIR"
-    )
+    states = [
+        row["problem"] or ("has Holdfast" if row["installed"] else "found" if row["found"] else "not found")
+        for row in rows
+    ]
+    width, state_width = max(len(row["client"]) for row in rows), max(map(len, states))
+    for row, state in zip(rows, states, strict=True):
+        click.echo(table_row(f"{row['client']:{width}}  {state:{state_width}}", short_path(row["config"])))
+    click.echo("\nholdfast install CLIENT [DIR]...    shows the change, and asks")
+    click.echo("holdfast install --print [DIR]...   for any other client")
 
 
 def _row_of(here: "ClientHere") -> dict[str, Any]:
@@ -247,7 +252,8 @@ def _row_of(here: "ClientHere") -> dict[str, Any]:
 @contextmanager
 def _show_edit(edit: "ConfigEdit", *, as_json: bool, in_editor: bool = False) -> Iterator[None]:
     if not as_json:
-        click.echo(paragraphs(edit.diff()))
+        for line in escape_diff_lines(edit.diff()):
+            click.echo(colour_line(line))
     if not in_editor:
         yield
         return

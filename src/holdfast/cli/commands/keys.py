@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.output import confirm, json_option, json_text, local_time, quantity
 from holdfast.cli.startup import load_settings, open_state_folder
 from holdfast.clock import utc_now
@@ -34,7 +35,7 @@ A server accepts them when its settings say so:
   settings: {auth: {mode: listed}}"""
 
 
-@click.group("keys", epilog=_EXAMPLES)
+@click.group("keys", cls=CommandGroup, epilog=_EXAMPLES)
 def keys_group() -> None:
     """Create, list, rotate and revoke keys for callers that are not the user of this machine; rotate those of this machine.
 

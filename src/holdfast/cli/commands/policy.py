@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.commands.config import settings_option
 from holdfast.cli.output import json_option, json_text
 from holdfast.cli.startup import load_settings
@@ -26,7 +27,14 @@ Examples:
   holdfast policy test ~/project/src/main.py --for write --client claude-code"""
 
 
-@click.group("policy")
+_EXAMPLES = """\b
+Examples:
+  holdfast policy show                                 the rules, and what each is for
+  holdfast policy test ~/project/.env                  what agents may do with a file, and why
+  holdfast policy test ~/project/src/main.py --for write --client claude-code"""
+
+
+@click.group("policy", cls=CommandGroup, epilog=_EXAMPLES)
 def policy_group() -> None:
     """Show and try the rules that say what agents may do with which paths.
 

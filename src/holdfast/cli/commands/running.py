@@ -84,7 +84,9 @@ def _watch(folder: StateFolder, interval: float, *, as_json: bool) -> NoReturn:
                 lines += ["", *describe_figures(Figures(figures, before, seconds if before else 0.0))]
             elif status["running"]:
                 lines.append("Nothing is counted: settings.observe.metrics.enabled is false.")
-            click.echo(f"{_CLEAR if sys.stdout.isatty() else ''}{chr(10).join(lines)}\n")
+            if sys.stdout.isatty():
+                click.echo(_CLEAR, nl=False, color=True)
+            click.echo(f"{chr(10).join(lines)}\n")
         before = figures
         time.sleep(interval)
 

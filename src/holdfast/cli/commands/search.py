@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 import sys
 import time
 from typing import Any
@@ -10,7 +11,7 @@ import click
 
 from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.running import start_server
-from holdfast.cli.output import json_option, json_text
+from holdfast.cli.output import json_option, json_text, wrap
 from holdfast.cli.startup import open_state_folder
 from holdfast.search.tokens import tokenize, tokenize_query
 from holdfast.text.display import display_name, escape_invisible
@@ -82,7 +83,8 @@ def _print_result(result: dict[str, Any], query: str, *, full: bool) -> None:
     if not result["hits"]:
         click.echo("No matches found.")
     for notice in result["notices"]:
-        click.echo(escape_invisible(notice), err=True)
+        for line in wrap(escape_invisible(notice), shutil.get_terminal_size().columns):
+            click.echo(line, err=True)
 
 
 def best_line(lines: list[str], query_words: frozenset[str]) -> int:

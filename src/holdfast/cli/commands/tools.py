@@ -33,7 +33,7 @@ Examples:
 _CALL_EPILOG = """\b
 Examples:
   holdfast call list_directory --json '{"path": "."}'
-  holdfast call grep_content --dir ~/project --json '{"path": ".", "pattern": "def main"}'
+  holdfast call grep_content --dir ~/project --json '{"pattern": "def main"}'
   holdfast call all_changes --raw
   echo '{"path": "a.txt"}' | holdfast call read_text_file --json -"""
 

@@ -141,7 +141,7 @@ class Jail:
         try:
             status = os.fstat(fd)
             if stat.S_ISDIR(status.st_mode):
-                raise IsDirectory(f"{path} is a directory. Use list_directory or directory_tree.")
+                raise IsDirectory(f"{display_name(path)} is a directory. Use list_directory or directory_tree.")
             if not stat.S_ISREG(status.st_mode):
                 raise PermissionDenied(f"{path} is not a regular file (a FIFO, socket or device).")
             yield OpenFile(fd, status, path)

@@ -47,12 +47,12 @@ def open_roots(paths: Sequence[str], cwd: str, state_dir: str) -> list[Root]:
         paths = [_check_working_directory(cwd)]
     roots: list[Root] = []
     skipped: list[str] = []
-    for name in paths:
+    for number, name in enumerate(paths, start=1):
         try:
             root = _open_root(name, cwd, state_dir)
         except OSError as error:
             skipped.append(f"{name!r}: {error.strerror}")
-            _log.warning("allowed directory skipped: %s", skipped[-1])
+            _log.warning("allowed directory %d of %d skipped: %s", number, len(paths), error.strerror)
             continue
         if all(root.identity != earlier.identity for earlier in roots):
             roots.append(root)

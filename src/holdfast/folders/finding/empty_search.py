@@ -21,6 +21,8 @@ _DOCUMENTS = (".pdf", ".docx", ".docm", ".xlsx", ".xlsm", ".pptx", ".pptm")
 
 def explain_no_names(folders: Folders, call: Call, path: str, pattern: str, exclude: Sequence[str]) -> str:
     """Return what a pattern finds further down, or among ignored files; empty when it finds nothing there either."""
+    if not pattern:
+        return "[An empty pattern matches nothing. **/* finds every file.]"
     if pattern.startswith("/"):
         return "[A pattern is matched against paths from the searched directory, so it does not begin with '/'.]"
     if pattern.startswith("!"):

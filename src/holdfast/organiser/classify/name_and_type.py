@@ -102,7 +102,12 @@ class NameAndTypeRules:
             prior, note = _PRIOR_OF_GENERIC_TYPE * self.folder_count, ", which says little"
         for category, count in counts.items():
             _add(chances, category, (count / total) * count / (count + prior))
-            rules.setdefault(category, []).append(f"{count} of {total} known {file.suffix} files lie there{note}")
+            known = (
+                f"{count} of {total} known {file.suffix} files lie"
+                if total > 1
+                else f"the only known {file.suffix} file lies"
+            )
+            rules.setdefault(category, []).append(f"{known} there{note}")
 
     def _add_name_words(self, file: ScannedFile, chances: dict[str, float], rules: dict[str, list[str]]) -> None:
         for word in dict.fromkeys(split_words(file.name.rpartition(".")[0])):

@@ -1,12 +1,14 @@
 """The tools of the project store: durable text files by project and path."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import datetime
 
 from holdfast.app import App
 from holdfast.auth.rates import Rate
 from holdfast.call import Call, HeavyNeeded
 from holdfast.clock import format_utc
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.search.model import ALL_PROJECTS, no_matches_text
 from holdfast.store.content import ENCODING, MARGIN, WriteMode
 from holdfast.store.model import ContentSlice, PathType, WrittenFile
@@ -80,7 +82,8 @@ def _read(app: App, call: Call, args: FileReadArguments) -> ContentSlice:
 @tool("file_read", group=Group.STORE, effect=Effect.READ, title="Project database: read a file", output=ReadAnswer)
 def file_read(app: App, call: Call, args: FileReadArguments) -> Answer:
     """In the project database, not on disk: read a file or a byte range of it; a range never cuts a character in two."""
-    part = _read(app, call, args)
+    with _next_step(app, call, args.project, args.path):
+        part = _read(app, call, args)
     moved = {"start": part.start, "end": part.end} if part.moved else {}
     text, is_cut = cut_to_budget(part.text, app.settings.folders.max_answer_tokens)
     notes = [f"[The range was moved to whole characters: bytes {part.start} to {part.end}.]"] if part.moved else []
@@ -123,9 +126,10 @@ def file_write(app: App, call: Call, args: FileWriteArguments) -> Answer:
 )
 def file_delete(app: App, call: Call, args: FileDeleteArguments) -> Answer:
     """In the project database, not on disk: delete a file, or a directory with recursive; file_restore brings files back."""
-    count = app.store.delete(
-        call.caller.auth, args.project, args.path, recursive=args.recursive, idempotency_key=args.idempotency_key
-    )
+    with _next_step(app, call, args.project, args.path):
+        count = app.store.delete(
+            call.caller.auth, args.project, args.path, recursive=args.recursive, idempotency_key=args.idempotency_key
+        )
     text = (
         f"{quantity(count, 'file')} deleted from project {args.project}; file_restore brings a file back by its path."
     )
@@ -137,14 +141,15 @@ def file_delete(app: App, call: Call, args: FileDeleteArguments) -> Answer:
 )
 def file_rename(app: App, call: Call, args: FileRenameArguments) -> Answer:
     """In the project database, not on disk: move a file or directory, all of it or nothing."""
-    count = app.store.rename(
-        call.caller.auth,
-        args.project,
-        args.from_path,
-        args.to_path,
-        overwrite=args.overwrite,
-        idempotency_key=args.idempotency_key,
-    )
+    with _next_step(app, call, args.project, args.from_path):
+        count = app.store.rename(
+            call.caller.auth,
+            args.project,
+            args.from_path,
+            args.to_path,
+            overwrite=args.overwrite,
+            idempotency_key=args.idempotency_key,
+        )
     text = f"{quantity(count, 'file')} moved in project {args.project}: {args.from_path} -> {args.to_path}"
     return Answer.of(text, data=RenameAnswer(moved_count=count))
 
@@ -217,6 +222,8 @@ def file_search(app: App, call: Call, args: FileSearchArguments) -> Answer:
 )
 def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
     """In the project database, not on disk: list the earlier versions of a file, newest first."""
+    with _next_step(app, call, args.project, args.path):
+        stored = app.store.history(call.caller.auth, args.project, args.path)
     versions = [
         VersionAnswer(
             version=version.version,
@@ -224,7 +231,7 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
             written_at=format_utc(version.written_at),
             replaced_at=format_utc(version.replaced_at),
         )
-        for version in app.store.history(call.caller.auth, args.project, args.path)
+        for version in stored
     ]
     lines = [
         f"version {version.version}: {quantity(version.size, 'byte')}, {version.written_at} to {version.replaced_at}"
@@ -243,7 +250,8 @@ def file_history(app: App, call: Call, args: FileHistoryArguments) -> Answer:
 )
 def file_restore(app: App, call: Call, args: FileRestoreArguments) -> Answer:
     """In the project database, not on disk: bring back an earlier version of a file, as a new write."""
-    result = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
+    with _next_step(app, call, args.project, args.path, "file_history lists the versions that are kept."):
+        result = app.store.restore(call.caller.auth, args.project, args.path, args.version, args.idempotency_key)
     text = _describe_write(result, f"Restored version {args.version} as a new write", args)
     return Answer.of(text, data=WriteAnswer(bytes_written=result.bytes_written))
 
@@ -285,19 +293,37 @@ def _describe_write(result: WrittenFile, summary: str, args: FileWriteArguments 
     return f"{summary}: {size_text} written. {where} now has {quantity(result.size, 'byte')}."
 
 
+@contextmanager
+def _next_step(app: App, call: Call, project: str, path: str, advice: str = "") -> Iterator[None]:
+    """Add to an error about a path or version that is not there what an agent calls next."""
+    try:
+        yield
+    except NotFound as error:
+        if not advice and _is_on_disk(app, call, path):
+            advice = "That is a path on disk, and this is the project database: read_text_file reads files on disk."
+        if not call.caller.client.is_command:
+            error.message = f"{error.message}. {advice or f'file_list shows the files of project {project}.'}"
+        raise
+
+
 def _note_on_disk(app: App, call: Call, path: str) -> str:
     """Return a warning when a stored path looks like that of a file on disk that the caller can write; empty if not."""
-    if not call.caller.roots:
-        return ""
-    try:
-        allowed = app.folders_of(call.caller).jail.allowed_paths
-    except HoldfastError:  # the directories are gone; the write is done all the same
-        return ""
-    if not any(path.startswith(f"{root.rstrip('/')}/") for root in allowed):
+    if not _is_on_disk(app, call, path):
         return ""
     return (
         f"[This is in the project database. The file on disk at {path} was not touched; write_file changes that one.]"
     )
+
+
+def _is_on_disk(app: App, call: Call, path: str) -> bool:
+    """Return whether a stored path looks like one on disk in the directories of the caller."""
+    if not call.caller.roots:
+        return False
+    try:
+        allowed = app.folders_of(call.caller).jail.allowed_paths
+    except HoldfastError:  # the directories are gone; the call is answered all the same
+        return False
+    return any(path.startswith(f"{root.rstrip('/')}/") for root in allowed)
 
 
 def _format_time(at: datetime | None) -> str | None:

@@ -22,7 +22,7 @@ from holdfast.auth.authenticate import Authenticator
 from holdfast.auth.context import METRICS_READER, AuthContext, Caller, CallerKind, Door
 from holdfast.console.faults import refuse
 from holdfast.console.gate import KEY_HEADER, SESSION, ConsoleRefusal, Gate, caller_of
-from holdfast.errors import InvalidArgument
+from holdfast.errors import InvalidArgument, describe_place
 from holdfast.secret import Secret
 from holdfast.shares import Shares
 from holdfast.transport.doors.connections import CONNECTION, HttpConnection, HttpConnections
@@ -48,6 +48,7 @@ MCP_PATHS = frozenset({"/mcp", "/ws"})
 METRICS_PATH = "/metrics"
 _UNSENT_BYTES = 65_536
 """What a connection may be behind with reading; more than that counts as held until it is read."""
+_FRAMES = 6
 _VERSIONS = frozenset({"1.0", "1.1"})
 _SECURE_SCHEMES = frozenset({"https", "wss"})
 _WEBSOCKET_SCHEMES = {"http": "ws", "https": "wss"}
@@ -271,7 +272,7 @@ class Guard:
         return {"type": "http.request", "body": bytes(body), "more_body": False}
 
     async def _run_app(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Run the app below; its errors are logged by type alone, since the message may hold file content."""
+        """Run the app below; its errors are logged by place alone, since a message may hold content, and a path a name."""
         started = False
         connection: HttpConnection = scope["state"][CONNECTION]
 
@@ -292,7 +293,7 @@ class Guard:
         try:
             await self._app(scope, receive, send_and_note)
         except Exception as error:  # noqa: BLE001 - uvicorn would log the message
-            _log.error("fault in %s: %s", scope["path"], type(error).__name__)
+            _log.error("fault in a request over %s: %s", scope["type"], describe_place(error, _FRAMES))
             if scope["type"] == "http" and not started:
                 await _text(500, "The server failed.")(scope, receive, send)
 

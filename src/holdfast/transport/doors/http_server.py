@@ -31,6 +31,8 @@ _KEEP_ALIVE_SECONDS = 5
 _MAX_PIECE_BYTES = 65_536
 """How much of a body whose length was announced is parsed at once: it is one event, whatever it holds."""
 _MAX_FIELDS = 200
+_MAX_UPGRADE_LINE_BYTES = 8_100
+"""The WebSocket library answers nothing when a line of the handshake is longer than 8 KiB with its end."""
 _FREE_PARTS = 256
 _MIN_PART_BYTES = 64
 """After the first of them, the chunks of a body and the fragments of a message have this size on average."""
@@ -219,6 +221,7 @@ def bounded_http(head_seconds: float, connections: Connections, intake: Intake) 
         _deadline: asyncio.TimerHandle | None = None
         _connection: HttpConnection | None = None
         _paced: PacedTransport | None = None
+        _is_websocket = False
 
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             self.conn: _BoundedParser = _BoundedParser(MAX_HEAD_BYTES)
@@ -251,7 +254,7 @@ def bounded_http(head_seconds: float, connections: Connections, intake: Intake) 
                 self.transport.abort()
             if self.transport.is_closing():
                 self._end_request(self.cycle)
-            if self.cycle is not request:
+            if self._is_websocket or self.cycle is not request:
                 self._cancel_deadline()
             elif getattr(request, "response_complete", True):
                 self._start_deadline()
@@ -274,7 +277,12 @@ def bounded_http(head_seconds: float, connections: Connections, intake: Intake) 
             self.transport.close()
 
         def handle_websocket_upgrade(self, event: h11.Request) -> None:
-            self._cancel_deadline()
+            longest = max(len(event.target), *(len(name) + len(value) for name, value in event.headers))
+            if longest > _MAX_UPGRADE_LINE_BYTES:
+                self.conn.refusal = _TOO_LARGE_HEAD, f"A line of more than {_MAX_UPGRADE_LINE_BYTES} bytes."
+                self.send_400_response("")
+                return
+            self._is_websocket = True
             super().handle_websocket_upgrade(event)
 
         def connection_lost(self, exc: Exception | None) -> None:

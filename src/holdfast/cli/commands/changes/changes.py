@@ -11,6 +11,7 @@ import click
 
 from holdfast.changes.model import ChangeKind
 from holdfast.cli.client import open_session
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.commands.changes.changes_text import (
     change_table,
     effect_lines,
@@ -47,7 +48,7 @@ _FACTORS = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
 _KINDS = [kind.value for kind in ChangeKind]
 
 
-class ChangesGroup(click.Group):
+class ChangesGroup(CommandGroup):
     """A group whose list is shown when no other of its commands is named: `holdfast changes ~/project`."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:

@@ -1,16 +1,17 @@
 """Formats changes, diffs and previews of undos for a terminal; nothing of a name or a text steers it."""
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-from holdfast.cli.commands.changes.review_text import colour_line
-from holdfast.cli.output import local_time, quantity, recent_time
-from holdfast.text.display import display_name, escape_lines, format_size
+from holdfast.cli.output import colour_line, local_time, quantity, recent_time, short_path, table_row
+from holdfast.text.display import display_name, escape_diff_lines, escape_lines, format_size
 
 _MAX_CLIENT_CHARS = 24
 _MAX_LISTED_FILES = 10
+_INDENT = " " * 10
 _EFFECT_COLOURS = {"created": "green", "deleted": "red", "changed": "yellow", "moved": "cyan"}
 _STEPS = {
     "replace": "gets back its earlier content",
@@ -28,8 +29,10 @@ def change_table(changes: Sequence[dict[str, Any]], directory: str | None) -> li
     when_width = max((len(row[1]) for row in rows), default=0)
     client_width = max((len(row[2]) for row in rows), default=0)
     return [
-        f"{click.style(id_, fg='yellow')}  {when:<{when_width}}  {client:<{client_width}}  {change['kind']:<8}  "
-        f"{_where(change, directory)}{_details(change)}"
+        table_row(
+            f"{click.style(id_, fg='yellow')}  {when:<{when_width}}  {client:<{client_width}}  {change['kind']:<8}",
+            f"{_where(change, directory)}{_details(change)}",
+        )
         for id_, when, client, change in rows
     ]
 
@@ -49,6 +52,9 @@ def client_text(change: Mapping[str, Any]) -> str:
 
 def empty_lines(arguments: Mapping[str, Any]) -> list[str]:
     """Return what to read where no change is listed."""
+    directory = arguments.get("directory")
+    if directory is not None and not os.path.isdir(directory):
+        return [f"No changes match, and there is no folder {short_path(directory)}."]
     if set(arguments) - {"limit"}:
         return ["No changes match. `holdfast changes` without options lists all of them."]
     return [
@@ -82,7 +88,7 @@ def effect_lines(file: Mapping[str, Any], directory: str | None) -> Iterator[str
     kind = click.style(f"{file['effect']:<7}", fg=_EFFECT_COLOURS[file["effect"]], bold=True)
     yield f"{kind}  {name}{f'  ({_line(facts)})' if facts else ''}"
     if file["diff"]:
-        yield from map(colour_line, escape_lines(file["diff"]))
+        yield from map(colour_line, escape_diff_lines(file["diff"]))
 
 
 def effect_summary(answer: Mapping[str, Any]) -> str:
@@ -94,20 +100,22 @@ def effect_summary(answer: Mapping[str, Any]) -> str:
     return f"{quantity(answer['changes'], 'change')}, {quantity(len(answer['files']), 'file')}."
 
 
-def undo_lines(steps: Sequence[dict[str, Any]], *, verb: str) -> Iterator[str]:
-    """Yield what an undo would do: each change, and each of its files up to a number."""
+def undo_lines(steps: Sequence[dict[str, Any]], *, verb: str, with_files: bool = True) -> Iterator[str]:
+    """Yield what an undo would do: each change, and each of its files up to a number where they are wanted."""
     for step in steps:
         change = step["change"]
         what = f"{change['kind']} {_where(change, None)}"
         maker = click.style(f"by {client_text(change)}, {recent_time(change['at'])}", dim=True)
-        yield f"{click.style(change['change_id'][:8], fg='yellow')}  {what}  {maker}"
+        yield table_row(f"{click.style(change['change_id'][:8], fg='yellow')}  {what}", maker)
         if step["problem"]:
-            yield f"          {click.style('stays:', fg='red')} {_line(step['problem'])}"
+            yield f"{_INDENT}{click.style('stays:', fg='red')} {_line(step['problem'])}"
+            continue
+        if not with_files:
             continue
         for file in step["files"][:_MAX_LISTED_FILES]:
-            yield f"          {_undone_file(file)}"
+            yield _undone_file(file)
         if len(step["files"]) > _MAX_LISTED_FILES:
-            yield f"          and {len(step['files']) - _MAX_LISTED_FILES} more"
+            yield f"{_INDENT}and {len(step['files']) - _MAX_LISTED_FILES:,} more"
     count = sum(step["can_be_done"] for step in steps)
     if count < len(steps):
         yield f"{quantity(count, 'change')} of {len(steps)} can be {verb}."
@@ -121,23 +129,19 @@ def prune_lines(answer: Mapping[str, Any], *, is_done: bool = False) -> list[str
     lines = [f"{'Removed' if is_done else 'To be removed'}: {what}."]
     if answer["changes"]:
         lines.append(f"{quantity(answer['changes'], 'change')} can then not be undone any more:")
-        lines += [f"  {line}" for line in map(_change_line, answer["newest"])]
+        lines += change_table(answer["newest"], None)
         if answer["changes"] > len(answer["newest"]):
-            lines.append(f"  and {answer['changes'] - len(answer['newest'])} older")
+            lines.append(f"and {answer['changes'] - len(answer['newest']):,} older")
     return lines
 
 
-def _change_line(change: Mapping[str, Any]) -> str:
-    return f"{change['change_id'][:8]}  {recent_time(change['at'])}  {change['kind']}  {_where(change, None)}"
-
-
 def _undone_file(file: Mapping[str, Any]) -> str:
-    name = _path(file["path"], None, is_folder=file["type"] == "dir")
+    name = f"{_INDENT}{_path(file['path'], None, is_folder=file['type'] == 'dir')}"
     if file["problem"]:
-        return f"{name}  {click.style('stays:', fg='red')} {_line(file['problem'])}"
+        return table_row(name, f"{click.style('stays:', fg='red')} {_line(file['problem'])}")
     if file["step"] == "move":
-        return f"{name}  goes back to {_path(file['destination'], None)}"
-    return f"{name}  {_STEPS[file['step']]}"
+        return table_row(name, f"goes back to {_path(file['destination'], None)}")
+    return table_row(name, _STEPS[file["step"]])
 
 
 def _where(change: Mapping[str, Any], directory: str | None) -> str:
@@ -164,7 +168,8 @@ def _path(path: str, directory: str | None, *, is_folder: bool = False) -> str:
     """Return a path for display, relative to a directory that it is in."""
     if directory is not None and path.startswith(f"{directory.rstrip('/')}/"):
         path = path[len(directory.rstrip("/")) + 1 :]
-    return display_name(f"{path}/" if is_folder else path)
+    path = f"{path}/" if is_folder else path
+    return short_path(path) if os.path.isabs(path) else display_name(path)
 
 
 def _line(text: str) -> str:

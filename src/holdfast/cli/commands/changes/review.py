@@ -13,11 +13,12 @@ import click
 from holdfast.changes.disk.files import read_all, write_new
 from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import call_as_person
-from holdfast.cli.commands.changes.review_text import coded_lines, colour_line, side_by_side
-from holdfast.cli.output import confirm, json_option, json_text, local_time
+from holdfast.cli.command_group import CommandGroup
+from holdfast.cli.commands.changes.review_text import coded_lines, side_by_side
+from holdfast.cli.output import colour_line, confirm, json_option, json_text, recent_time, short_path, table_row
 from holdfast.config.environment import state_dir
 from holdfast.errors import Conflict, InvalidArgument, NotFound
-from holdfast.text.display import escape_invisible, escape_lines
+from holdfast.text.display import escape_diff_lines, escape_invisible, escape_lines
 
 _EXAMPLES = """\b
 Examples:
@@ -41,6 +42,12 @@ The exit code is 0 when it was done, 1 when there is no such review, it changed 
 argument, 13 when this way of deciding is switched off, 75 when it may succeed later."""
 
 _UNDECIDED = ("PENDING", "REVIEW")
+_DECISIONS = {
+    "APPROVE": ("Approved", "The agent may make the change now; if it has left: {apply}"),
+    "REVIEW": ("Sent back", "The agent gets your message with its next call."),
+    "REJECT": ("Rejected", "Nothing was changed."),
+}
+"""What a decision is called, and what comes next."""
 
 
 @dataclass(frozen=True)
@@ -79,7 +86,9 @@ class OpenReview:
                 **arguments,
             },
         )
-        click.echo(json_text(result) if as_json else f"{result['user_action']}: {escape_invisible(result['path'])}")
+        word, what_now = _DECISIONS[result["user_action"]]
+        lines = [f"{word}: {short_path(result['path'])}", what_now.format(apply=self.command("apply"))]
+        click.echo(json_text(result) if as_json else "\n".join(lines))
 
 
 _id_argument = click.argument("review", default="", metavar="[ID]")
@@ -88,7 +97,7 @@ _message_option = click.option("--message", "-m", metavar="TEXT", help="A messag
 _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask; needs the code that `show` printed.")
 
 
-@click.group("review", epilog=_EXAMPLES, invoke_without_command=True)
+@click.group("review", cls=CommandGroup, epilog=_EXAMPLES, invoke_without_command=True)
 @click.pass_context
 def review_group(context: click.Context) -> None:
     """See what agents propose to change, and approve it, reject it or change it yourself.
@@ -108,14 +117,19 @@ def list_command(*, as_json: bool = False) -> None:
     if as_json:
         click.echo(json_text(answer))
         return
+    state_width = max((len(_STATE[review["user_action"]]) for review in answer["reviews"]), default=0)
+    when_width = max((len(recent_time(review["created_at"])) for review in answer["reviews"]), default=0)
     for review in answer["reviews"]:
-        state, path = _STATE[review["user_action"]], escape_invisible(review["path"])
-        target = f" → {escape_invisible(review['destination'])}" if review.get("destination") else ""
+        state = _STATE[review["user_action"]]
+        target = f" → {short_path(review['destination'])}" if review.get("destination") else ""
         kind = review["kind"].replace("_", " ")
-        when = local_time(review["created_at"])
-        click.echo(f"{review['review_id'][:8]}  {state:<18}  {when}  {kind:<6}  {path}{target}")
+        when = recent_time(review["created_at"])
+        head = f"{review['review_id'][:8]}  {state:<{state_width}}  {when:<{when_width}}  {kind:<6}"
+        click.echo(table_row(head, f"{short_path(review['path'])}{target}"))
     if not answer["reviews"]:
         click.echo("No reviews are open.")
+    elif waiting := [review["review_id"][:8] for review in answer["reviews"] if review["user_action"] in _UNDECIDED]:
+        click.echo(f"To look at one: holdfast review show {waiting[0]}")
 
 
 @review_group.command("show", epilog="Example: holdfast review show 3f2a --side-by-side")
@@ -203,10 +217,10 @@ def apply(review: str, *, as_json: bool) -> None:
     open_review = _load(review, ("APPROVE",))
     facts = {name: open_review.facts[name] for name in ("review_id", "shown_hash")}
     result = call_as_person("apply_review", facts)
-    lines = [f"Done: {escape_invisible(result['path'])}", f"To take it back: holdfast undo {result['change_id'][:8]}"]
+    lines = [f"Done: {short_path(result['path'])}", f"To take it back: holdfast undo {result['change_id'][:8]}"]
     if result.get("merged_diff"):
         lines.append("Other changes to the file were merged. What is written differs from the approved text by:")
-        lines += map(colour_line, escape_lines(result["merged_diff"]))
+        lines += map(colour_line, escape_diff_lines(result["merged_diff"]))
     click.echo(json_text(result) if as_json else "\n".join(lines))
 
 
@@ -217,7 +231,7 @@ def withdraw(review: str, *, as_json: bool) -> None:
     """Close a review, also one that you approved and that the agent has not made yet; nothing can come of it any more."""
     open_review = _load(review, ("PENDING", "REVIEW", "APPROVE"))
     result = call_as_person("withdraw_review", {"review_id": open_review.facts["review_id"]})
-    click.echo(json_text(result) if as_json else f"Closed: {escape_invisible(result['path'])}")
+    click.echo(json_text(result) if as_json else f"Closed: {short_path(result['path'])}")
 
 
 _STATE = {"PENDING": "waits for you", "REVIEW": "waits for the agent", "APPROVE": "approved"}
@@ -239,7 +253,8 @@ def _complete_id(prefix: str, actions: Sequence[str]) -> str:
         raise NotFound(f"There is no open review {prefix!r}." if prefix else none)
     if len(matches) > 1:
         ids = ", ".join(review["review_id"][:8] for review in matches[:10])
-        raise InvalidArgument(f"Several reviews match: {ids}. Give more of the id.")
+        advice = "Give more of the id." if prefix else "Name one of them."
+        raise InvalidArgument(f"Several reviews match: {ids}. {advice}")
     return str(matches[0]["review_id"])
 
 
@@ -253,7 +268,7 @@ def _print_review(open_review: OpenReview, *, is_split: bool) -> None:
             click.echo(colour_line(line))
         return
     what = "a new file" if facts["is_new_file"] else f"round {facts['round']}"
-    click.secho(f"{escape_invisible(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
+    click.secho(f"{short_path(facts['path'])}  ({what}, {facts['encoding']})", bold=True)
     _print_words(facts)
     if is_split:
         click.echo(side_by_side(facts["before"], facts["after"]))

@@ -13,8 +13,8 @@ import click
 from holdfast.cli.client import Session, open_session
 from holdfast.cli.commands.changes.changes import resolve_directory, selection_options
 from holdfast.cli.commands.changes.changes_text import undo_lines
-from holdfast.cli.output import confirm, json_option, json_text, quantity
-from holdfast.cli.progress import INTERRUPTED_STATUS, progress_bar
+from holdfast.cli.output import INTERRUPTED_STATUS, confirm, json_option, json_text, quantity
+from holdfast.cli.progress import progress_bar
 from holdfast.errors import HoldfastError
 from holdfast.text.display import display_name, escape_lines
 
@@ -146,8 +146,8 @@ def _run(arguments: dict[str, Any], words: Wording, *, yes: bool, dry_run: bool,
     with open_session() as session:
         steps = session.call_as_person("preview_undo", **arguments)["steps"]
         possible = sum(step["can_be_done"] for step in steps)
-        if not yes or dry_run:
-            for line in undo_lines(steps, verb=words.participle):
+        if not (yes and as_json):
+            for line in undo_lines(steps, verb=words.participle, with_files=not yes or dry_run):
                 click.echo(line, err=as_json)
         if dry_run or not possible:
             _report_nothing(steps, words, dry_run=dry_run, as_json=as_json)

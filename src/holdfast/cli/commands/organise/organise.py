@@ -13,18 +13,19 @@ import click
 
 from holdfast.cli.approval_codes import ApprovalCodes
 from holdfast.cli.client import Session, open_session
+from holdfast.cli.command_group import CommandGroup
 from holdfast.cli.commands.organise.evaluate import evaluate_command
 from holdfast.cli.commands.organise.plan_text import (
     correction_lines,
     executed_lines,
     explained_lines,
-    list_line,
+    list_lines,
     next_lines,
     plan_lines,
     status_text,
     undone_lines,
 )
-from holdfast.cli.output import confirm, json_option, json_text, local_time, quantity
+from holdfast.cli.output import confirm, json_option, json_text, local_time, quantity, short_path
 from holdfast.cli.progress import explain_interruption, progress_bar
 from holdfast.errors import Conflict, InvalidArgument, NotFound
 from holdfast.text.display import display_name
@@ -50,6 +51,7 @@ The exit code is 0 for success, 1 if there is no such plan, it changed meanwhile
 brought back, 2 for a wrong argument, 13 for a folder that may not be used or a plan that is not approved, 75 if it may
 succeed later."""
 
+_NO_PLANS = "There are no plans. Make one: holdfast organise scan FOLDER"
 _POLL_SECONDS = 0.5
 _FOLDER = click.Path(exists=True, file_okay=False)
 
@@ -59,7 +61,7 @@ _yes_option = click.option("--yes", "-y", is_flag=True, help="Do not ask; needs 
 _all_option = click.option("--all", "-a", "every", is_flag=True, help="List every file.")
 
 
-@click.group("organise", epilog=_EXAMPLES)
+@click.group("organise", cls=CommandGroup, epilog=_EXAMPLES)
 def organise_group() -> None:
     """Tidy a folder: scan it, look at the plan, approve it, execute it, undo it.
 
@@ -114,8 +116,7 @@ def list_command(*, as_json: bool) -> None:
     """List the plans of this machine, newest first."""
     with open_session() as session:
         answer = session.call_as_person("all_plans")
-    lines = [list_line(plan) for plan in answer["plans"]]
-    _print_answer(answer, as_json, *(lines or ["There are no plans. Make one: holdfast organise scan FOLDER"]))
+    _print_answer(answer, as_json, *(list_lines(answer["plans"]) if answer["plans"] else [_NO_PLANS]))
 
 
 @organise_group.command("show", epilog="Example: holdfast organise show 3f2a --all")
@@ -130,7 +131,7 @@ def show(plan: str, *, every: bool, as_json: bool) -> None:
 
 
 @organise_group.command(
-    "move", epilog="Examples: holdfast organise move a.pdf Taxes; holdfast organise move 3f2a a.pdf Taxes"
+    "move", epilog="\b\nExamples:\n  holdfast organise move a.pdf Taxes\n  holdfast organise move 3f2a a.pdf Taxes"
 )
 @click.argument("words", nargs=-1, required=True, metavar="[PLAN] FILE [FOLDER]")
 @json_option
@@ -297,7 +298,7 @@ def _find_plan(session: Session, prefix: str, verb: str = "show") -> _PlanClient
         return _PlanClient(session, _pick_newest(plans, verb))
     matches = [plan for plan in plans if plan["plan_id"].startswith(prefix)]
     if not matches:
-        raise NotFound(f"There is no plan {prefix!r}.")
+        raise NotFound(f"There is no plan {prefix!r}. `holdfast organise list` shows those that there are.")
     if len(matches) > 1:
         ids = ", ".join(plan["plan_id"][:12] for plan in matches[:10])
         raise InvalidArgument(f"Several plans match: {ids}. Give more of the id.")
@@ -330,10 +331,10 @@ def _pick_newest(plans: Sequence[dict[str, Any]], verb: str) -> dict[str, Any]:
     if verb == "execute":
         candidates += filter(_APPLIES_TO["approve"], plans)
     if not candidates:
-        raise NotFound(f"There is no plan to {verb}." if plans else "There are no plans.")
+        raise NotFound(f"There is no plan to {verb}." if plans else _NO_PLANS)
     plan = candidates[0]
     made_at = local_time(plan["created_at"])
-    click.echo(f"plan {plan['plan_id'][:8]} of {made_at} for {display_name(plan['folder'])}", err=True)
+    click.echo(f"plan {plan['plan_id'][:8]} of {made_at} for {short_path(plan['folder'])}", err=True)
     return plan
 
 
@@ -385,10 +386,8 @@ def _describe_interrupted(
     """Yield how far an interrupted execution or undo came, and the commands to go on with."""
     totals = client.settled_totals()
     done_count, plan = totals.get(status, 0), client.line["plan_id"][:8]
-    yield (
-        f"Stopped: {done_count:,} of {quantity(totals['moves'], 'file')} {word}. "
-        "Every file is whole, at its old place or its new one."
-    )
+    yield f"Stopped: {done_count:,} of {quantity(totals['moves'], 'file')} {word}."
+    yield "Every file is whole, at its old place or its new one."
     yield f"To go on: holdfast organise {again} {plan}"
     if other and done_count:
         yield f"To take it back: holdfast organise {other} {plan}"

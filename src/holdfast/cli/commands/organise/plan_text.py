@@ -1,14 +1,21 @@
 """Formats plans for a terminal: moves by folder, uncertain files, skipped entries, measures, next commands."""
 
 import shutil
-import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import click
 
-from holdfast.cli.output import local_time, quantity
-from holdfast.text.display import display_name, display_width, escape_invisible, format_percent, format_size
+from holdfast.cli.output import local_time, quantity, short_path, table_row, wrap
+from holdfast.text.display import (
+    cut_to_width,
+    display_name,
+    display_width,
+    escape_invisible,
+    fit_to_width,
+    format_percent,
+    format_size,
+)
 
 _MAX_NAMES = 10
 _MAX_UNCERTAIN = 20
@@ -24,6 +31,8 @@ _PLURALS = {
 }
 _MAX_CHANGED = 50
 _MAX_FOLDER_CHARS = 30
+_MIN_NAME_CHARS = 24
+"""Columns that the name of an uncertain file gets, however long the reasons beside the names are."""
 _STAYS = "stays"
 _ITEM_WORDS = {"ERROR": "not moved", "SKIPPED": "skipped"}
 _KIND_WORDS = {"undo": "moved back", "organise": "moved", "move": "moved"}
@@ -42,7 +51,7 @@ _COLOURS = {
 def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: bool) -> Iterator[str]:
     """Yield a plan: a line for each folder or for every file, then uncertain files, skipped entries and measures."""
     width = shutil.get_terminal_size().columns
-    yield f"{click.style(display_name(plan['folder']), bold=True)}  {status_text(plan['status'])}  plan {plan['plan_id'][:8]}"
+    yield f"{click.style(short_path(plan['folder']), bold=True)}  {status_text(plan['status'])}  plan {plan['plan_id'][:8]}"
     yield _headline(plan)
     if moves:
         yield ""
@@ -57,19 +66,19 @@ def plan_lines(plan: dict[str, Any], moves: Sequence[dict[str, Any]], *, every: 
     yield from _uncertain_lines(plan, width, every=every)
     if plan["skipped"]:
         reasons = ", ".join(_skip_text(reason, count) for reason, count in sorted(plan["skipped"].items()))
-        yield from _wrap(f"Skipped: {reasons}", width)
+        yield from wrap(f"Skipped: {reasons}", width)
         if every:
             yield from _skipped_lines(plan)
-    yield _measure_line(plan["measures"])
+    yield from (click.style(line, dim=True) for line in wrap(_measure_text(plan["measures"]), width))
     if plan.get("remark"):
-        yield from _wrap(escape_invisible(plan["remark"]), width)
+        yield from wrap(escape_invisible(plan["remark"]), width)
 
 
 def correction_lines(before: dict[str, Any], after: dict[str, Any], file: str) -> Iterator[str]:
     """Yield where a file that was decided on goes, every other file that goes elsewhere than before, and the new totals."""
     old, new = _folders_by_file(before), _folders_by_file(after)
     width = shutil.get_terminal_size().columns
-    yield from _wrap(f"{display_name(file)} {f'goes to {new[file]}' if file in new else 'stays where it is'}.", width)
+    yield from wrap(f"{display_name(file)} {f'goes to {new[file]}' if file in new else 'stays where it is'}.", width)
     others = [path for path in {**old, **new} if path != file and old.get(path) != new.get(path)]
     if others:
         change = "changes its place" if len(others) == 1 else "change their places"
@@ -115,33 +124,37 @@ def status_text(status: str) -> str:
     return click.style(status, fg=_COLOURS.get(status))
 
 
-def list_line(plan: dict[str, Any]) -> str:
-    """Return a plan as one line of a list."""
-    name, at = plan["plan_id"][:8], local_time(plan["created_at"])
-    return f"{name}  {status_text(plan['status']):<18}  {at}  {_moved_text(plan):>20}  {display_name(plan['folder'])}"
+def list_lines(plans: Sequence[dict[str, Any]]) -> Iterator[str]:
+    """Yield each plan of a list: its id, status, time, how many files it moves or moved, and its folder."""
+    status_width = max((len(plan["status"]) for plan in plans), default=0)
+    moved_width = max((len(_moved_text(plan)) for plan in plans), default=0)
+    for plan in plans:
+        padding = " " * (status_width - len(plan["status"]))
+        head = f"{plan['plan_id'][:8]}  {status_text(plan['status'])}{padding}  {local_time(plan['created_at'])}"
+        yield table_row(f"{head}  {_moved_text(plan):>{moved_width}}", short_path(plan["folder"]))
 
 
 def explained_lines(answer: dict[str, Any]) -> Iterator[str]:
     """Yield why a file is where it is."""
     width = shutil.get_terminal_size().columns
     yield click.style(display_name(answer["path"]), bold=True)
-    yield from _wrap(escape_invisible(answer["why"]), width)
+    yield from wrap(escape_invisible(answer["why"]), width)
     if answer.get("category"):
         label = "Belongs to" if answer["moves"] or answer.get("waiting_to") else "Best guess"
         confidence = f", {format_percent(answer['confidence'])} sure" if answer.get("confidence") is not None else ""
         yield f"{label}: {display_name(answer['category'])}{confidence}"
     if answer.get("nearest"):
-        yield from _wrap("Nearest files there: " + ", ".join(map(display_name, answer["nearest"])), width)
+        yield from wrap("Nearest files there: " + ", ".join(map(display_name, answer["nearest"])), width)
     if answer.get("terms"):
-        yield from _wrap("Words: " + ", ".join(map(display_name, answer["terms"])), width)
+        yield from wrap("Words: " + ", ".join(map(display_name, answer["terms"])), width)
     for move in answer["moves"]:
         source, target = display_name(move["path"]), display_name(move["to"])
         plan = "" if move["kind"] == "undo" else f"  (plan {move['plan_id'][:8]})"
         at, word = local_time(move["at"]), _KIND_WORDS.get(move["kind"], move["kind"])
-        yield from _wrap(f"{at}  {word}  {source} → {target}{plan}", width)
+        yield from wrap(f"{at}  {word}  {source} → {target}{plan}", width)
     if answer.get("waiting_to"):
         waits = f"Waits to be moved to {display_name(answer['waiting_to'])} (plan {answer['waiting_plan'][:8]})"
-        yield from _wrap(waits, width)
+        yield from wrap(waits, width)
 
 
 def executed_lines(result: dict[str, Any]) -> Iterator[str]:
@@ -168,7 +181,7 @@ def undone_lines(result: dict[str, Any]) -> Iterator[str]:
     for entry in problems:
         yield f"  {display_name(entry['path'])}: {escape_invisible(entry['why'])}"
     if len(problems) < result["stayed"]:
-        yield f"  and {result['stayed'] - len(problems)} more"
+        yield f"  and {result['stayed'] - len(problems):,} more"
     yield click.style(
         f"After you have removed what is in the way: holdfast organise undo {result['plan_id'][:8]}", fg="cyan"
     )
@@ -219,10 +232,10 @@ def _summary_lines(
     name_width = min(max(map(display_width, names), default=0), _MAX_FOLDER_CHARS)
     for folder, name in zip(folders, names, strict=True):
         new = click.style("new", fg="green") if folder.get("is_new") else "   "
-        head = f"{folder['files']:>5}  {click.style(_fit(name, name_width), fg='blue', bold=True)} {new} "
+        head = f"{folder['files']:>5,}  {click.style(fit_to_width(name, name_width), fg='blue', bold=True)} {new} "
         room = width - name_width - 20
         files = ", ".join(_move_name(move) for move in moves.get(folder["folder"], ())[:_MAX_NAMES])
-        yield f"{head}{_confidence_text(folder['confidence'])}  {click.style(_cut(files, room), dim=True)}"
+        yield f"{head}{_confidence_text(folder['confidence'])}  {click.style(cut_to_width(files, room), dim=True)}"
         for move in moves.get(folder["folder"], ()):
             if problem := _problem_text(move):
                 yield f"{'':7}{_move_name(move)}{problem}"
@@ -246,26 +259,30 @@ def _uncertain_lines(plan: dict[str, Any], width: int, *, every: bool) -> Iterat
     stay = "stays where it is" if count == 1 else "stay where they are"
     yield click.style(f"Needs a look: {quantity(count, 'uncertain file')} that {stay}", bold=True)
     files = plan["uncertain"] if every else plan["uncertain"][:_MAX_UNCERTAIN]
-    name_width = min(max((display_width(display_name(file["path"])) for file in files), default=0), width // 2)
-    for file in files:
-        guess = (
-            f"{display_name(file['folder'])}? {format_percent(file['confidence'])}"
-            if file["folder"]
-            else escape_invisible(file["why"])
-        )
+    names, guesses = [display_name(file["path"]) for file in files], [_guess_text(file) for file in files]
+    room = width - max(map(display_width, guesses), default=0) - 4
+    name_width = min(max(map(display_width, names), default=0), max(min(_MIN_NAME_CHARS, width // 2), room))
+    for file, name, guess in zip(files, names, guesses, strict=True):
         if every:
             why = f"  {escape_invisible(file['why'])}" if file["folder"] else ""
-            yield f"  {display_name(file['path'])}"
-            yield from (click.style(f"      {line}", dim=True) for line in _wrap(guess + why, width - 6))
+            yield f"  {name}"
+            yield from (click.style(f"      {line}", dim=True) for line in wrap(guess + why, width - 6))
         else:
-            name, room = _fit(display_name(file["path"]), name_width), width - name_width - 4
-            yield f"  {name}  {click.style(_cut(guess, room), dim=True)}"
+            cut = cut_to_width(guess, width - name_width - 4)
+            yield f"  {fit_to_width(name, name_width)}  {click.style(cut, dim=True)}"
     if len(files) < count:
-        yield f"  and {count - len(files)} more"
+        yield f"  and {count - len(files):,} more"
     if plan["status"] == "CREATED":
         command = click.style(f"holdfast organise move {plan['plan_id'][:8]} FILE FOLDER", fg="cyan")
         yield f"  To decide on a file: {command}"
     yield ""
+
+
+def _guess_text(file: dict[str, Any]) -> str:
+    """Return the folder that an uncertain file is most like, or why there is none."""
+    if file["folder"]:
+        return f"{display_name(file['folder'])}? {format_percent(file['confidence'])}"
+    return escape_invisible(file["why"])
 
 
 def _skip_text(reason: str, count: int) -> str:
@@ -276,18 +293,21 @@ def _skip_text(reason: str, count: int) -> str:
 def _skipped_lines(plan: dict[str, Any]) -> Iterator[str]:
     """Yield the first of the skipped entries with their reasons; those that cannot be read come before the others."""
     entries = plan["left_alone"][:_MAX_SKIPPED]
-    for entry in entries:
-        yield f"  {display_name(entry['path'])}  {click.style(escape_invisible(entry['why']), dim=True)}"
+    names = [display_name(entry["path"]) for entry in entries]
+    name_width = min(max(map(display_width, names), default=0), _MAX_FOLDER_CHARS)
+    for entry, name in zip(entries, names, strict=True):
+        padding = " " * (name_width - display_width(name))
+        yield f"  {name}{padding}  {click.style(escape_invisible(entry['why']), dim=True)}"
     if len(entries) < (count := sum(plan["skipped"].values())):
         yield f"  and {count - len(entries):,} more"
 
 
-def _measure_line(measures: dict[str, Any]) -> str:
+def _measure_text(measures: dict[str, Any]) -> str:
     cached, saved = measures["cache_hit_rate"], measures["tokens_saved"]
     parts = [f"{quantity(measures['files'], 'file')} scanned", f"{measures['do_nothing_ratio']:.0%} stay"]
-    parts += [f"{cached:.0%} known before"] if cached else []
+    parts += [f"{cached:.0%} known before"] if cached >= 0.01 else []
     parts += [f"{format_size(4 * saved)} did not have to be read"] if saved else []
-    return click.style(", ".join(parts), dim=True)
+    return ", ".join(parts)
 
 
 def _target_folder(move: dict[str, Any]) -> str:
@@ -309,23 +329,3 @@ def _problem_text(move: dict[str, Any]) -> str:
 
 def _confidence_text(confidence: float) -> str:
     return click.style(f"{format_percent(confidence):>4}", fg="green" if confidence >= 0.8 else "yellow")
-
-
-def _wrap(text: str, width: int) -> Iterator[str]:
-    """Yield a sentence in lines that break between words."""
-    yield from textwrap.wrap(text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False)
-
-
-def _cut(text: str, width: int) -> str:
-    """Return a text, cut to as many columns if it is wider."""
-    if display_width(text) <= width:
-        return text
-    while text and display_width(text) >= width:
-        text = text[:-1]
-    return f"{text}…"
-
-
-def _fit(text: str, width: int) -> str:
-    """Return a text in exactly as many columns: cut if it is wider, with blanks behind it if it is not as wide."""
-    cut = _cut(text, width)
-    return cut + " " * (width - display_width(cut))

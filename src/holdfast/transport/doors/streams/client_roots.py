@@ -59,8 +59,8 @@ class ConnectionRoots:
             return []
         try:
             return self.open_roots(replace(self.caller, roots=tuple(paths)))
-        except InvalidArgument as error:
-            _log.warning("declared roots skipped: %s", error.message)
+        except InvalidArgument:
+            _log.warning("the %d roots that a client declared are skipped: none can be used", len(paths))
             return []
 
 
