@@ -129,10 +129,17 @@ def prune_lines(answer: Mapping[str, Any], *, is_done: bool = False) -> list[str
     lines = [f"{'Removed' if is_done else 'To be removed'}: {what}."]
     if answer["changes"]:
         lines.append(f"{quantity(answer['changes'], 'change')} can then not be undone any more:")
-        lines += change_table(answer["newest"], None)
+        lines += _pruned_lines(answer["newest"])
         if answer["changes"] > len(answer["newest"]):
             lines.append(f"and {answer['changes'] - len(answer['newest']):,} older")
     return lines
+
+
+def _pruned_lines(changes: Sequence[Mapping[str, Any]]) -> Iterator[str]:
+    when_width = max((len(recent_time(change["at"])) for change in changes), default=0)
+    for change in changes:
+        when = recent_time(change["at"])
+        yield table_row(f"{change['change_id'][:8]}  {when:<{when_width}}  {change['kind']:<8}", _where(change, None))
 
 
 def _undone_file(file: Mapping[str, Any]) -> str:
