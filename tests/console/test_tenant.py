@@ -119,6 +119,7 @@ def test_who_signs_in_next_finds_nothing_of_who_was_here_before(house: House, ta
     page.get_by_text("Sign in with an API key").click()
     page.get_by_role("textbox", name="API key").fill(KEY)
     page.keyboard.press("Enter")
+    page.get_by_role("navigation", name="Pages").wait_for()
     page.goto(f"{house.url}/files?project=mine&at=/mine.md")
     page.get_by_role("button", name="Go on with your draft").click()
     page.get_by_role("button", name="Sign out").click()
