@@ -12,6 +12,9 @@ from hypothesis import settings
 from tests.helpers.agent import LEGACY, MODERN, Agent, command
 from tests.helpers.databases import postgres_database, postgres_server
 
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # A shell starts its background jobs so, and whatever the tests start would never see a Ctrl-C.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 settings.register_profile("busy machine", deadline=None)
 settings.load_profile("busy machine")  # how long an example takes says how busy the machine is, not what the code does
 

@@ -5,6 +5,7 @@ import re
 import stat
 import subprocess
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from holdfast.errors import HoldfastError
 from holdfast.observe.model import UNKNOWN_TOOL, CallStatus
 from holdfast.tools.table import TOOLS
 from tests.helpers.agent import Agent, command
+from tests.helpers.databases import postgres_database
 from tests.helpers.doors import House, post, until
 from tests.helpers.remote import RemoteAgent
 from tests.helpers.scraper import Figures, get_metrics, metrics_token, scrape
@@ -31,11 +33,19 @@ CANARY = "kestrel4711"
 
 
 @pytest.fixture(scope="module")
-def measured(database_url: str | None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
-    """Give a server of its own on each database, where a mutation waits for its lock for a second."""
+def measured(
+    database_url: str | None, request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Deployment]:
+    """Give a server of its own on each kind of database, where a mutation waits for its lock for a second.
+
+    The database is its own too: other servers on it would index some of what this one is to count.
+    """
     settings = {**OPEN, "mcp": {"files": {"lock_timeout_ms": 1_000, "search": {"embedder": {"kind": "none"}}}}}
-    with deployed(tmp_path_factory.mktemp("measured"), settings, database_url) as running:
-        yield running
+    with ExitStack() as stack:
+        if database_url is not None:
+            server_url = request.getfixturevalue("postgres_server_url")
+            database_url = stack.enter_context(postgres_database(server_url, migrated=False))
+        yield stack.enter_context(deployed(tmp_path_factory.mktemp("measured"), settings, database_url))
 
 
 def growth(before: Figures, after: Figures, name: str, **labels: str) -> float:

@@ -1,5 +1,6 @@
 """The project store for many callers, on SQLite and on PostgreSQL: locks, tenants, retries, jobs, versions."""
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -116,8 +117,8 @@ def test_to_another_tenant_everything_is_as_if_absent(place: Deployment, project
         assert Files(place.agent, project).data("file_stat", path="/d/a")["exists"] is False
 
 
-def answers(files: Files) -> list[tuple[bool, Any, str]]:
-    """Return what each tool says to one who has no file there, without the project's name."""
+def answers(files: Files) -> list[tuple[bool, str, str]]:
+    """Return what each tool says to one who has no file there, as data and as text, without the project's name."""
     calls: list[tuple[str, dict[str, Any]]] = [
         *[("file_stat", {"path": path}) for path in ("/d/a", "/d", "/gone", "")],
         *[("file_read", {"path": path}) for path in ("/d/a", "/d", "/gone")],
@@ -131,7 +132,10 @@ def answers(files: Files) -> list[tuple[bool, Any, str]]:
         ("file_search", {"query": "canaries"}),
     ]
     replies: list[Reply] = [files(tool, **arguments) for tool, arguments in calls]
-    return [(one.is_error, one.result.structured_content, one.text.replace(files.project, "")) for one in replies]
+    texts = [(reply.is_error, json.dumps(reply.result.structured_content), reply.text) for reply in replies]
+    return [
+        (is_error, data.replace(files.project, ""), text.replace(files.project, "")) for is_error, data, text in texts
+    ]
 
 
 @pytest.mark.req("ST-37")
