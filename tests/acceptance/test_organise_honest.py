@@ -101,8 +101,8 @@ def test_files_that_cannot_be_read_are_listed_by_name_and_explained(root: Path, 
         why = "cannot be read: Resource temporarily unavailable"
         assert [one["path"] for one in left] == ["locked.txt", "Recipes/locked too.txt", ".hidden"]
         assert [one["why"] for one in left] == [why, why, "hidden"]
-    shown = organise(ended_state, "show", plan["plan_id"], "--all").stdout
-    assert f"  locked.txt  {why}" in shown
+    shown = organise(ended_state, "show", plan["plan_id"], "--all").stdout.splitlines()
+    assert f"  locked.txt              {why}" in shown
     assert f"  Recipes/locked too.txt  {why}" in shown
     assert "locked.txt" not in organise(ended_state, "show", plan["plan_id"]).stdout
     told = organised(ended_state, "explain", str(root / "locked.txt"))
