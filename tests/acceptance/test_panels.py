@@ -150,7 +150,8 @@ def test_a_token_is_bound_to_the_version_that_was_shown_and_to_its_kind(house: H
         stale = token_of(second)
         view = host.ok("panel_review", token=token_of(third))
         assert (view["round"], view["can_decide"]) == (2, True)
-        host.ok("panel_decide", token=token_of(third), shown_hash=view["shown_hash"], **back)
+        again = {"decision": "revise", "reason": "no word at all"}
+        host.ok("panel_decide", token=token_of(third), shown_hash=view["shown_hash"], **again)
         assert host.ok("panel_review", token=stale)["can_decide"] is False
         assert host.code("panel_decide", token=stale, shown_hash=view["shown_hash"], decision="approve") == "CONFLICT"
         assert host.code("panel_decide_plan", token=stale, plan_hash="x", decision="approve") == "PERMISSION_DENIED"

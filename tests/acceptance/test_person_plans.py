@@ -167,13 +167,13 @@ def test_a_file_of_a_plan_is_explained_and_a_plan_says_what_changed_since(person
     assert person.refused("explain_plan_file", **plan, address=f"{home}/f.txt")["code"] == "ACCESS_DENIED"
     assert person.refused("explain_plan_file", **plan, address="../f.txt")["code"] == "ACCESS_DENIED"
     fresh = person.call("plan_freshness", **plan)
-    assert fresh == {"gone": 0, "changed": 0, "examples": []}
+    assert fresh == {"missing": 0, "changed": 0, "examples": []}
 
     (folder / "pasta.txt").unlink()
     (folder / "more.txt").write_text("something else")
     scan = scanned(person, folder)
     fresh = person.call("plan_freshness", **plan)
-    assert (fresh["gone"], fresh["changed"], sorted(fresh["examples"])) == (1, 1, ["more.txt", "pasta.txt"])
+    assert (fresh["missing"], fresh["changed"], sorted(fresh["examples"])) == (1, 1, ["more.txt", "pasta.txt"])
     assert fresh["newer_plan"] == scan["plan_id"]
 
     person.call("approve_plan", **plan, plan_hash=person.call("plan_rows", **plan)["plan_hash"])
