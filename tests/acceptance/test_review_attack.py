@@ -43,7 +43,7 @@ def proposed(desk: Reviewer, **edit: Any) -> tuple[str, dict[str, Any]]:
 def test_a_letter_that_leaves_no_trace_is_shown_by_its_number(desk: Reviewer) -> None:
     _, review = proposed(desk, new_string="if admin\u3164\ufe0f\u034f\u2800\u202e:\n")
     for more in ((), ("--side-by-side",)):
-        out = desk.command("show", review["review_id"], *more).stdout
+        out = desk.command("show", review["review_id"], *more, COLUMNS="120").stdout
         assert r"if admin\x3164\xfe0f\x34f\x2800\x202e:" in out
     desk.decide(review, "reject")
 
