@@ -11,15 +11,13 @@ from playwright.sync_api import Locator, Page, expect
 from tests.console.conftest import Desk
 from tests.helpers.browser import Tab, new_context, open_tab
 from tests.helpers.console import page_of
+from tests.helpers.documents import picture
 from tests.helpers.doors import House, until
 from tests.helpers.key_to_paint import key_to_paint, p95
 
 pytestmark = [pytest.mark.xdist_group("console"), pytest.mark.req("SV-40.f", "SV-46")]
 
-PNG = bytes.fromhex(
-    "89504e470d0a1a0a0000000d49484452000000040000000408020000002693092900000010494441547"
-    "8da63f8cf800a1850310a00d2c80ff1b3f7b8c20000000049454e44ae426082"
-)
+PNG = picture(4, 4)
 LATIN = b"caf\xe9.txt"
 MANY = 100_000
 

@@ -49,7 +49,7 @@ function PathBody({ asked, onClose, onDone }: Rest & { asked: { what: "file" | "
   const { what, place } = asked;
   const folder = what === "move" ? parentOf(place) : place;
   const name = what === "move" ? nameOf(place) : "";
-  const isShown = isPlain(name) || name === "";
+  const isShown = name === "" || (isPlain(name) && !name.includes("\ufffd"));
   // A field would draw characters that are not seen as they are: what is offered there is without them.
   const [typed, setTyped] = useState(() => `${folder.path.replace(/\/$/, "")}/${isShown ? name : cleaned(name)}`);
   const [problem, setProblem] = useState("");
