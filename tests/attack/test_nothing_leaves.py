@@ -258,6 +258,12 @@ def create_and_revoke(place: Traced) -> None:
     assert place.run("keys", "revoke", str(key["id"])).returncode == 0
 
 
+def create_rotate_and_erase(place: Traced) -> None:
+    key = place.data("keys", "create")
+    assert place.run("keys", "rotate", str(key["id"])).returncode == 0
+    assert place.run("keys", "erase", str(key["id"]), "--yes").returncode == 0
+
+
 CASES: dict[str, Step] = {
     "status": steps("status"),
     "open": steps("open", "--print"),
@@ -265,7 +271,7 @@ CASES: dict[str, Step] = {
     "policy show": steps("policy", "show"),
     "policy test": steps("policy", "test", "notes.txt"),
     "tools": steps("tools", "--as", "openai"),
-    "call": steps("call", "read_text_file", "--json", '{"path": "notes.txt"}'),
+    "call": steps("call", "read_text_file", "--json", '{"path": "data.json"}'),
     "review": steps("review"),
     "review list": steps("review", "list"),
     "review show": lambda place: place.run("review", "show", reviews(place)[0], "--side-by-side"),
@@ -303,6 +309,8 @@ CASES: dict[str, Step] = {
     "files restore": restore,
     "files mv": steps("files", "mv", "-p", "p", "/b.txt", "/c.txt"),
     "files projects": steps("files", "projects"),
+    "files export": steps("files", "export", "p", "exported"),
+    "files import": steps("files", "import", "exported", "q"),
     "index status": steps("index", "status"),
     "index retry": steps("index", "retry"),
     "index rebuild": steps("index", "rebuild"),
@@ -310,10 +318,15 @@ CASES: dict[str, Step] = {
     "keys create": create_and_revoke,
     "keys list": steps("keys", "list"),
     "keys revoke": create_and_revoke,
+    "keys rotate": create_rotate_and_erase,
+    "keys erase": create_rotate_and_erase,
     "config show": steps("config", "show"),
     "config check": steps("config", "check"),
     "doctor": steps("doctor"),
     "migrate": steps("migrate"),
+    "backup create": steps("backup", "create", "backup.tar"),
+    "backup verify": steps("backup", "verify", "backup.tar"),
+    "restore": lambda place: None,
     "install": steps("install", "cursor", "--project", "--yes", "."),
     "uninstall": steps("uninstall", "cursor", "--project", "--yes"),
     "serve": lambda place: None,
@@ -321,7 +334,7 @@ CASES: dict[str, Step] = {
     "stop": lambda place: None,
     "worker": lambda place: None,
 }
-"""What is run for each command, in this order, while a server runs; the last ones are started and ended by the test."""
+"""What is run for each command, in this order, while a server runs; those that need none, or are servers, by the test."""
 
 
 def commands_of(group: click.Command, path: tuple[str, ...] = ()) -> Iterator[str]:
@@ -364,6 +377,7 @@ def run_without_a_server(place: Traced) -> None:
         ["organise", "scan", "."],
         ["files", "search", "-p", "p", "harbour"],
         ["index", "drain"],
+        ["restore", "backup.tar", "--yes"],
         ["stdio", "--in-process", "."],
     ):
         place.run(*words)

@@ -47,6 +47,8 @@ COMMANDS: dict[str, list[str]] = {
     "index": ["status"],
     "worker": ["--help"],  # it runs on, with or without work
     "keys": ["create"],
+    "backup": ["create", "backup.tar"],
+    "restore": ["backup.tar", "--yes"],
     "config": ["show"],
     "doctor": [],
     "migrate": [],
