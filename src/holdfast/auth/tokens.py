@@ -9,12 +9,13 @@ import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
-
-import jwt
+from typing import TYPE_CHECKING, Any
 
 from holdfast.auth.context import AuthContext, Grant
 from holdfast.secret import Secret
+
+if TYPE_CHECKING:
+    import jwt
 
 MAX_TOKEN_CHARS = 8_000
 MAX_KEYS = 100
@@ -34,8 +35,6 @@ _FAMILIES = {
 }
 """The algorithms that are accepted, each with the type and the curve of its keys: asymmetric ones alone."""
 _TYPES = frozenset({"", "jwt", "at+jwt", "application/at+jwt"})
-_FAULTS = (jwt.PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError)
-"""What PyJWT raises for a token, and what it lets through of values that no token should have."""
 _MAX_TENANT_CHARS = 1_024
 _MAX_IDENTITY_CHARS = 100
 
@@ -96,7 +95,7 @@ class IssuerKeys:
         self._keys, self._cache = keys[:MAX_KEYS], {}
         self._fetched_at = self._clock()
 
-    def find(self, key_id: str | None, algorithm: str) -> jwt.PyJWK:
+    def find(self, key_id: str | None, algorithm: str) -> "jwt.PyJWK":
         """Return the key of that id; without an id, the only one there is. UnknownKey, and KeysUnavailable without any."""
         if self._age() > OUTDATED_SECONDS:
             raise KeysUnavailable("they were never fetched, or too long ago")
@@ -105,6 +104,8 @@ class IssuerKeys:
             raise UnknownKey("The token is signed with a key that its issuer does not have.")
         name = str(fitting[0].get("kid", "")), algorithm
         if name not in self._cache:
+            import jwt
+
             try:
                 self._cache[name] = jwt.PyJWK(dict(fitting[0]), algorithm)
             except jwt.PyJWTError:
@@ -129,6 +130,8 @@ class TokenChecker:
             raise TokenRefused("The token is too long.")
         key = self._key_of(text)
         rules = self.rules
+        import jwt
+
         try:
             claims = jwt.decode(
                 text,
@@ -140,17 +143,19 @@ class TokenChecker:
                 options={"require": ["exp", "iss", "aud"], "enforce_minimum_key_length": True},
             )
             expires_at = float(claims["exp"]) + rules.leeway_seconds
-        except _FAULTS as error:
-            raise TokenRefused(_REASONS.get(type(error), "The token is not valid.")) from None
+        except _faults() as error:
+            raise TokenRefused(_REASONS.get(type(error).__name__, "The token is not valid.")) from None
         if "cnf" in claims:
             raise TokenRefused("The token is bound to a key, and takes a proof of it that is not understood here.")
         return self._tenant_of(claims, expires_at)
 
-    def _key_of(self, text: str) -> jwt.PyJWK:
+    def _key_of(self, text: str) -> "jwt.PyJWK":
         """Return the key that a token must be signed with, by its header, which nothing has vouched for yet."""
+        import jwt
+
         try:
             header = jwt.get_unverified_header(text)
-        except _FAULTS:
+        except _faults():
             raise TokenRefused("The token is no JSON Web Token.") from None
         algorithm, kind = header.get("alg"), header.get("typ", "")
         if not isinstance(algorithm, str) or algorithm not in _FAMILIES:
@@ -174,14 +179,22 @@ class TokenChecker:
         return AuthContext(hashlib.sha256(tenant).hexdigest(), _identity(claims, value), grant=grant)
 
 
-_REASONS: dict[type[Exception], str] = {
-    jwt.ExpiredSignatureError: "The token has expired.",
-    jwt.ImmatureSignatureError: "The token is not valid yet.",
-    jwt.InvalidAudienceError: "The token is for another server.",
-    jwt.InvalidIssuerError: "The token is from another issuer.",
-    jwt.InvalidSignatureError: "The token's signature is wrong.",
-    jwt.MissingRequiredClaimError: "The token lacks its issuer, its audience or its end.",
+_REASONS = {
+    "ExpiredSignatureError": "The token has expired.",
+    "ImmatureSignatureError": "The token is not valid yet.",
+    "InvalidAudienceError": "The token is for another server.",
+    "InvalidIssuerError": "The token is from another issuer.",
+    "InvalidSignatureError": "The token's signature is wrong.",
+    "MissingRequiredClaimError": "The token lacks its issuer, its audience or its end.",
 }
+"""What is said of an exception of PyJWT. It loads cryptography, so it is imported with the first token and not at start."""
+
+
+def _faults() -> tuple[type[Exception], ...]:
+    """Return what PyJWT raises for a token, and what it lets through of values that no token should have."""
+    from jwt import PyJWTError
+
+    return (PyJWTError, ArithmeticError, RecursionError, TypeError, ValueError)
 
 
 def _verifies(key: object) -> bool:
