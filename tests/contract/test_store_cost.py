@@ -124,15 +124,14 @@ def rows_read(plan: dict[str, Any]) -> Iterator[float]:
 
 
 @pytest.fixture(scope="module")
-def crowded(postgres_url: str) -> Iterator[tuple[str, AuthContext]]:
-    """Give a database in which a tenant has a directory of many files."""
+def crowded(postgres_server_url: str) -> Iterator[tuple[str, AuthContext]]:
+    """Give a database in which a tenant has a directory of many files, and which nobody else fills meanwhile."""
     me = new_caller()
-    with psycopg.connect(postgres_url, autocommit=True) as owner:
+    with postgres_database(postgres_server_url) as url, psycopg.connect(url, autocommit=True) as owner:
         owner.execute(PLANT_POSTGRES, [me.apikey_hash, MANY])
         owner.execute(KEEP_POSTGRES, [me.apikey_hash])
         owner.execute("ANALYZE mcp_files, mcp_file_versions")
-        yield postgres_url, me
-        owner.execute("DELETE FROM mcp_files WHERE apikey_hash = %s", [me.apikey_hash])
+        yield url, me
 
 
 def reading_pool(url: str) -> Pool:
