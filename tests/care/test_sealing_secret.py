@@ -14,6 +14,7 @@ import pytest
 from holdfast.secret import Secret
 from holdfast.transport.client.calls import call_by_http
 from tests.acceptance.test_credentials import settings_of, statuses
+from tests.helpers.databases import postgres_database
 from tests.helpers.doors import House, Pipes, until
 from tests.helpers.models import ModelServer, model_server
 from tests.helpers.valkey import valkey_server
@@ -63,14 +64,17 @@ class Fleet:
 
 
 @pytest.mark.req("SE-41")
-def test_the_sealing_secret_is_exchanged_under_load_without_losing_a_job(tmp_path: Path, postgres_url: str) -> None:
+def test_the_sealing_secret_is_exchanged_under_load_without_losing_a_job(
+    tmp_path: Path, postgres_server_url: str
+) -> None:
     acknowledged: list[str] = []
     ended = threading.Event()
     with ExitStack() as stack:
         models = stack.enter_context(model_server())
         models.behave()
         valkey = stack.enter_context(valkey_server())
-        fleet = Fleet(tmp_path, models, stack, DATABASE_URL=postgres_url, REDIS_URL=valkey.url)
+        database_url = stack.enter_context(postgres_database(postgres_server_url, migrated=False))
+        fleet = Fleet(tmp_path, models, stack, DATABASE_URL=database_url, REDIS_URL=valkey.url)
         for number in range(3):
             fleet.start(number, OLD)
 
