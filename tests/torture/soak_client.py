@@ -335,10 +335,10 @@ class Lane:
 
     def write_store(self) -> None:
         """Write, rename, delete and restore a stored file."""
-        stored = {"project": self._name, "path": "/work/a.md"}
+        stored = {"project": self._name, "path": "/drafts/a.md"}
         self.call("file_write", **stored, content=f"a note on turn {self._next()}\n", mode="TRUNCATE")
-        self.call("file_rename", project=self._name, from_path="/work/a.md", to_path="/work/b.md", overwrite=True)
-        self.call("file_delete", project=self._name, path="/work/b.md")
+        self.call("file_rename", project=self._name, from_path="/drafts/a.md", to_path="/drafts/b.md", overwrite=True)
+        self.call("file_delete", project=self._name, path="/drafts/b.md")
         self.call("file_read", "NOT_FOUND", **stored)
 
     def search_store(self) -> None:
