@@ -21,4 +21,5 @@ def test_old_text_is_never_shown_however_searches_and_changes_race(engine: str, 
 @pytest.mark.req("SE-15.c")
 @pytest.mark.parametrize("mutant", ["finds what is deleted", "trusts the index", "remembers passages"])
 def test_a_search_that_shows_old_text_is_caught(mutant: str) -> None:
-    assert run(Plan("sqlite", rounds=2000, mutant=mutant)).problems
+    reports = (run(Plan("sqlite", rounds=2000, seed=seed, mutant=mutant)) for seed in range(2026, 2030))
+    assert any(report.problems for report in reports), "no seed met the race, however busy the machine"

@@ -89,7 +89,7 @@ def test_flags_choose_the_doors(tmp_path: Path) -> None:
         assert httpx2.get(f"{house.url}/").status_code == 401
         assert house.run("open", "--print").returncode == 1
     with house.serve("--no-http", "--http-port", "0"):
-        assert post(house).status_code == 404
+        assert post(house).status_code == 405
         assert httpx2.get(f"{house.url}/").headers["content-type"].startswith("text/html")
 
 
