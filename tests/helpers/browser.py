@@ -26,7 +26,7 @@ document.addEventListener("securitypolicyviolation", (event) =>
 _EXPECTED = ("status of 4", "status of 5", "ERR_CONNECTION_REFUSED", "ERR_INCOMPLETE_CHUNKED_ENCODING")
 """What a browser says of an answer that is no success; pages show it in their own words."""
 
-expect.set_options(timeout=10_000)
+expect.set_options(timeout=20_000)
 
 
 @dataclass
